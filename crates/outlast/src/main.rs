@@ -1,0 +1,3 @@
+//! The `outlast` binary.
+
+fn main() {}

@@ -1,0 +1,52 @@
+//! Lets a process outlive whoever started it.
+
+use std::io;
+
+use rustix::process::Pid;
+
+/// What [`fork`] returned, and in which process.
+#[derive(Debug)]
+pub enum Forked {
+    /// This is the old process.
+    Parent {
+        /// The new one.
+        child: Pid,
+    },
+    /// This is the new process.
+    Child,
+}
+
+/// Copies this process. Only to be called while it has a single thread.
+///
+/// # Errors
+/// `EAGAIN` or `ENOMEM` when no more processes can be had.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: the callers (the start of a keeper) are single-threaded, so no lock can be held by a thread
+    // that does not exist in the copy; allocation and I/O are therefore as safe after it as before.
+    #[expect(unsafe_code, reason = "fork has no safe wrapper")]
+    let pid = unsafe { libc::fork() };
+    match Pid::from_raw(pid) {
+        Some(child) if pid > 0 => Ok(Forked::Parent { child }),
+        None => Ok(Forked::Child),
+        Some(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes orphans among our descendants our children, instead of init's.
+///
+/// # Errors
+/// `EINVAL` where the kernel has no such thing.
+#[cfg(target_os = "linux")]
+pub fn become_subreaper() -> io::Result<()> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    Ok(())
+}
+
+/// Other systems give orphans to init: what double-forks there escapes `kill`, and is reported as such.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub fn become_subreaper() -> io::Result<()> {
+    Ok(())
+}

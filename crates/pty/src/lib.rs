@@ -1,0 +1,14 @@
+//! Talks to the kernel: terminals, processes and signals. Bytes come from here.
+//!
+//! This crate knows nothing of jobs, logs or clients, and it is the only one with `unsafe` in it. What is
+//! Linux-only lives in [`procfs`] and [`evidence`](crate) behind a written fallback.
+//!
+//! In reading order: a terminal is [opened](open), a command is [spawned](spawn) in it, the keeper of both
+//! has [detached](detach) itself from whoever started it.
+
+pub mod detach;
+pub mod open;
+pub mod spawn;
+
+pub use open::{Pty, Size};
+pub use spawn::{Command, Leads, SpawnError, Stdio};

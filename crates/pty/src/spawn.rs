@@ -1,0 +1,280 @@
+//! Starts a command on a terminal or on pipes: session, controlling terminal, signals, folder, environment.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::process::Pid;
+
+/// What a command reads from and writes to.
+#[derive(Debug)]
+pub enum Stdio {
+    /// One terminal for all three.
+    Terminal(OwnedFd),
+    /// Three separate ends.
+    Pipes {
+        /// What it reads.
+        stdin: OwnedFd,
+        /// What it prints.
+        stdout: OwnedFd,
+        /// What it complains on.
+        stderr: OwnedFd,
+    },
+}
+
+/// Who leads the session that the command runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// The caller leads a session whose terminal this is; the command becomes its foreground group. Background
+    /// children of the command then survive its end.
+    Caller,
+    /// The command leads a session of its own, as under a terminal emulator.
+    Command,
+}
+
+/// A command, ready to start.
+#[derive(Debug)]
+pub struct Command {
+    /// Program and arguments; the program is looked up in the `PATH` of [`env`](Self::env).
+    pub argv: Vec<OsString>,
+    /// The folder to start in.
+    pub cwd: PathBuf,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its three standard streams.
+    pub stdio: Stdio,
+    /// Who leads its session.
+    pub leads: Leads,
+}
+
+/// Why a command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// No file of that name in any folder of `PATH`, or at that path.
+    #[error("there is no program {program:?}")]
+    NoSuchProgram {
+        /// As it was asked for.
+        program: OsString,
+    },
+    /// The file is there, but can't be run.
+    #[error("{path:?} can't be run: {source}")]
+    NotExecutable {
+        /// What was found.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The folder to start in is not there, is no folder, or is closed to us.
+    #[error("can't start in {path:?}: {source}")]
+    BadFolder {
+        /// As it was asked for.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Arguments and environment together are more than the kernel takes.
+    #[error("the command line and environment are longer than this system takes")]
+    TooLong,
+    /// A NUL byte, which no program can be given.
+    #[error("a command line or environment can't contain a NUL byte")]
+    ContainsNul,
+    /// Anything else: no more processes, no more memory.
+    #[error("can't start a process: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The step of the child's set-up that failed, as it tells its parent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Step {
+    Session = 1,
+    Folder = 2,
+    Exec = 3,
+}
+
+impl Command {
+    /// Starts it and returns its pid once `exec` has happened.
+    ///
+    /// # Errors
+    /// [`SpawnError`], when nothing was started.
+    pub fn spawn(self) -> Result<Pid, SpawnError> {
+        let program = self.argv.first().cloned().unwrap_or_default();
+        let candidates = find_program(&program, &self.env, &self.cwd)?;
+        let image = Image::new(&self, &candidates)?;
+        let (said, say) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let fds = match &self.stdio {
+            Stdio::Terminal(slave) => [slave.as_raw_fd(); 3],
+            Stdio::Pipes { stdin, stdout, stderr } => {
+                [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()]
+            }
+        };
+        let terminal = matches!(self.stdio, Stdio::Terminal(_));
+        // SAFETY: between fork and exec the child only makes system calls on memory prepared above.
+        #[expect(unsafe_code, reason = "fork and exec have no safe wrapper")]
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            drop(said);
+            let (step, errno) = become_command(&image, fds, terminal, self.leads);
+            let errno = errno.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
+            let report = [step as u8, errno[0], errno[1], errno[2], errno[3]];
+            let _ = rustix::io::write(&say, &report);
+            // SAFETY: ends the copy without running the parent's exit handlers.
+            #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
+            unsafe {
+                libc::_exit(127)
+            }
+        }
+        let Some(child) = Pid::from_raw(pid).filter(|_| pid > 0) else {
+            return Err(SpawnError::System(io::Error::last_os_error()));
+        };
+        drop(say);
+        match read_report(&said) {
+            None => Ok(child),
+            Some((step, error)) => {
+                let _ = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
+                Err(self.explain(step, error, &candidates))
+            }
+        }
+    }
+
+    fn explain(&self, step: u8, error: io::Error, candidates: &[PathBuf]) -> SpawnError {
+        if step == Step::Folder as u8 {
+            return SpawnError::BadFolder { path: self.cwd.clone(), source: error };
+        }
+        if step == Step::Session as u8 {
+            return SpawnError::System(error);
+        }
+        match error.raw_os_error() {
+            Some(libc::E2BIG) => SpawnError::TooLong,
+            Some(libc::EACCES | libc::ENOEXEC | libc::ENOENT | libc::ETXTBSY | libc::ELIBBAD) => {
+                let path = candidates.first().cloned().unwrap_or_default();
+                SpawnError::NotExecutable { path, source: error }
+            }
+            _ => SpawnError::System(error),
+        }
+    }
+}
+
+/// Everything `exec` needs, laid out before the fork: the child may not allocate.
+struct Image {
+    paths: Vec<CString>,
+    cwd: CString,
+    _strings: Vec<CString>,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+}
+
+impl Image {
+    fn new(command: &Command, candidates: &[PathBuf]) -> Result<Self, SpawnError> {
+        let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| SpawnError::ContainsNul);
+        let mut strings = Vec::with_capacity(command.argv.len() + command.env.len());
+        for arg in &command.argv {
+            strings.push(c(arg.as_bytes())?);
+        }
+        for (key, value) in &command.env {
+            let mut pair = key.as_bytes().to_vec();
+            pair.push(b'=');
+            pair.extend_from_slice(value.as_bytes());
+            strings.push(c(&pair)?);
+        }
+        let (args, env) = strings.split_at(command.argv.len());
+        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+            strings.iter().map(|s| s.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
+        };
+        let (argv, envp) = (pointers(args), pointers(env));
+        let paths = candidates.iter().map(|p| c(p.as_os_str().as_bytes())).collect::<Result<_, _>>()?;
+        Ok(Self { paths, cwd: c(command.cwd.as_os_str().as_bytes())?, _strings: strings, argv, envp })
+    }
+}
+
+/// Runs in the child: becomes the command, or says which step failed.
+fn become_command(image: &Image, fds: [i32; 3], terminal: bool, leads: Leads) -> (Step, io::Error) {
+    // SAFETY: plain system calls; all pointers come from `image`, which outlives the call. SIGTTOU is ignored
+    // while this background process takes the terminal, and put back before exec.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    unsafe {
+        match leads {
+            Leads::Command => {
+                if libc::setsid() < 0 || (terminal && libc::ioctl(fds[0], libc::TIOCSCTTY as _, 0) < 0) {
+                    return (Step::Session, io::Error::last_os_error());
+                }
+            }
+            Leads::Caller => {
+                libc::setpgid(0, 0);
+                if terminal {
+                    libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+                    if libc::tcsetpgrp(fds[0], libc::getpid()) < 0 {
+                        return (Step::Session, io::Error::last_os_error());
+                    }
+                }
+            }
+        }
+        // The ends we were given are above 2, so no dup2 can overwrite one that is still needed.
+        for (target, fd) in fds.iter().enumerate() {
+            if libc::dup2(*fd, target as i32) < 0 {
+                return (Step::Session, io::Error::last_os_error());
+            }
+        }
+        for signal in 1..=31 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        if libc::chdir(image.cwd.as_ptr()) < 0 {
+            return (Step::Folder, io::Error::last_os_error());
+        }
+        let mut refused = None;
+        for path in &image.paths {
+            libc::execve(path.as_ptr(), image.argv.as_ptr(), image.envp.as_ptr());
+            refused.get_or_insert_with(io::Error::last_os_error);
+        }
+        (Step::Exec, refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOENT)))
+    }
+}
+
+fn read_report(said: &OwnedFd) -> Option<(u8, io::Error)> {
+    let mut report = [0_u8; 5];
+    let n = rustix::io::retry_on_intr(|| rustix::io::read(said, &mut report)).unwrap_or(0);
+    (n == report.len()).then(|| {
+        let errno = i32::from_le_bytes([report[1], report[2], report[3], report[4]]);
+        (report[0], io::Error::from_raw_os_error(errno))
+    })
+}
+
+/// The files that a program's name could mean, in the order of `PATH`.
+fn find_program(
+    program: &OsStr,
+    env: &[(OsString, OsString)],
+    cwd: &std::path::Path,
+) -> Result<Vec<PathBuf>, SpawnError> {
+    let missing = || SpawnError::NoSuchProgram { program: program.to_owned() };
+    if program.is_empty() {
+        return Err(missing());
+    }
+    if program.as_bytes().contains(&b'/') {
+        let path = cwd.join(program);
+        return if path.exists() { Ok(vec![path]) } else { Err(missing()) };
+    }
+    let path = env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.clone());
+    let path = path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
+    let found: Vec<PathBuf> = std::env::split_paths(&path)
+        .map(|folder| cwd.join(folder).join(program))
+        .filter(|file| file.is_file())
+        .collect();
+    if found.is_empty() { Err(missing()) } else { Ok(found) }
+}
+
+/// Makes sure that a file descriptor is not one of the three standard ones.
+///
+/// # Errors
+/// `EMFILE` when no more can be had.
+pub fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    let borrowed: BorrowedFd<'_> = std::os::fd::AsFd::as_fd(&fd);
+    Ok(rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?)
+}
