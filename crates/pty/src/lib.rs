@@ -9,6 +9,8 @@
 pub mod detach;
 pub mod open;
 pub mod spawn;
+pub mod signals;
+pub mod shared;
 
 pub use open::{Pty, Size};
 pub use spawn::{Command, Leads, SpawnError, Stdio};

@@ -1,0 +1,247 @@
+//! The home and its jobs on the file system: create, find, list.
+//!
+//! There is no lock server. A handle is claimed by moving a finished folder to its number, which only one
+//! client can do; that a keeper lives is proved by the lock it holds in the folder. Only the keeper (or whoever
+//! holds that lock after it) writes into a job's folder.
+
+pub mod claim;
+pub mod format;
+pub mod layout;
+pub mod names;
+pub mod replace;
+pub mod sweep;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dir, Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
+
+use crate::failure::{Failure, Kind};
+use crate::lifecycle::State;
+use crate::spec::Handle;
+use format::Info;
+use replace::{Durability, replace};
+
+/// Larger than any `info.json` we write, environment names and a 300 KB command line included.
+const INFO_LIMIT: usize = 16 << 20;
+
+/// The folder of all jobs.
+#[derive(Debug)]
+pub struct Home {
+    path: PathBuf,
+    home: OwnedFd,
+    jobs: OwnedFd,
+}
+
+impl Home {
+    /// `$OUTLAST_HOME`, else `$XDG_STATE_HOME/outlast`, else `~/.local/state/outlast`.
+    ///
+    /// # Errors
+    /// When none of the three variables is set.
+    pub fn default_path() -> Result<PathBuf, Failure> {
+        let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        var("OUTLAST_HOME")
+            .or_else(|| var("XDG_STATE_HOME").map(|state| state.join("outlast")))
+            .or_else(|| var("HOME").map(|home| home.join(".local/state/outlast")))
+            .ok_or_else(|| {
+                Failure::new(Kind::BadHome, "there is no folder for jobs: HOME is not set")
+                    .hint("set OUTLAST_HOME to a folder of your own")
+            })
+    }
+
+    /// Opens a home, making it if it is not there.
+    ///
+    /// # Errors
+    /// [`Kind::BadHome`] when it is a file, belongs to another user, or can be written by others.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let bad = |what: String| Failure::new(Kind::BadHome, what);
+        let shown = path.display();
+        let absolute = std::path::absolute(path).map_err(|e| bad(format!("{shown} is no path: {e}")))?;
+        if !absolute.is_dir() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&absolute).map_err(|error| {
+                bad(format!("the home {shown} can't be made: {error}"))
+                    .hint("set OUTLAST_HOME to a folder that you own")
+            })?;
+        }
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let home = rustix::fs::open(&absolute, flags, Mode::empty())
+            .map_err(|error| bad(format!("the home {shown} can't be opened: {error}")))?;
+        let stat = rustix::fs::fstat(&home).map_err(|error| Failure::system("fstat of the home", error))?;
+        let me = rustix::process::geteuid().as_raw();
+        if stat.st_uid != me {
+            return Err(bad(format!("the home {shown} belongs to user {}, not to you ({me})", stat.st_uid))
+                .hint("set OUTLAST_HOME to a folder that you own"));
+        }
+        if stat.st_mode & 0o022 != 0 {
+            return Err(bad(format!("others can write to the home {shown}"))
+                .hint(format!("close it first: chmod 700 {shown}")));
+        }
+        for folder in [layout::JOBS, layout::NAMES] {
+            match mkdirat(&home, folder, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(bad(format!("nothing can be made in the home {shown}: {error}"))),
+            }
+        }
+        let jobs = openat(&home, layout::JOBS, flags | OFlags::NOFOLLOW, Mode::empty())
+            .map_err(|error| bad(format!("{shown}/jobs can't be opened: {error}")))?;
+        Ok(Self { path: absolute, home, jobs })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of a job, whether it is there or not.
+    #[must_use]
+    pub fn job_path(&self, handle: Handle) -> PathBuf {
+        self.path.join(layout::JOBS).join(handle.to_string())
+    }
+
+    pub(crate) fn as_dir(&self) -> BorrowedFd<'_> {
+        self.home.as_fd()
+    }
+
+    pub(crate) fn jobs_dir(&self) -> BorrowedFd<'_> {
+        self.jobs.as_fd()
+    }
+
+    /// The job of a number or a name.
+    ///
+    /// # Errors
+    /// [`Kind::NoSuchJob`].
+    pub fn find(&self, reference: &str) -> Result<JobDir, Failure> {
+        let handle = match reference.parse::<u64>() {
+            Ok(number) => Handle(number),
+            Err(_) => names::resolve(self, reference)?,
+        };
+        self.job(handle)
+    }
+
+    /// The job of a handle.
+    ///
+    /// # Errors
+    /// [`Kind::NoSuchJob`].
+    pub fn job(&self, handle: Handle) -> Result<JobDir, Failure> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(&self.jobs, handle.to_string(), flags, Mode::empty()) {
+            Ok(dir) => Ok(JobDir { handle, path: self.job_path(handle), dir }),
+            Err(Errno::NOENT) => Err(self.no_such_job(handle)),
+            Err(error) => Err(Failure::system(format!("the folder of job {handle} can't be opened"), error)),
+        }
+    }
+
+    fn no_such_job(&self, handle: Handle) -> Failure {
+        let highest = self.handles().into_iter().max().max(claim::retired(self));
+        let why = if highest.is_some_and(|highest| handle <= highest && handle.0 > 0) {
+            format!("job {handle} is gone: it ended and was pruned")
+        } else {
+            format!("there is no job {handle}")
+        };
+        Failure::new(Kind::NoSuchJob, why).hint("see all jobs: outlast jobs --all")
+    }
+
+    /// All handles that have a folder, in no order.
+    #[must_use]
+    pub fn handles(&self) -> Vec<Handle> {
+        let Ok(dir) = Dir::read_from(&self.jobs) else { return Vec::new() };
+        dir.filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
+            .map(Handle)
+            .collect()
+    }
+
+    /// All jobs that can be read, oldest first. Those whose keeper vanished are found to be lost on the way.
+    #[must_use]
+    pub fn list(&self) -> Vec<Info> {
+        let mut handles = self.handles();
+        handles.sort_unstable();
+        handles.into_iter().filter_map(|handle| self.job(handle).ok()?.current().ok()).collect()
+    }
+}
+
+/// An open job folder.
+#[derive(Debug)]
+pub struct JobDir {
+    handle: Handle,
+    path: PathBuf,
+    dir: OwnedFd,
+}
+
+impl JobDir {
+    /// Its handle.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of one of its files.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens one of its files for reading; never follows a link.
+    ///
+    /// # Errors
+    /// `ENOENT` when it is not there.
+    pub fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
+        openat(&self.dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// `info.json` as it stands.
+    ///
+    /// # Errors
+    /// An unknown format, or damage.
+    pub fn info(&self) -> Result<Info, Failure> {
+        let bytes = match replace::read_small(&self.dir, layout::INFO, INFO_LIMIT) {
+            Err(Errno::NOENT) if !self.path.exists() => {
+                return Err(Failure::new(Kind::NoSuchJob, format!("job {} was pruned just now", self.handle)));
+            }
+            read => read.map_err(|error| {
+                Failure::system(format!("the record of job {} can't be read", self.handle), error)
+            })?,
+        };
+        Info::parse(self.handle, &bytes)
+    }
+
+    /// `info.json`, after making sure that a job said to run has someone who keeps it. If nobody does, the job
+    /// is lost, and this call writes so.
+    ///
+    /// # Errors
+    /// As [`JobDir::info`].
+    pub fn current(&self) -> Result<Info, Failure> {
+        let info = self.info()?;
+        if !info.state.is_live() {
+            return Ok(info);
+        }
+        let Some(_held) = claim::Lock::take(self) else { return Ok(info) };
+        // The lock is ours, so no keeper lives. It may have written the end just before it left.
+        let mut info = self.info()?;
+        if info.state.is_live() {
+            info.state = State::Lost { found_at: crate::clock::now_ms() };
+            // A read-only or full disk must not hide the job from the one who asks.
+            let _ = self.write_info(&info, Durability::Process);
+        }
+        Ok(info)
+    }
+
+    pub(crate) fn write_info(&self, info: &Info, durability: Durability) -> Result<(), Errno> {
+        replace(&self.dir, layout::INFO, &info.to_bytes(), durability)
+    }
+}
+
+impl AsFd for JobDir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+}

@@ -1,0 +1,31 @@
+//! Every file name of a home and of a job folder, once.
+
+/// Below the home: one folder a job, by handle.
+pub const JOBS: &str = "jobs";
+/// Below the home: one file a name, holding the handle.
+pub const NAMES: &str = "names";
+/// Below the home: locked while a name is claimed or retention runs.
+pub const HOME_LOCK: &str = "lock";
+/// Below the home: the highest handle whose folder has been removed.
+pub const RETIRED: &str = "retired";
+
+/// The job: spec, pids, state, receipt.
+pub const INFO: &str = "info.json";
+/// Held by keeper and heir for as long as one of them lives.
+pub const LOCK: &str = "lock";
+/// Every byte the job wrote; in pipe mode, what it wrote to stdout.
+pub const OUTPUT: &str = "output.log";
+/// In pipe mode, every byte written to stderr.
+pub const ERRORS: &str = "stderr.log";
+/// The transcript.
+pub const TRANSCRIPT: &str = "stdout.txt";
+/// In pipe mode, the transcript of stderr.
+pub const ERROR_TRANSCRIPT: &str = "stderr.txt";
+/// Offsets and times of output, resizes, and ranges that are gone.
+pub const TIMING: &str = "timing";
+/// Numbered events.
+pub const EVENTS: &str = "events.jsonl";
+/// The last screen, once the job has ended.
+pub const SCREEN: &str = "screen.txt";
+/// The keeper's socket, while it runs.
+pub const SOCKET: &str = "keeper.sock";

@@ -1,0 +1,62 @@
+//! Names for jobs: one file a name, holding the handle it stands for.
+//!
+//! A name belongs to one running job at a time. Once that job has ended, the next one may take the name over.
+
+use rustix::fs::{FlockOperation, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use super::claim::lock_home;
+use super::replace::{Durability, read_small, replace};
+use super::{Home, layout};
+use crate::failure::{Failure, Kind};
+use crate::spec::Handle;
+
+/// The handle that a name stands for.
+pub(super) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
+    let known = |handle: Handle| home.job_path(handle).exists();
+    if !name.contains('/')
+        && !name.starts_with('.')
+        && let Some(handle) = stored(home, name).filter(|handle| known(*handle))
+    {
+        return Ok(handle);
+    }
+    Err(Failure::new(Kind::NoSuchJob, format!("there is no job named {name:?}"))
+        .hint("see all jobs and their names: outlast jobs --all"))
+}
+
+fn names_dir(home: &Home) -> Result<std::os::fd::OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(home.as_dir(), layout::NAMES, flags, Mode::empty())
+}
+
+fn stored(home: &Home, name: &str) -> Option<Handle> {
+    let bytes = read_small(names_dir(home).ok()?, name, 64).ok()?;
+    std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle)
+}
+
+/// Gives a name to a job that is about to start.
+///
+/// # Errors
+/// [`Kind::Usage`] when a job that still runs has it.
+pub fn take(home: &Home, name: &str, handle: Handle) -> Result<(), Failure> {
+    let broken = |error: Errno| Failure::system(format!("the name {name:?} can't be taken"), error);
+    let _held = lock_home(home, FlockOperation::LockExclusive).map_err(broken)?;
+    if let Some(owner) = stored(home, name).filter(|owner| *owner != handle)
+        && let Ok(info) = home.job(owner).and_then(|job| job.current())
+        && info.state.is_live()
+    {
+        return Err(Failure::usage(format!("the name {name:?} belongs to job {owner}, which still runs"))
+            .hint(format!("choose another name, or end that job first: outlast kill {name}")));
+    }
+    let dir = names_dir(home).map_err(broken)?;
+    replace(dir, name, format!("{handle}\n").as_bytes(), Durability::Process).map_err(broken)
+}
+
+/// Forgets the names of jobs that are gone. The caller holds the home's lock.
+pub(super) fn forget(home: &Home, name: &str, handle: Handle) {
+    if stored(home, name) == Some(handle)
+        && let Ok(dir) = names_dir(home)
+    {
+        let _ = rustix::fs::unlinkat(dir, name, rustix::fs::AtFlags::empty());
+    }
+}

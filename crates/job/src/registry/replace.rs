@@ -1,0 +1,71 @@
+//! Replaces a file as one step: whoever reads it sees the old or the new, never half.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, fdatasync, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+/// Whether the bytes must be on the disk before the name points to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives a crash of ours, but maybe not of the machine.
+    Process,
+    /// Survives a crash of the machine.
+    Machine,
+}
+
+/// Writes `bytes` to a new file beside `name` in `dir`, and puts it in its place.
+///
+/// # Errors
+/// `ENOSPC` and its kin; `name` is then as it was.
+pub fn replace(dir: impl AsFd, name: &str, bytes: &[u8], durability: Durability) -> Result<(), Errno> {
+    let dir = dir.as_fd();
+    let fresh = format!(".{name}.{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(dir, &fresh, flags, Mode::RUSR | Mode::WUSR)?;
+    let written = write_all(&file, bytes).and_then(|()| match durability {
+        Durability::Process => Ok(()),
+        Durability::Machine => fdatasync(&file),
+    });
+    let result = written.and_then(|()| renameat(dir, &fresh, dir, name));
+    if result.is_err() {
+        let _ = unlinkat(dir, &fresh, AtFlags::empty());
+    }
+    result
+}
+
+/// Writes all bytes, or says why not.
+///
+/// # Errors
+/// Whatever `write` says.
+pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(&file, bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a whole small file, refusing to follow a link.
+///
+/// # Errors
+/// `ENOENT`; `ELOOP` when it is a link; `EFBIG` when it is larger than `limit`.
+pub fn read_small(dir: impl AsFd, name: &str, limit: usize) -> Result<Vec<u8>, Errno> {
+    let file = openat(&dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = Vec::new();
+    let mut chunk = [0_u8; 8192];
+    loop {
+        match rustix::io::read(&file, &mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(n) => bytes.extend_from_slice(&chunk[..n]),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() > limit {
+            return Err(Errno::FBIG);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Retention: which finished jobs are kept, and the removal of the others.
+
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+
+use super::claim::{Lock, lock_home, retire};
+use super::format::Info;
+use super::{Home, JobDir, names};
+use crate::failure::Failure;
+use crate::lifecycle::State;
+use crate::settings::Retention;
+use crate::spec::Handle;
+
+/// What a sweep did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The jobs that were removed.
+    pub removed: Vec<Handle>,
+    /// The disk space this gave back, in bytes.
+    pub freed: u64,
+    /// The finished jobs that are kept.
+    pub kept: usize,
+}
+
+struct Finished {
+    job: JobDir,
+    info: Info,
+    ended_at: u64,
+    bytes: u64,
+}
+
+/// Removes the finished jobs that retention no longer covers, oldest first. Jobs that run, or whose left-behind
+/// children do, are never touched.
+///
+/// # Errors
+/// When the home's lock can't be had.
+pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<Swept, Failure> {
+    let _held = lock_home(home, FlockOperation::LockExclusive)
+        .map_err(|error| Failure::system("the home can't be locked", error))?;
+    Ok(sweep_locked(home, keep, now, dry_run))
+}
+
+/// As [`sweep`], unless somebody else is at it right now.
+pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
+    if home.handles().len() <= keep.jobs / 2 {
+        // Far from the limit of jobs; age and size can wait for a fuller home or an explicit prune.
+        return;
+    }
+    if let Ok(_held) = lock_home(home, FlockOperation::NonBlockingLockExclusive) {
+        sweep_locked(home, keep, now, false);
+    }
+}
+
+fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept {
+    let mut finished = finished_jobs(home);
+    finished.sort_by_key(|job| std::cmp::Reverse(job.ended_at));
+    let oldest = now.saturating_sub(crate::clock::millis(keep.age));
+    let mut swept = Swept::default();
+    let mut bytes = 0_u64;
+    for job in finished {
+        bytes = bytes.saturating_add(job.bytes);
+        if job.ended_at >= oldest && swept.kept < keep.jobs && bytes <= keep.bytes {
+            swept.kept += 1;
+            continue;
+        }
+        bytes -= job.bytes;
+        if dry_run || remove(home, &job).is_ok() {
+            swept.removed.push(job.info.handle);
+            swept.freed += job.bytes;
+        }
+    }
+    if !dry_run {
+        remove_abandoned(home);
+    }
+    swept.removed.sort_unstable();
+    swept
+}
+
+fn finished_jobs(home: &Home) -> Vec<Finished> {
+    let read = |handle| {
+        let job = home.job(handle).ok()?;
+        let info = job.current().ok()?;
+        let ended_at = match &info.state {
+            State::Starting | State::Running { .. } => return None,
+            State::Lost { found_at } => *found_at,
+            ended => ended.receipt()?.ended_at,
+        };
+        let bytes = disk_use(&job);
+        (!Lock::is_held(&job)).then_some(Finished { job, info, ended_at, bytes })
+    };
+    home.handles().into_iter().filter_map(read).collect()
+}
+
+/// What a job's files really take on the disk: holes cost nothing.
+fn disk_use(job: &JobDir) -> u64 {
+    let Ok(dir) = Dir::read_from(&job.dir) else { return 0 };
+    dir.filter_map(Result::ok)
+        .filter_map(|entry| rustix::fs::statat(&job.dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok())
+        .map(|stat| u64::try_from(stat.st_blocks).unwrap_or(0) * 512)
+        .sum()
+}
+
+fn remove(home: &Home, finished: &Finished) -> Result<(), Errno> {
+    retire(home, finished.info.handle)?;
+    if let Some(name) = &finished.info.name {
+        names::forget(home, name, finished.info.handle);
+    }
+    // Out of sight first: a reader sees a whole job or none.
+    let gone = format!(".gone-{}", finished.info.handle);
+    rustix::fs::renameat(home.jobs_dir(), finished.info.handle.to_string(), home.jobs_dir(), &gone)?;
+    remove_flat_folder(home, &gone)
+}
+
+/// Removes a folder that holds only files, as all of ours do.
+fn remove_flat_folder(home: &Home, name: &str) -> Result<(), Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = openat(home.jobs_dir(), name, flags, Mode::empty())?;
+    for entry in Dir::read_from(&dir)?.filter_map(Result::ok) {
+        let file = entry.file_name();
+        if file != c"." && file != c".." {
+            unlinkat(&dir, file, AtFlags::empty())?;
+        }
+    }
+    unlinkat(home.jobs_dir(), name, AtFlags::REMOVEDIR)
+}
+
+/// Clears up after clients that died while they claimed a handle, or sweeps that were cut short.
+fn remove_abandoned(home: &Home) {
+    let Ok(dir) = Dir::read_from(home.jobs_dir()) else { return };
+    for entry in dir.filter_map(Result::ok) {
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        let unlocked = || {
+            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let dir = openat(home.jobs_dir(), name, flags, Mode::empty()).ok()?;
+            let old = rustix::fs::fstat(&dir).ok()?.st_mtime;
+            let job = JobDir { handle: Handle(0), path: home.path().join(name), dir };
+            let minute_ago = crate::clock::now_ms() / 1000 - 60;
+            (u64::try_from(old).unwrap_or(0) < minute_ago && !Lock::is_held(&job)).then_some(())
+        };
+        if name.starts_with(".gone-") || (name.starts_with(".new-") && unlocked().is_some()) {
+            let _ = remove_flat_folder(home, name);
+        }
+    }
+}
+
+/// Reads durations such as `7d`, `12h`, `30m`, `45s`, `200ms` or plain seconds.
+///
+/// # Errors
+/// A usage failure that shows the forms.
+pub fn parse_duration(text: &str) -> Result<Duration, Failure> {
+    let bad = || {
+        Failure::usage(format!("{text:?} is no length of time"))
+            .hint("write for example 200ms, 1.5s, 30s, 5m, 2h, 7d, or plain seconds")
+    };
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| bad())?;
+    let seconds = match unit.trim() {
+        "ms" => number / 1000.0,
+        "" | "s" | "sec" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        "d" => number * 86400.0,
+        _ => return Err(bad()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| bad())
+}

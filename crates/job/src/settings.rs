@@ -1,0 +1,148 @@
+//! What a user can set: `$OUTLAST_CONFIG`, else `$XDG_CONFIG_HOME/outlast/config.toml`, else
+//! `~/.config/outlast/config.toml`. A file that does not load stops the start and says where it is wrong.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::registry::sweep::parse_duration;
+use crate::spec::LOG_CAP;
+
+/// All settings, resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Which finished jobs are kept.
+    pub retention: Retention,
+    /// How much of a log is kept, in bytes.
+    pub log_cap: u64,
+}
+
+/// Which finished jobs are kept, whichever limit is reached first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retention {
+    /// For how long.
+    pub age: Duration,
+    /// How many.
+    pub jobs: usize,
+    /// How many bytes together.
+    pub bytes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retention: Retention { age: Duration::from_secs(7 * 86400), jobs: 100, bytes: 5 << 30 },
+            log_cap: LOG_CAP,
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    retention: RetentionTable,
+    log: LogTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct RetentionTable {
+    age: Option<String>,
+    jobs: Option<usize>,
+    bytes: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct LogTable {
+    cap: Option<String>,
+}
+
+impl Settings {
+    /// Where the file would be.
+    #[must_use]
+    pub fn path() -> Option<PathBuf> {
+        let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        var("OUTLAST_CONFIG")
+            .or_else(|| var("XDG_CONFIG_HOME").map(|config| config.join("outlast/config.toml")))
+            .or_else(|| var("HOME").map(|home| home.join(".config/outlast/config.toml")))
+    }
+
+    /// Reads the file; none means the defaults.
+    ///
+    /// # Errors
+    /// A usage failure that names the file and the line.
+    pub fn load() -> Result<Self, Failure> {
+        let Some(path) = Self::path() else { return Ok(Self::default()) };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text).map_err(|failure| Failure {
+                message: format!("{}: {}", path.display(), failure.message),
+                ..failure
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(Failure::usage(format!("{} can't be read: {error}", path.display()))),
+        }
+    }
+
+    /// Reads settings from the text of the file.
+    ///
+    /// # Errors
+    /// A usage failure that names the line.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let file: File = toml::from_str(text).map_err(|error| Failure::usage(error.to_string().trim_end()))?;
+        let default = Self::default();
+        let keep = default.retention;
+        Ok(Self {
+            retention: Retention {
+                age: file.retention.age.as_deref().map_or(Ok(keep.age), parse_duration)?,
+                jobs: file.retention.jobs.unwrap_or(keep.jobs),
+                bytes: file.retention.bytes.as_deref().map_or(Ok(keep.bytes), parse_bytes)?,
+            },
+            log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
+        })
+    }
+}
+
+/// Reads sizes such as `64KiB`, `10M`, `5GiB` or plain bytes; units are powers of 1024.
+///
+/// # Errors
+/// A usage failure that shows the forms.
+pub fn parse_bytes(text: &str) -> Result<u64, Failure> {
+    let bad = || {
+        Failure::usage(format!("{text:?} is no size")).hint("write for example 64KiB, 10MiB, 5GiB or plain bytes")
+    };
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    let shift = match unit.trim().trim_end_matches(['B', 'b']).trim_end_matches('i') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        "T" | "t" => 40,
+        _ => return Err(bad()),
+    };
+    number.checked_mul(1 << shift).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_key_names_its_line() {
+        let failure = Settings::parse("[retention]\njobs = 5\nagee = \"7d\"\n").unwrap_err();
+        assert!(failure.message.contains("line 3"), "{}", failure.message);
+        assert!(failure.message.contains("agee"), "{}", failure.message);
+    }
+
+    #[test]
+    fn what_is_set_wins_and_the_rest_keeps_its_default() {
+        let settings = Settings::parse("[retention]\nage = \"12h\"\nbytes = \"2GiB\"\n").unwrap();
+        let expected =
+            Retention { age: Duration::from_secs(12 * 3600), jobs: 100, bytes: 2 << 30 };
+        assert_eq!(settings, Settings { retention: expected, log_cap: 1 << 30 });
+    }
+}

@@ -1,0 +1,228 @@
+//! What a client asks for: a command, where and how to run it, and its limits.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// A job's number: small, growing, never used again in one home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Handle(pub u64);
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A terminal's size in character cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Width of a row.
+    pub cols: u16,
+    /// Number of rows.
+    pub rows: u16,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { cols: 120, rows: 40 }
+    }
+}
+
+impl Size {
+    /// The largest side we take: past it an engine would spend its memory on blanks.
+    pub const MAX: u16 = 2000;
+
+    /// Checks that a terminal of this size makes sense.
+    ///
+    /// # Errors
+    /// A usage failure that names the limits.
+    pub fn checked(self) -> Result<Self, Failure> {
+        if (1..=Self::MAX).contains(&self.cols) && (1..=Self::MAX).contains(&self.rows) {
+            return Ok(self);
+        }
+        let (cols, rows, max) = (self.cols, self.rows, Self::MAX);
+        Err(Failure::usage(format!("a terminal can't be {cols}x{rows}"))
+            .hint(format!("give columns x rows, each from 1 to {max}, for example --size 120x40")))
+    }
+}
+
+/// How the command is told to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Run {
+    /// A line for the shell.
+    Shell(String),
+    /// A program and its arguments, as they are.
+    Program(Vec<String>),
+}
+
+impl Run {
+    /// As a person would write it, in one line.
+    #[must_use]
+    pub fn display(&self) -> String {
+        match self {
+            Run::Shell(line) => line.clone(),
+            Run::Program(argv) => argv.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) {
+        arg.to_owned()
+    } else {
+        format!("'{}'", arg.replace('\'', "'\\''"))
+    }
+}
+
+/// What the command's streams are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Streams {
+    /// A terminal of the given size.
+    Terminal(Size),
+    /// Three pipes, stdout and stderr apart.
+    Pipes,
+}
+
+/// Everything a keeper needs to know to start a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// The command.
+    pub run: Run,
+    /// What it is for, in the caller's words.
+    pub description: Option<String>,
+    /// A name to call it by, besides its handle.
+    pub name: Option<String>,
+    /// The folder to start in.
+    pub cwd: String,
+    /// The whole environment of the command. It goes to the keeper by pipe and is never written to disk.
+    pub env: BTreeMap<String, String>,
+    /// Terminal or pipes.
+    pub streams: Streams,
+    /// The session that owns the job.
+    pub session: String,
+    /// End it after this long.
+    pub timeout: Option<Duration>,
+    /// End it when it printed nothing for this long.
+    pub inactivity_timeout: Option<Duration>,
+    /// How much of the log is kept.
+    pub log_cap: u64,
+}
+
+/// The default cap of a log: 1 GiB.
+pub const LOG_CAP: u64 = 1 << 30;
+
+impl JobSpec {
+    /// A command in a terminal of the default size, in the caller's folder and environment.
+    #[must_use]
+    pub fn new(run: Run) -> Self {
+        let cwd = std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
+        Self {
+            run,
+            description: None,
+            name: None,
+            cwd,
+            env: inherited_env(),
+            streams: Streams::Terminal(Size::default()),
+            session: crate::session::current(),
+            timeout: None,
+            inactivity_timeout: None,
+            log_cap: LOG_CAP,
+        }
+    }
+
+    /// A line for the shell, otherwise as [`JobSpec::new`].
+    #[must_use]
+    pub fn shell(line: impl Into<String>) -> Self {
+        Self::new(Run::Shell(line.into()))
+    }
+
+    /// The program and arguments to execute.
+    #[must_use]
+    pub fn argv(&self) -> Vec<String> {
+        match &self.run {
+            Run::Program(argv) => argv.clone(),
+            Run::Shell(line) => vec![shell_program(&self.env).into(), "-c".into(), line.clone()],
+        }
+    }
+
+    /// Checks what can be checked before anything is started.
+    ///
+    /// # Errors
+    /// A usage failure.
+    pub fn checked(self) -> Result<Self, Failure> {
+        let argv = self.argv();
+        if argv.first().is_none_or(String::is_empty) {
+            return Err(Failure::usage("there is no command to run")
+                .hint("give one, for example: outlast run 'echo hello'"));
+        }
+        if let Run::Shell(line) = &self.run
+            && line.trim().is_empty()
+        {
+            return Err(Failure::usage("the command is empty")
+                .hint("give one, for example: outlast run 'echo hello'"));
+        }
+        let has_nul = |text: &String| text.contains('\0');
+        if argv.iter().any(has_nul) || self.env.iter().any(|(k, v)| has_nul(k) || has_nul(v)) {
+            return Err(Failure::usage("a command or environment can't contain a NUL byte")
+                .hint("write the data to a file, and give the command that file's name"));
+        }
+        if let Some(key) = self.env.keys().find(|key| key.is_empty() || key.contains('=')) {
+            return Err(Failure::usage(format!("{key:?} can't be the name of an environment variable")));
+        }
+        if let Streams::Terminal(size) = self.streams {
+            size.checked()?;
+        }
+        if let Some(name) = &self.name {
+            check_name(name)?;
+        }
+        Ok(self)
+    }
+}
+
+/// Which shell reads command lines: bash, which is what most callers write for, else the system's own.
+fn shell_program(env: &BTreeMap<String, String>) -> &'static str {
+    let path = env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    if std::env::split_paths(path).any(|folder| folder.join("bash").is_file()) { "bash" } else { "sh" }
+}
+
+/// The caller's environment as a job may see it: without our own variables, and without what tells of the
+/// caller's own terminal.
+#[must_use]
+pub fn inherited_env() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(key, _)| !key.starts_with("OUTLAST_"))
+        .filter(|(key, _)| !["COLUMNS", "LINES", "TERMCAP"].contains(&key.as_str()))
+        .collect()
+}
+
+/// A name must not look like a handle, a path or a flag.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let fits = name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+        && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if fits {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{name:?} can't be a job's name"))
+        .hint("a name is a letter, then letters, digits, '.', '_' or '-', at most 64 in all"))
+}
+
+/// The environment a terminal job gets besides the caller's.
+pub(crate) fn terminal_env(env: &BTreeMap<String, String>, caller_term: Option<&str>) -> BTreeMap<String, String> {
+    let mut env = env.clone();
+    // What the caller set for this job on purpose wins; what it merely inherited speaks of another terminal.
+    if env.get("TERM").map(String::as_str) == caller_term {
+        env.insert("TERM".into(), "xterm-256color".into());
+    }
+    env
+}

@@ -1,0 +1,95 @@
+//! Signals as a readable end: each caught signal becomes one byte in a pipe, so that one `poll` sees them too.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
+
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn caught(signal: libc::c_int) {
+    let fd = PIPE.load(Ordering::Relaxed);
+    if fd >= 0 {
+        let byte = [signal as u8];
+        // SAFETY: write(2) is async-signal-safe; errno is put back because the interrupted code may look at it.
+        // A full pipe drops the byte, which is right: a wake-up is already pending.
+        #[expect(unsafe_code, reason = "a signal handler may only make raw system calls")]
+        unsafe {
+            let errno = *libc::__errno_location();
+            libc::write(fd, byte.as_ptr().cast(), 1);
+            *libc::__errno_location() = errno;
+        }
+    }
+}
+
+/// The readable end of the caught signals. One for each process.
+#[derive(Debug)]
+pub struct Signals {
+    pipe: OwnedFd,
+}
+
+impl Signals {
+    /// Catches the given signals from now on. A second call, as after a fork, takes over from the first.
+    ///
+    /// # Errors
+    /// `EMFILE` when no pipe can be had.
+    pub fn catch(signals: &[Signal]) -> io::Result<Self> {
+        let (pipe, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // The write end stays open for as long as the process lives: the handler may run at any time.
+        PIPE.store(write.into_raw_fd(), Ordering::Relaxed);
+        for signal in signals {
+            set_handler(*signal, caught as *const () as libc::sighandler_t);
+        }
+        Ok(Self { pipe })
+    }
+
+    /// The signals that came since the last call, without waiting for any.
+    pub fn take(&self) -> Vec<Signal> {
+        let mut bytes = [0_u8; 64];
+        let mut signals = Vec::new();
+        while let Ok(n @ 1..) = rustix::io::read(&self.pipe, &mut bytes) {
+            signals.extend(bytes[..n].iter().filter_map(|b| Signal::from_named_raw(i32::from(*b))));
+        }
+        signals
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> i32 {
+        self.pipe.as_raw_fd()
+    }
+}
+
+/// Ignores signals from now on.
+pub fn ignore(signals: &[Signal]) {
+    for signal in signals {
+        set_handler(*signal, libc::SIG_IGN);
+    }
+}
+
+/// Lets signals do what they do by default.
+pub fn restore(signals: &[Signal]) {
+    for signal in signals {
+        set_handler(*signal, libc::SIG_DFL);
+    }
+}
+
+fn set_handler(signal: Signal, handler: libc::sighandler_t) {
+    // SAFETY: `handler` is SIG_IGN, SIG_DFL or the function above, which only writes to a pipe.
+    #[expect(unsafe_code, reason = "sigaction has no safe wrapper")]
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal.as_raw(), &raw const action, std::ptr::null_mut());
+    }
+}
