@@ -1,8 +1,28 @@
 //! One job's life: registry, log, keeper and client.
-pub mod clock;
+//!
+//! A [job](spec) is one command and all that it started. Its [keeper](keeper), a process of its own, owns its
+//! terminal, [log], waits and [events](wire::event); there is no daemon. Clients find jobs in the
+//! [registry] on the file system, talk to keepers over a [socket](wire), and read logs themselves.
+//!
+//! This crate prints nothing and parses no arguments; front ends build on [`Outlast`] and [`Job`].
+
 pub mod failure;
-pub mod lifecycle;
-pub mod registry;
-pub mod session;
-pub mod settings;
 pub mod spec;
+pub mod session;
+pub mod lifecycle;
+pub mod settings;
+pub mod clock;
+pub mod registry;
+pub mod log;
+pub mod wire;
+mod search;
+mod socket;
+mod keeper;
+pub mod client;
+
+pub use client::start::keep_if_asked;
+pub use client::wait::{Wait, wait_any};
+pub use client::{Job, Outlast};
+pub use failure::{Failure, Kind};
+pub use spec::{Handle, JobSpec, Run, Size, Streams};
+pub use wire::{Reason, Send, Waited};

@@ -201,7 +201,7 @@ pub fn inherited_env() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(key, _)| !key.starts_with("OUTLAST_"))
-        .filter(|(key, _)| !["COLUMNS", "LINES", "TERMCAP"].contains(&key.as_str()))
+        .filter(|(key, _)| !["COLUMNS", "LINES", "TERM", "TERMCAP"].contains(&key.as_str()))
         .collect()
 }
 
@@ -217,12 +217,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
         .hint("a name is a letter, then letters, digits, '.', '_' or '-', at most 64 in all"))
 }
 
-/// The environment a terminal job gets besides the caller's.
-pub(crate) fn terminal_env(env: &BTreeMap<String, String>, caller_term: Option<&str>) -> BTreeMap<String, String> {
+/// The environment of a command in a terminal: it is told which kind, unless the caller said so itself.
+pub(crate) fn terminal_env(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut env = env.clone();
-    // What the caller set for this job on purpose wins; what it merely inherited speaks of another terminal.
-    if env.get("TERM").map(String::as_str) == caller_term {
-        env.insert("TERM".into(), "xterm-256color".into());
-    }
+    env.entry("TERM".into()).or_insert_with(|| "xterm-256color".into());
     env
 }

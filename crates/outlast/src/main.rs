@@ -1,3 +1,26 @@
-//! The `outlast` binary.
+//! The `outlast` binary: the front doors. Parses, dispatches, exits.
 
-fn main() {}
+mod answer;
+mod cli;
+mod commands;
+mod live;
+mod output;
+mod terminal;
+
+use clap::Parser;
+
+fn main() {
+    // Before anything else: a keeper is this same program, and must stay small.
+    outlast_job::keep_if_asked();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let mut out = output::Output::new(cli.json);
+    let code = match commands::run(cli, &mut out) {
+        Ok(code) => code,
+        Err(failure) => out.failure(&failure),
+    };
+    #[expect(clippy::exit, reason = "the one place where the program ends")]
+    std::process::exit(code);
+}

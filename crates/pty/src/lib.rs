@@ -10,7 +10,9 @@ pub mod detach;
 pub mod open;
 pub mod procfs;
 pub mod spawn;
+pub mod signal;
 pub mod signals;
+pub mod reap;
 pub mod shared;
 
 pub use open::{Pty, Size};

@@ -93,3 +93,38 @@ fn set_handler(signal: Signal, handler: libc::sighandler_t) {
         libc::sigaction(signal.as_raw(), &raw const action, std::ptr::null_mut());
     }
 }
+
+/// Holds signals back, or lets them through again.
+pub fn block(signals: &[Signal], blocked: bool) {
+    let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: only touches this thread's signal mask.
+    #[expect(unsafe_code, reason = "sigprocmask has no safe wrapper")]
+    unsafe {
+        libc::sigprocmask(how, &raw const *set_of(signals), std::ptr::null_mut());
+    }
+}
+
+/// Sleeps until one of the given signals, which must be [blocked](block), comes.
+#[must_use]
+pub fn sleep_until(signals: &[Signal]) -> Option<Signal> {
+    let mut number = 0;
+    // SAFETY: waits for members of a valid set and fills a number.
+    #[expect(unsafe_code, reason = "sigwait has no safe wrapper")]
+    unsafe {
+        libc::sigwait(&raw const *set_of(signals), &raw mut number);
+    }
+    Signal::from_named_raw(number)
+}
+
+fn set_of(signals: &[Signal]) -> Box<libc::sigset_t> {
+    // SAFETY: an all-zero set is valid storage for sigemptyset and sigaddset to fill.
+    #[expect(unsafe_code, reason = "signal sets have no safe wrapper")]
+    unsafe {
+        let mut set: Box<libc::sigset_t> = Box::new(std::mem::zeroed());
+        libc::sigemptyset(&raw mut *set);
+        for signal in signals {
+            libc::sigaddset(&raw mut *set, signal.as_raw());
+        }
+        set
+    }
+}

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{Process, State};
+use crate::log::gone::Gone;
 use crate::spec::{Handle, JobSpec, Run, Streams};
 
 /// The number in every `info.json`.
@@ -53,12 +54,21 @@ pub struct Info {
     /// The command's own process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// What the kernel calls the command's terminal or pipes: whoever holds one of them belongs to the job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<String>,
     /// The process that keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<Process>,
     /// The process that would take over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heir: Option<Process>,
+    /// Which bytes of the output are gone.
+    #[serde(default, skip_serializing_if = "Gone::is_empty")]
+    pub gone: Gone,
+    /// In pipe mode, which bytes of stderr are gone.
+    #[serde(default, skip_serializing_if = "Gone::is_empty")]
+    pub errors_gone: Gone,
     /// How many times the heir had to take over.
     #[serde(default)]
     pub takeovers: u32,
@@ -89,8 +99,11 @@ impl Info {
             created_at,
             boot_id: outlast_pty::procfs::boot_id().unwrap_or_default(),
             process: None,
+            endpoints: Vec::new(),
             keeper: None,
             heir: None,
+            gone: Gone::default(),
+            errors_gone: Gone::default(),
             takeovers: 0,
             state: State::Starting,
         }

@@ -34,6 +34,20 @@ fn stored(home: &Home, name: &str) -> Option<Handle> {
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle)
 }
 
+/// Makes sure that no running job has a name.
+///
+/// # Errors
+/// [`Kind::Usage`] when one has.
+pub fn check_free(home: &Home, name: &str) -> Result<(), Failure> {
+    match stored(home, name) {
+        Some(owner) if home.job(owner).and_then(|job| job.current()).is_ok_and(|info| info.state.is_live()) => {
+            Err(Failure::usage(format!("the name {name:?} belongs to job {owner}, which still runs"))
+                .hint(format!("choose another name, or end that job first: outlast kill {name}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Gives a name to a job that is about to start.
 ///
 /// # Errors
@@ -41,13 +55,7 @@ fn stored(home: &Home, name: &str) -> Option<Handle> {
 pub fn take(home: &Home, name: &str, handle: Handle) -> Result<(), Failure> {
     let broken = |error: Errno| Failure::system(format!("the name {name:?} can't be taken"), error);
     let _held = lock_home(home, FlockOperation::LockExclusive).map_err(broken)?;
-    if let Some(owner) = stored(home, name).filter(|owner| *owner != handle)
-        && let Ok(info) = home.job(owner).and_then(|job| job.current())
-        && info.state.is_live()
-    {
-        return Err(Failure::usage(format!("the name {name:?} belongs to job {owner}, which still runs"))
-            .hint(format!("choose another name, or end that job first: outlast kill {name}")));
-    }
+    check_free(home, name)?;
     let dir = names_dir(home).map_err(broken)?;
     replace(dir, name, format!("{handle}\n").as_bytes(), Durability::Process).map_err(broken)
 }

@@ -1,0 +1,319 @@
+//! The one door that every front end uses: start jobs, find them, talk to them, read them.
+//!
+//! A client may die at any moment, and a keeper too: nothing here holds state that a job needs. Where a keeper
+//! has gone, its heir answers at the same socket; where both have, or the job has ended, the files tell.
+
+pub mod connection;
+pub mod follow;
+pub mod leftover;
+pub mod read;
+pub mod start;
+pub mod wait;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::clock::now_ms;
+use crate::failure::{Failure, Kind};
+use crate::lifecycle::State;
+use crate::registry::format::Info;
+use crate::registry::sweep::{Swept, sweep};
+use crate::registry::{Home, JobDir};
+use crate::settings::{Retention, Settings};
+use crate::spec::{Handle, JobSpec, Size};
+use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
+use connection::{Asked, Connection};
+
+/// How long a keeper may take to answer what it can answer at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A home and how jobs are started in it.
+///
+/// ```
+/// use outlast_job::{Outlast, JobSpec, Wait};
+/// use std::time::Duration;
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     // Jobs are kept by this same program, run again: so it must say so first.
+///     outlast_job::keep_if_asked();
+///
+///     let folder = tempfile::tempdir()?;
+///     let outlast = Outlast::at(folder.path())?;
+///     let job = outlast.start(JobSpec::shell("echo hello; read name; echo bye $name"))?;
+///
+///     let waited = job.wait(&Wait::for_pattern("hello"), Some(Duration::from_secs(10)))?;
+///     assert_eq!(waited.reason.name(), "pattern");
+///
+///     job.type_line("world")?;
+///     job.wait(&Wait::for_exit(), Some(Duration::from_secs(10)))?;
+///     assert!(job.read_text(0, 1 << 14)?.text.ends_with("bye world\n"));
+///     assert_eq!(job.info()?.state.name(), "completed");
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Outlast {
+    home: Home,
+    settings: Settings,
+    program: PathBuf,
+}
+
+impl Outlast {
+    /// The user's own home and settings.
+    ///
+    /// # Errors
+    /// When the home can't be used, or the settings do not load.
+    pub fn open() -> Result<Self, Failure> {
+        let mut outlast = Self::at(&Home::default_path()?)?;
+        outlast.settings = Settings::load()?;
+        Ok(outlast)
+    }
+
+    /// A home at a path, with default settings.
+    ///
+    /// # Errors
+    /// When the home can't be used.
+    pub fn at(path: &Path) -> Result<Self, Failure> {
+        Ok(Self { home: Home::open(path)?, settings: Settings::default(), program: start::own_program() })
+    }
+
+    /// Lets another program keep the jobs: one that calls [`keep_if_asked`](crate::keep_if_asked) when it starts.
+    #[must_use]
+    pub fn kept_by(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
+    /// The folder of all jobs.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Starts a job; returns when the command runs.
+    ///
+    /// # Errors
+    /// [`Kind::CannotStart`] with the reason; the job's folder then holds a receipt that says the same.
+    pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
+        let info = start::start(self.home.path(), &self.program, &self.settings, spec.checked()?)?;
+        Ok(Job { dir: self.home.job(info.handle)? })
+    }
+
+    /// The job of a number or a name.
+    ///
+    /// # Errors
+    /// [`Kind::NoSuchJob`].
+    pub fn job(&self, reference: &str) -> Result<Job, Failure> {
+        Ok(Job { dir: self.home.find(reference)? })
+    }
+
+    /// All jobs, oldest first.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<Info> {
+        self.home.list()
+    }
+
+    /// Removes finished jobs that are past the given limits.
+    ///
+    /// # Errors
+    /// When the home can't be locked.
+    pub fn prune(&self, keep: &Retention, dry_run: bool) -> Result<Swept, Failure> {
+        sweep(&self.home, keep, now_ms(), dry_run)
+    }
+}
+
+/// One job.
+#[derive(Debug)]
+pub struct Job {
+    dir: JobDir,
+}
+
+impl Job {
+    /// Its handle.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.dir.handle()
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn dir(&self) -> &JobDir {
+        &self.dir
+    }
+
+    /// Its record, true at this moment.
+    ///
+    /// # Errors
+    /// An unknown format, or damage.
+    pub fn info(&self) -> Result<Info, Failure> {
+        self.dir.current()
+    }
+
+    /// How it is right now, from its keeper; none when it has no keeper any more.
+    ///
+    /// # Errors
+    /// When the keeper does not answer.
+    pub fn status(&self) -> Result<Option<Status>, Failure> {
+        match self.ask(&Verb::Status, PATIENCE)? {
+            Asked::Answer(Answer::Status(status)) => Ok(Some(*status)),
+            Asked::Answer(other) => Err(unexpected(&other)),
+            Asked::NoKeeper => Ok(None),
+        }
+    }
+
+    /// Types a line: the text, then Enter.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended.
+    pub fn type_line(&self, text: impl Into<String>) -> Result<Sent, Failure> {
+        self.send(&Send { text: text.into(), newline: true, ..Send::default() }, None)
+    }
+
+    /// Types something. Text of any size goes in pieces; `patience` limits how long a program that does not
+    /// read may hold them up.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended; [`Kind::Usage`] for an unknown key or a line that a terminal
+    /// can't take.
+    pub fn send(&self, send: &Send, patience: Option<Duration>) -> Result<Sent, Failure> {
+        let patience = patience.unwrap_or(PATIENCE);
+        if send.text.len() <= INPUT_PIECE {
+            return self.send_piece(send, patience);
+        }
+        let mut total: Option<Sent> = None;
+        let mut rest = send.text.as_bytes();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.len().min(INPUT_PIECE));
+            rest = after;
+            let last = rest.is_empty();
+            let piece = Send {
+                bytes: base64::encode(&with_enter_for_newlines(piece, self.info()?.has_terminal())),
+                keys: if last { send.keys.clone() } else { Vec::new() },
+                eof: last && send.eof,
+                ..Send::default()
+            };
+            let sent = self.send_piece(&piece, patience)?;
+            let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
+            total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
+        }
+        if send.newline {
+            self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;
+        }
+        total.ok_or_else(|| Failure::usage("there is nothing to type"))
+    }
+
+    /// Types raw bytes, at most [`INPUT_PIECE`] of them.
+    ///
+    /// # Errors
+    /// As [`Job::send`].
+    pub fn send_bytes(&self, bytes: &[u8]) -> Result<Sent, Failure> {
+        self.send_piece(&Send { bytes: base64::encode(bytes), ..Send::default() }, PATIENCE)
+    }
+
+    fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
+        match self.ask(&Verb::Send(send.clone()), patience)? {
+            Asked::Answer(Answer::Sent(sent)) => Ok(sent),
+            Asked::Answer(other) => Err(unexpected(&other)),
+            Asked::NoKeeper => Err(self.not_running()),
+        }
+    }
+
+    /// Ends the job and all that it started: `SIGTERM`, and `SIGKILL` after the grace. That it has already ended
+    /// is no error. What is left of a lost job is found and ended too.
+    ///
+    /// # Errors
+    /// When the keeper does not answer.
+    pub fn kill(&self, grace: Duration, session: &str) -> Result<Killed, Failure> {
+        let verb = Verb::Kill { grace_ms: crate::clock::millis(grace), session: session.into() };
+        match self.ask(&verb, grace + PATIENCE)? {
+            Asked::Answer(Answer::Killed(killed)) => {
+                self.wait_for_receipt();
+                Ok(killed)
+            }
+            Asked::Answer(other) => Err(unexpected(&other)),
+            Asked::NoKeeper => self.kill_without_keeper(grace),
+        }
+    }
+
+    /// Without a keeper there is either nothing left, or what a lost job left.
+    fn kill_without_keeper(&self, grace: Duration) -> Result<Killed, Failure> {
+        match self.info()? {
+            info if matches!(info.state, State::Lost { .. }) => Ok(leftover::end(&info, grace)),
+            _ => Ok(Killed { signalled: 0, survivors: Vec::new(), already_ended: true }),
+        }
+    }
+
+    /// A keeper that is done leaves at once; the record is complete when it has.
+    fn wait_for_receipt(&self) {
+        if let Ok(info) = self.info()
+            && info.state.is_live()
+        {
+            let _ = self.wait(&wait::Wait::for_exit(), Some(Duration::from_secs(1)));
+        }
+    }
+
+    /// Sends one signal to every process of the job.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for an unknown signal, [`Kind::NotRunning`] when the job has ended.
+    pub fn signal(&self, signal: &str, session: &str) -> Result<Killed, Failure> {
+        let verb = Verb::Signal { signal: signal.into(), session: session.into() };
+        match self.ask(&verb, PATIENCE)? {
+            Asked::Answer(Answer::Killed(killed)) => Ok(killed),
+            Asked::Answer(other) => Err(unexpected(&other)),
+            Asked::NoKeeper => Ok(Killed { signalled: 0, survivors: Vec::new(), already_ended: true }),
+        }
+    }
+
+    /// Gives the terminal a new size.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for an impossible size or a job on pipes.
+    pub fn resize(&self, size: Size) -> Result<(), Failure> {
+        match self.ask(&Verb::Resize { size: size.checked()? }, PATIENCE)? {
+            Asked::Answer(Answer::Done {}) => Ok(()),
+            Asked::Answer(other) => Err(unexpected(&other)),
+            Asked::NoKeeper => Err(self.not_running()),
+        }
+    }
+
+    /// What the terminal shows now.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended: its last screen is then in its folder.
+    pub fn screen(&self, styled: bool, scrollback: usize) -> Result<ScreenShot, Failure> {
+        match self.ask(&Verb::Screen { styled, scrollback }, PATIENCE)? {
+            Asked::Answer(Answer::Screen(screen)) => Ok(*screen),
+            Asked::Answer(other) => Err(unexpected(&other)),
+            Asked::NoKeeper => Err(self.not_running()),
+        }
+    }
+
+    fn ask(&self, verb: &Verb, patience: Duration) -> Result<Asked, Failure> {
+        Connection::ask_once(&self.dir, verb, patience)
+    }
+
+    fn not_running(&self) -> Failure {
+        let handle = self.handle();
+        let state = self.info().map_or("gone", |info| info.state.name());
+        Failure::new(Kind::NotRunning, format!("job {handle} does not run any more: it is {state}"))
+            .hint(format!("read what it printed: outlast read {handle}"))
+    }
+}
+
+fn with_enter_for_newlines(bytes: &[u8], terminal: bool) -> Vec<u8> {
+    bytes.iter().map(|byte| if terminal && *byte == b'\n' { b'\r' } else { *byte }).collect()
+}
+
+fn unexpected(answer: &Answer) -> Failure {
+    match answer {
+        Answer::Error(failure) => failure.clone().into(),
+        other => Failure::new(Kind::Keeper, format!("the keeper answered something else: {other:?}")),
+    }
+}

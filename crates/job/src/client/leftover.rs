@@ -1,0 +1,71 @@
+//! What a lost job left running. Keeper and heir are gone, so nobody is its parent any more; but its processes
+//! still belong to the session the heir led, or hold the job's terminal or pipes.
+
+use std::time::{Duration, Instant};
+
+use outlast_pty::procfs::{self, Proc};
+use outlast_pty::signal;
+use rustix::process::Signal;
+
+use crate::lifecycle::Process;
+use crate::registry::format::Info;
+use crate::wire::Killed;
+
+/// How long we try before we name what can't be ended.
+const GIVE_UP: Duration = Duration::from_secs(2);
+/// How often we look again.
+const ROUND: Duration = Duration::from_millis(10);
+
+/// The processes that a lost job left.
+#[must_use]
+pub fn find(info: &Info) -> Vec<Process> {
+    living(info).iter().map(named).collect()
+}
+
+/// Ends what a lost job left.
+pub(crate) fn end(info: &Info, grace: Duration) -> Killed {
+    let signalled = signal_all(&living(info), Signal::TERM);
+    signal_all(&living(info), Signal::CONT);
+    let force_at = Instant::now() + grace;
+    while !living(info).is_empty() && Instant::now() < force_at + GIVE_UP {
+        if Instant::now() >= force_at {
+            signal_all(&living(info), Signal::STOP);
+            signal_all(&living(info), Signal::KILL);
+        }
+        // They are no children of ours: nobody tells us when they end.
+        std::thread::sleep(ROUND);
+    }
+    Killed { signalled, survivors: find(info), already_ended: signalled == 0 }
+}
+
+fn signal_all(processes: &[Proc], signal: Signal) -> usize {
+    processes.iter().filter(|process| signal::send(process, signal).is_ok()).count()
+}
+
+fn living(info: &Info) -> Vec<Proc> {
+    if procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
+        return Vec::new();
+    }
+    let Some(born) = info.process.as_ref().map(|process| process.started) else { return Vec::new() };
+    // The number of a session stays taken for as long as one process is in it.
+    let session = info.heir.as_ref().map(|heir| heir.pid);
+    procfs::everything()
+        .into_iter()
+        .filter(|process| process.is_alive() && process.start_time >= born)
+        .filter(|process| session == Some(process.session) || holds_an_end(process, &info.endpoints))
+        .collect()
+}
+
+/// Whether one of a process's standard descriptors is an end of the job. A terminal whose master is closed
+/// shows as deleted, so a later terminal of the same number is not taken for it.
+fn holds_an_end(process: &Proc, endpoints: &[String]) -> bool {
+    procfs::standard_descriptors(process.pid).iter().any(|name| {
+        let end = name.strip_suffix(" (deleted)").unwrap_or(name);
+        let is_terminal = end.starts_with("/dev/");
+        endpoints.iter().any(|endpoint| endpoint == end) && (!is_terminal || end.len() < name.len())
+    })
+}
+
+fn named(process: &Proc) -> Process {
+    Process { pid: process.pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm.clone() }
+}

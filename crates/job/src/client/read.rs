@@ -1,0 +1,389 @@
+//! Reads what a job printed, straight from its files: as text a person would have read, or as raw bytes.
+//!
+//! Every answer is bounded and costs what it returns, not what the job wrote: a long range is cut in the middle,
+//! at lines, before it is folded, so the exact bytes that were left out can be named and read by another call.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use outlast_stream::{Outcome, Pipeline};
+
+use super::Job;
+use crate::failure::Failure;
+use crate::log::gone::Gone;
+use crate::log::writer::read_exact_at;
+use crate::registry::layout;
+use crate::search::{begin_at, fold_config};
+use crate::spec::Streams;
+
+/// The default bound of an answer.
+pub const MAX_OUTPUT: usize = 16_384;
+/// How much is read at once.
+const PIECE: usize = 64 << 10;
+
+/// Which of a job's streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stream {
+    /// What it printed; on a terminal, everything.
+    #[default]
+    Output,
+    /// In pipe mode, what it wrote to stderr.
+    Errors,
+}
+
+/// A bounded piece of what a job printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// The text; where something was left out, a line in it says so.
+    pub text: String,
+    /// The offset it begins at.
+    pub from: u64,
+    /// The offset it ends at: where the next read begins.
+    pub offset: u64,
+    /// How many bytes of the log were left out to keep the answer small.
+    pub omitted_bytes: u64,
+    /// Which.
+    pub omitted: Option<(u64, u64)>,
+    /// How many bytes of the range are gone from the log.
+    pub gone_bytes: u64,
+}
+
+impl Job {
+    /// The end of the log.
+    #[must_use]
+    pub fn log_end(&self) -> u64 {
+        self.stream_end(Stream::Output)
+    }
+
+    /// The end of one stream's log.
+    #[must_use]
+    pub fn stream_end(&self, stream: Stream) -> u64 {
+        self.open_log(stream).map_or(0, |log| size(&log))
+    }
+
+    fn open_log(&self, stream: Stream) -> Option<OwnedFd> {
+        let name = match stream {
+            Stream::Output => layout::OUTPUT,
+            Stream::Errors => layout::ERRORS,
+        };
+        self.dir.open(name).ok()
+    }
+
+    /// Opens a range of a stream for reading.
+    ///
+    /// # Errors
+    /// When the job's record can't be read.
+    pub fn range(&self, stream: Stream, from: u64, to: Option<u64>) -> Result<Range, Failure> {
+        let info = self.dir.info()?;
+        let log = self.open_log(stream);
+        let end = log.as_ref().map_or(0, size);
+        let to = to.unwrap_or(end).min(end);
+        let gone = match stream {
+            Stream::Output => info.gone,
+            Stream::Errors => info.errors_gone,
+        };
+        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams })
+    }
+
+    /// The text from an offset on, at most `max` bytes of it: the head and the tail, and a line between them.
+    ///
+    /// # Errors
+    /// When the job's record can't be read.
+    pub fn read_text(&self, from: u64, max: usize) -> Result<Text, Failure> {
+        Ok(self.range(Stream::Output, from, None)?.text(max, &self.handle().to_string()))
+    }
+}
+
+fn size(log: &OwnedFd) -> u64 {
+    rustix::fs::fstat(log).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// A range of a log.
+#[derive(Debug)]
+pub struct Range {
+    log: Option<OwnedFd>,
+    from: u64,
+    to: u64,
+    gone: Gone,
+    streams: Streams,
+}
+
+/// A piece of a range.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Bytes as the job wrote them.
+    Bytes(&'a [u8]),
+    /// These offsets are not in the log any more.
+    Gone {
+        /// The first.
+        from: u64,
+        /// Just after the last.
+        to: u64,
+    },
+}
+
+impl Range {
+    /// Where it begins.
+    #[must_use]
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Where it ends.
+    #[must_use]
+    pub fn to(&self) -> u64 {
+        self.to
+    }
+
+    /// Hands out all of it in order, until `each` says stop.
+    pub fn pieces(&self, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
+        let Some(log) = &self.log else { return };
+        let mut at = self.from;
+        let mut buffer = vec![0; PIECE];
+        while at < self.to {
+            let gone = self.gone.next(at).unwrap_or((u64::MAX, u64::MAX));
+            if gone.0 <= at {
+                let to = gone.1.min(self.to);
+                if !each(at, Piece::Gone { from: at, to }) {
+                    return;
+                }
+                at = to;
+                continue;
+            }
+            let want = (self.to.min(gone.0) - at).min(PIECE as u64);
+            let want = usize::try_from(want).unwrap_or(PIECE);
+            let got = read_exact_at(log.as_fd(), &mut buffer[..want], at);
+            if got == 0 || !each(at, Piece::Bytes(&buffer[..got])) {
+                return;
+            }
+            at += got as u64;
+        }
+    }
+
+    /// The same range with other borders.
+    fn part(&self, from: u64, to: u64) -> Self {
+        let log = self.log.as_ref().and_then(|log| log.try_clone().ok());
+        Self { log, from, to, gone: self.gone.clone(), streams: self.streams }
+    }
+
+    /// All of it as text, without a bound: for files and pipes.
+    pub fn fold(&self, mut each: impl FnMut(&[u8]) -> bool) {
+        let mut fold = Fold::new(self.streams, self.from);
+        let mut going = true;
+        self.pieces(|at, piece| {
+            fold.piece(at, &piece);
+            // A line that may still be redrawn is not out of the fold's hands yet.
+            going = fold.take_settled(&mut each);
+            going
+        });
+        if going {
+            fold.finish();
+            each(&fold.text);
+        }
+    }
+
+    fn whole_text(&self) -> String {
+        let mut text = Vec::new();
+        let mut fold = Fold::new(self.streams, self.from);
+        self.pieces(|at, piece| {
+            fold.piece(at, &piece);
+            true
+        });
+        fold.finish();
+        text.append(&mut fold.text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// At most `max` bytes of text; `reference` names the job in the line that tells how to read the rest.
+    #[must_use]
+    pub fn text(&self, max: usize, reference: &str) -> Text {
+        let answer = |text, omitted: Option<(u64, u64)>| Text {
+            text,
+            from: self.from,
+            offset: self.to,
+            omitted_bytes: omitted.map_or(0, |(from, to)| to - from),
+            omitted,
+            gone_bytes: self.gone.bytes_in(self.from, self.to),
+        };
+        // Raw bytes are mostly text; a range this much larger can't fit, and is not even looked at whole.
+        if self.to - self.from <= 16 * max as u64 + PIECE as u64 {
+            let text = self.whole_text();
+            if text.len() <= max {
+                return answer(text, None);
+            }
+        }
+        // The line between the two is part of the answer.
+        let budget = max.saturating_sub(160);
+        let (head, head_end) = self.head(budget / 4);
+        let (tail, tail_start) = self.tail(budget - head.len(), head_end);
+        let between = tail_start - head_end;
+        let mark = format!(
+            "[... {between} bytes left out; to read them: outlast read {reference} --since {head_end} --until {tail_start} ...]"
+        );
+        let line_break = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        answer(format!("{head}{line_break}{mark}\n{tail}"), Some((head_end, tail_start)))
+    }
+
+    /// As many whole lines from the beginning as fit, and where they end.
+    fn head(&self, budget: usize) -> (String, u64) {
+        let part = self.part(self.from, self.to.min(self.from + 4 * budget as u64 + 4096));
+        let mut lines = part.line_ends();
+        lines.push(part.to);
+        let mut best = (String::new(), self.from);
+        // Few enough to try: each step halves what is left to decide.
+        let (mut low, mut high) = (0, lines.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let text = part.part(part.from, lines[middle]).whole_text();
+            if text.len() <= budget {
+                best = (text, lines[middle]);
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if best.1 == self.from && budget > 0 {
+            // One line longer than all there is room for: as much of it as fits.
+            let end = (self.from + budget as u64 / 2).min(self.to);
+            let mut text = part.part(part.from, end).whole_text();
+            text.truncate(text.floor_char_boundary(budget));
+            best = (text, end);
+        }
+        best
+    }
+
+    /// As many whole lines up to the end as fit, and where they begin.
+    fn tail(&self, budget: usize, not_before: u64) -> (String, u64) {
+        let start = self.to.saturating_sub(4 * budget as u64 + 4096).max(not_before);
+        let part = self.part(start, self.to);
+        let mut lines = part.line_ends();
+        lines.retain(|end| *end < self.to);
+        if start == not_before {
+            lines.insert(0, start);
+        }
+        let mut best = None;
+        let (mut low, mut high) = (0, lines.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let text = part.part(lines[middle], part.to).whole_text();
+            if text.len() <= budget {
+                best = Some((text, lines[middle]));
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        best.unwrap_or_else(|| {
+            let from = self.to.saturating_sub(budget as u64 / 2).max(not_before);
+            let text = part.part(from, self.to).whole_text();
+            let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
+            (text[cut..].to_owned(), from)
+        })
+    }
+
+    /// The offsets just after each line feed.
+    fn line_ends(&self) -> Vec<u64> {
+        let mut ends = Vec::new();
+        self.pieces(|at, piece| {
+            match piece {
+                Piece::Bytes(bytes) => {
+                    let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+                    ends.extend(feeds.map(|(i, _)| at + i as u64 + 1));
+                }
+                Piece::Gone { to, .. } => ends.push(to),
+            }
+            true
+        });
+        ends
+    }
+
+    /// The last lines of it: as many as are asked for.
+    #[must_use]
+    pub fn last_lines(&self, count: usize) -> Self {
+        let mut span = PIECE as u64;
+        loop {
+            let start = self.to.saturating_sub(span).max(self.from);
+            let part = self.part(start, self.to);
+            let ends = part.line_ends();
+            // A line feed at the very end closes the last line, it does not begin another.
+            let inner: Vec<u64> = ends.into_iter().filter(|end| *end < self.to).collect();
+            if inner.len() >= count && count > 0 {
+                return self.part(inner[inner.len() - count], self.to);
+            }
+            if start == self.from {
+                return if count == 0 { self.part(self.to, self.to) } else { part };
+            }
+            span *= 4;
+        }
+    }
+
+    /// The first lines of it: as many as are asked for.
+    #[must_use]
+    pub fn first_lines(&self, count: usize) -> Self {
+        let mut left = count;
+        let mut end = if count == 0 { self.from } else { self.to };
+        self.pieces(|at, piece| {
+            if let Piece::Bytes(bytes) = piece {
+                for (i, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        end = at + i as u64 + 1;
+                        return false;
+                    }
+                }
+            }
+            left > 0
+        });
+        self.part(self.from, end)
+    }
+}
+
+/// A fold that collects text.
+struct Fold {
+    pipeline: Pipeline,
+    outcome: Outcome,
+    text: Vec<u8>,
+}
+
+impl Fold {
+    fn new(streams: Streams, from: u64) -> Self {
+        let pipeline = Pipeline::resume(fold_config(streams), &begin_at(from));
+        Self { pipeline, outcome: Outcome::default(), text: Vec::new() }
+    }
+
+    fn piece(&mut self, at: u64, piece: &Piece<'_>) {
+        match piece {
+            Piece::Bytes(bytes) => {
+                self.pipeline.feed(bytes, &mut self.outcome);
+                self.collect();
+            }
+            Piece::Gone { from, to } => {
+                let mark = format!("\r\n[{} bytes are gone, from {from} to {to}]\r\n", to - from);
+                self.pipeline.feed(mark.as_bytes(), &mut self.outcome);
+                self.collect();
+                debug_assert!(at == *from, "a piece begins where it says");
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.pipeline.finish(&mut self.outcome);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        let keep = self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
+        self.text.truncate(keep);
+        self.text.extend_from_slice(&self.outcome.text);
+        self.outcome.clear();
+    }
+
+    /// Hands out text that is older than any line a program could still go back to.
+    fn take_settled(&mut self, each: &mut impl FnMut(&[u8]) -> bool) -> bool {
+        const REACH: usize = 1 << 20;
+        if self.text.len() <= 2 * REACH {
+            return true;
+        }
+        let settled: Vec<u8> = self.text.drain(..self.text.len() - REACH).collect();
+        each(&settled)
+    }
+}

@@ -1,0 +1,90 @@
+//! Starts a keeper: runs a program again, hands it the order, waits for its one answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::failure::{Failure, Kind};
+use crate::registry::format::Info;
+use crate::settings::Settings;
+use crate::spec::JobSpec;
+use crate::wire::{PROTOCOL, StartOrder, StartReply, line};
+
+/// The hidden verb: `PROGRAM keep HOME` becomes a keeper.
+pub(crate) const KEEP: &str = "keep";
+
+/// How long a start may take: a slow disk or a program on a network share needs its time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// This very program. On Linux it can be run again even after an upgrade has replaced its file.
+pub(crate) fn own_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        std::env::current_exe().unwrap_or_else(|_| "outlast".into())
+    }
+}
+
+/// Becomes a keeper if that is what this program was started for, and never returns then. Call it first in
+/// `main`, while there is only one thread.
+pub fn keep_if_asked() {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|verb| verb == KEEP) && arguments.len() == 1 {
+        let code = crate::keeper::keep();
+        #[expect(clippy::exit, reason = "a keeper is another program that happens to share this file")]
+        std::process::exit(code);
+    }
+}
+
+/// Starts a job and returns its record once the command runs.
+pub(crate) fn start(home: &Path, program: &Path, settings: &Settings, spec: JobSpec) -> Result<Info, Failure> {
+    let (mut ours, theirs) =
+        UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
+    let mut starter = Command::new(program)
+        .arg0_named()
+        .arg(KEEP)
+        .arg(home)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Failure::system(format!("the keeper {} can't be run", program.display()), error))?;
+    let order = StartOrder { protocol: PROTOCOL, home: home.to_owned(), spec, settings: settings.clone() };
+    let sent = ours.write_all(&line(&order));
+    let _ = ours.set_read_timeout(Some(PATIENCE));
+    let mut text = Vec::new();
+    let read = BufReader::new((&ours).take(64 << 20)).read_until(b'\n', &mut text);
+    // The starter forks and leaves; the keeper is no child of ours.
+    let _ = starter.wait();
+    match (sent, read, serde_json::from_slice::<StartReply>(&text)) {
+        (_, _, Ok(StartReply::Started(info))) => Ok(*info),
+        (_, _, Ok(StartReply::Failed { handle, failure })) => Err(explained(handle, failure.into())),
+        (Err(error), _, _) | (_, Err(error), _) => Err(broken(&error.to_string())),
+        (Ok(()), Ok(_), Err(_)) => Err(broken("it ended without a word")),
+    }
+}
+
+fn explained(handle: Option<crate::spec::Handle>, failure: Failure) -> Failure {
+    let Some(handle) = handle else { return failure };
+    Failure { message: format!("job {handle} could not start: {}", failure.message), ..failure }
+}
+
+fn broken(why: &str) -> Failure {
+    Failure::new(Kind::Keeper, format!("the keeper did not start: {why}")).hint("see what is wrong: outlast doctor")
+}
+
+trait Named {
+    fn arg0_named(&mut self) -> &mut Self;
+}
+
+impl Named for Command {
+    /// What `ps` shows.
+    fn arg0_named(&mut self) -> &mut Self {
+        std::os::unix::process::CommandExt::arg0(self, "outlast")
+    }
+}

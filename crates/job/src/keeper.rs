@@ -1,0 +1,234 @@
+//! The keeper: the small process that owns one job, its terminal, log, waits and events.
+//!
+//! ```text
+//! client ──exec──> starter ──fork──> heir (leads the terminal's session, sleeps)
+//!                                     └─fork──> keeper ──fork+exec──> command
+//! ```
+//!
+//! [`start`] makes what both share ([`ground`]) and forks; [`heir`] sleeps and takes over. The keeper itself is
+//! one thread in one loop: [`inputs`] are a closed set, and each is dealt with in turn. Bytes go
+//! [`pump`] → log → fold → [`waits`] and followers ([`peers`]); requests are [`answer`]ed; children are
+//! [`reaping`] work; a job is ended in [`ending`].
+
+mod answer;
+mod ending;
+mod events;
+mod ground;
+mod heir;
+mod inputs;
+mod nested;
+mod peers;
+mod pump;
+mod reaping;
+mod shared;
+mod start;
+mod typing;
+mod waits;
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use crate::clock::{earliest, millis, now_ms};
+use crate::lifecycle::{EndedBy, State};
+use crate::log::timing::TimingWriter;
+use crate::registry::format::Info;
+use crate::registry::replace::Durability;
+use crate::wire::Grown;
+use crate::wire::event::What;
+use ending::Ending;
+use events::EventLog;
+use ground::Ground;
+use peers::Peers;
+use pump::Channel;
+use typing::Typing;
+use waits::Waits;
+
+pub use start::keep;
+
+/// How long after a burst of output its exact end time is written down.
+const TIMING_FLUSH: Duration = Duration::from_millis(50);
+
+/// Whether the command still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Running { command: Pid, stopped: bool },
+    Ended,
+}
+
+/// Everything one job's keeper owns.
+struct Keeper {
+    ground: Ground,
+    info: Info,
+    life: Life,
+    /// Whether the kernel says that no child is left.
+    childless: bool,
+    heir_lives: bool,
+    channels: Vec<Channel>,
+    timing: TimingWriter,
+    events: EventLog,
+    typing: Typing,
+    peers: Peers,
+    waits: Waits,
+    ending: Option<Ending>,
+    /// The last signal somebody asked us to send: who, if the command dies of it.
+    last_signal: Option<(Signal, String)>,
+    last_output: Instant,
+    signals: outlast_pty::signals::Signals,
+    oom_kills_before: u64,
+    record_is_stale: bool,
+}
+
+impl Keeper {
+    /// The loop: sleeps until something happens, deals with it, until the job and all it left behind are gone.
+    fn run(mut self) {
+        while !self.is_over() {
+            let deadline = self.next_deadline();
+            let inputs = inputs::wait(&self, deadline);
+            for input in inputs {
+                self.turn(input);
+            }
+            self.on_time(Instant::now());
+            self.settle();
+        }
+        self.finish();
+    }
+
+    /// Nothing of the job is left, and nobody waits for an answer about its end.
+    fn is_over(&self) -> bool {
+        self.life == Life::Ended && self.ending.is_none() && (self.childless || self.only_nested_keepers_left())
+    }
+
+    /// The next moment at which time itself is an input.
+    fn next_deadline(&self) -> Option<Instant> {
+        let mut next = self.waits.next_deadline(self.last_output);
+        if let Some(ending) = &self.ending {
+            next = earliest(next, Some(ending.next()));
+        } else if matches!(self.life, Life::Running { .. }) {
+            next = earliest(next, self.limit().map(|(at, _)| at));
+        }
+        if self.timing.holds() {
+            next = earliest(next, Some(self.last_output + TIMING_FLUSH));
+        }
+        next
+    }
+
+    /// The earlier of the job's own limits, and who ends it then.
+    fn limit(&self) -> Option<(Instant, EndedBy)> {
+        let spec = &self.ground.spec;
+        let timeout = spec.timeout.and_then(|limit| {
+            let at = self.ground.started.checked_add(limit)?;
+            Some((at, EndedBy::Timeout { limit_ms: millis(limit) }))
+        });
+        let silence = spec.inactivity_timeout.and_then(|limit| {
+            let at = self.last_output.checked_add(limit)?;
+            Some((at, EndedBy::Inactivity { limit_ms: millis(limit) }))
+        });
+        [timeout, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// What is due by now.
+    fn on_time(&mut self, now: Instant) {
+        if self.timing.holds() && now >= self.last_output + TIMING_FLUSH {
+            self.timing.flush();
+        }
+        if self.ending.is_some() {
+            self.go_on_ending(now);
+        } else if matches!(self.life, Life::Running { .. })
+            && let Some((at, by)) = self.limit()
+            && now >= at
+        {
+            self.begin_ending(by, ending::GRACE, None);
+        }
+        let grown = self.grown();
+        self.waits.on_time(now, self.last_output, grown.offset, &mut self.peers);
+    }
+
+    /// After each round: what changed goes to the disk and to whoever follows.
+    fn settle(&mut self) {
+        let grown = self.grown();
+        if let Some(channel) = self.channels.first() {
+            self.waits.catch_up(&channel.log, &mut self.peers);
+        }
+        self.note_log_changes();
+        self.peers.tell_growth(grown);
+        self.peers.flush();
+        let gone = self.peers.remove_gone();
+        self.waits.forget_peers(&gone);
+    }
+
+    /// How far the logs have grown.
+    fn grown(&self) -> Grown {
+        let end = |i: usize| self.channels.get(i).map_or(0, |channel| channel.log.end());
+        Grown { offset: end(0), errors: end(1) }
+    }
+
+    /// Writes down an event, and tells followers.
+    fn event(&mut self, what: What) {
+        let event = self.events.add(now_ms(), self.grown().offset, what);
+        self.peers.tell_event(&event);
+    }
+
+    /// Replaces `info.json`; a full disk makes it a duty for later.
+    fn write_record(&mut self, durability: Durability) {
+        self.record_is_stale = self.ground.job.write_info(&self.info, durability).is_err();
+    }
+
+    /// A log that fails, recovers or is capped is a visible state.
+    fn note_log_changes(&mut self) {
+        let mut happened = Vec::new();
+        for (i, channel) in self.channels.iter_mut().enumerate() {
+            if !channel.log.take_changed() {
+                continue;
+            }
+            let gone = if i == 0 { &mut self.info.gone } else { &mut self.info.errors_gone };
+            let news = pump::describe_change(gone, &channel.log, &mut channel.was_failing);
+            happened.extend(news);
+            gone.clone_from(channel.log.gone());
+            self.record_is_stale = true;
+        }
+        for what in happened {
+            self.event(what);
+        }
+        if self.record_is_stale {
+            self.write_record(Durability::Process);
+        }
+    }
+
+    /// The end: everything on the disk, everyone told, nothing left behind.
+    fn finish(mut self) {
+        self.timing.flush();
+        for channel in &mut self.channels {
+            channel.finish();
+        }
+        if self.info.has_terminal() {
+            self.write_last_screen();
+        }
+        if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
+            self.event(What::AllGone);
+        }
+        self.write_record(Durability::Machine);
+        self.ground.remove_socket();
+        let grown = self.grown();
+        self.peers.tell_growth(grown);
+        self.peers.say_goodbye();
+        crate::registry::sweep::sweep_in_passing(&self.ground.home, &self.ground.settings.retention, now_ms());
+    }
+
+    fn write_last_screen(&mut self) {
+        let Some(channel) = self.channels.first_mut() else { return };
+        let mut text = channel.fold.screen().rows.join("\n");
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        let name = crate::registry::layout::SCREEN;
+        let _ = crate::registry::replace::replace(&self.ground.job, name, text.as_bytes(), Durability::Process);
+    }
+
+    /// Whether the state on the disk says that somebody is ending the job.
+    fn ending_by(&self) -> Option<EndedBy> {
+        match &self.info.state {
+            State::Running { ending } => ending.clone(),
+            _ => None,
+        }
+    }
+}

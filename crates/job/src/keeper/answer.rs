@@ -1,0 +1,153 @@
+//! Answers to clients' requests.
+
+use std::time::{Duration, Instant};
+
+use outlast_pty::procfs;
+use rustix::process::getpid;
+
+use super::peers::PeerId;
+use super::{Keeper, Life};
+use crate::clock::millis;
+use crate::failure::Failure;
+use crate::lifecycle::{EndedBy, Process};
+use crate::spec::Size;
+use crate::wire::{Activity, Answer, Cursor, Request, ScreenShot, Status, Verb};
+
+/// Output this fresh means that a job is at work.
+const FRESH: Duration = Duration::from_secs(2);
+
+impl Keeper {
+    /// A client said something.
+    pub(super) fn on_said(&mut self, peer: PeerId) {
+        for line in self.peers.hear(peer) {
+            match serde_json::from_slice::<Request>(&line) {
+                Ok(request) => {
+                    if let Some(answer) = self.answer(peer, request.id, request.verb) {
+                        self.peers.reply(peer, request.id, answer);
+                    }
+                }
+                Err(error) => {
+                    let failure = Failure::usage(format!("that is no request: {error}"))
+                        .hint(r#"for example: {"id":1,"verb":"status"}"#);
+                    self.peers.reply(peer, 0, Answer::Error(failure.into()));
+                }
+            }
+        }
+    }
+
+    /// The answer, unless it comes later.
+    fn answer(&mut self, peer: PeerId, id: u64, verb: Verb) -> Option<Answer> {
+        match verb {
+            Verb::Status => Some(Answer::Status(Box::new(self.status()))),
+            Verb::Follow { after_event: _ } => {
+                self.peers.follow(peer);
+                Some(Answer::Status(Box::new(self.status())))
+            }
+            Verb::Send(send) => self.on_send(peer, id, &send),
+            Verb::Wait(wait) => {
+                let ended = self.life == Life::Ended;
+                let context = (self.info.streams, self.grown().offset, ended);
+                self.waits.begin((peer, id), wait, context)
+            }
+            Verb::Cancel { wait } => {
+                self.waits.cancel(peer, wait);
+                Some(Answer::Done {})
+            }
+            Verb::Signal { signal, session } => Some(self.on_signal_request(&signal, session)),
+            Verb::Kill { grace_ms, session } => {
+                let by = EndedBy::Kill { session, signal: "SIGTERM".into() };
+                self.begin_ending(by, Duration::from_millis(grace_ms), Some((peer, id)));
+                None
+            }
+            Verb::Resize { size } => Some(self.on_resize(size)),
+            Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let silent = self.last_output.elapsed();
+        let activity = match self.life {
+            Life::Ended => Activity::Ended,
+            Life::Running { stopped: true, .. } => Activity::Stopped,
+            Life::Running { .. } if silent < FRESH => Activity::Working,
+            Life::Running { .. } => Activity::Quiet { for_ms: millis(silent) },
+        };
+        Status {
+            info: self.info.clone(),
+            grown: self.grown(),
+            activity,
+            queued_input: self.typing.queued(),
+            log_failing: self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string()),
+            processes: self.processes(),
+        }
+    }
+
+    /// All living processes of the job, without those of jobs that were started from inside it.
+    pub(super) fn processes(&self) -> Vec<Process> {
+        self.members().into_iter().map(|process| named(&process)).collect()
+    }
+
+    /// As [`processes`](Self::processes), as the kernel tells them.
+    pub(super) fn members(&self) -> Vec<procfs::Proc> {
+        super::nested::without_nested_jobs(procfs::descendants(getpid()))
+    }
+
+    fn on_resize(&mut self, size: Size) -> Answer {
+        let size = match size.checked() {
+            Ok(size) => size,
+            Err(failure) => return Answer::Error(failure.into()),
+        };
+        let super::ground::Ends::Terminal { master, .. } = &self.ground.ends else {
+            return Answer::Error(Failure::usage("this job runs on pipes and has no size").into());
+        };
+        // The engine first: what the program prints in its new size must meet a screen of that size.
+        if let Some(channel) = self.channels.first_mut() {
+            channel.resize(size);
+        }
+        let kernel_size = outlast_pty::Size { cols: size.cols, rows: size.rows };
+        if let Err(error) = outlast_pty::open::resize(master, kernel_size) {
+            return Answer::Error(Failure::system("the terminal can't be resized", error).into());
+        }
+        let since = Instant::now().saturating_duration_since(self.ground.started);
+        let offset = self.grown().offset;
+        self.timing.resized(since, offset, size);
+        self.info.streams = crate::spec::Streams::Terminal(size);
+        self.record_is_stale = true;
+        Answer::Done {}
+    }
+
+    fn screen(&mut self, styled: bool, scrollback: usize) -> Answer {
+        let offset = self.grown().offset;
+        if !self.info.has_terminal() {
+            return Answer::Error(
+                Failure::usage("this job runs on pipes and has no screen")
+                    .hint(format!("read what it printed: outlast read {}", self.info.handle))
+                    .into(),
+            );
+        }
+        let Some(channel) = self.channels.first_mut() else { return Answer::Done {} };
+        let shot = channel.fold.screen();
+        let rows = if styled { channel.fold.styled_screen() } else { shot.rows };
+        let scrollback = if scrollback > 0 { channel.fold.scrollback(scrollback) } else { Vec::new() };
+        Answer::Screen(Box::new(ScreenShot {
+            size: Size { cols: shot.size.cols, rows: shot.size.rows },
+            rows,
+            scrollback,
+            cursor: Cursor { row: shot.cursor.row, col: shot.cursor.col, visible: shot.cursor.visible },
+            title: shot.title,
+            alternate: shot.alternate,
+            bracketed_paste: shot.modes.bracketed_paste,
+            application_cursor: shot.modes.application_cursor,
+            bells: shot.bells,
+            offset,
+        }))
+    }
+}
+
+pub(super) fn named(process: &procfs::Proc) -> Process {
+    Process {
+        pid: process.pid.as_raw_nonzero().get(),
+        started: process.start_time,
+        program: process.comm.clone(),
+    }
+}

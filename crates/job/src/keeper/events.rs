@@ -1,0 +1,64 @@
+//! The only writer of `events.jsonl`.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::ftruncate;
+
+use crate::log::writer::read_exact_at;
+use crate::registry::replace::write_all;
+use crate::wire::event::{Event, What};
+use crate::wire::line;
+
+/// Events that could not be written yet; a full disk may last, and a job may have much to tell.
+const MOST_HELD: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct EventLog {
+    file: OwnedFd,
+    size: u64,
+    next: u64,
+    held: Vec<u8>,
+    held_count: usize,
+}
+
+impl EventLog {
+    /// Goes on after the last whole event in the file; a torn one is cut off.
+    pub(super) fn new(file: OwnedFd) -> Self {
+        let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let tail_from = size.saturating_sub(64 << 10);
+        let mut tail = vec![0; usize::try_from(size - tail_from).unwrap_or(0)];
+        let got = read_exact_at(&file, &mut tail, tail_from);
+        tail.truncate(got);
+        let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole < tail.len() {
+            let _ = ftruncate(&file, tail_from + whole as u64);
+        }
+        let last = tail[..whole].split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty());
+        let seq = last.and_then(|line| serde_json::from_slice::<Event>(line).ok()).map_or(0, |event| event.seq);
+        let size = tail_from + whole as u64;
+        Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0 }
+    }
+
+    /// Numbers an event and writes it down, at once or when the disk has room again.
+    pub(super) fn add(&mut self, at: u64, offset: u64, what: What) -> Event {
+        let event = Event { seq: self.next, at, offset, what };
+        self.next += 1;
+        if self.held_count < MOST_HELD {
+            self.held.extend_from_slice(&line(&event));
+            self.held_count += 1;
+        }
+        self.flush();
+        event
+    }
+
+    fn flush(&mut self) {
+        if write_all(&self.file, &self.held).is_ok() {
+            self.size += self.held.len() as u64;
+            self.held.clear();
+            self.held_count = 0;
+        } else {
+            // Half an event is worse than none: it is tried again as a whole.
+            let _ = ftruncate(&self.file, self.size);
+        }
+    }
+}

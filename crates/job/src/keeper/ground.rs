@@ -1,0 +1,207 @@
+//! What keeper and heir share: opened once, before the fork, and held by both.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Instant;
+
+use outlast_pty::spawn::{Stdio, above_stdio};
+use outlast_pty::{Command, Leads, Pty, SpawnError};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
+
+use super::shared::Shared;
+use crate::failure::Failure;
+use crate::lifecycle::StartError;
+use crate::registry::claim::Lock;
+use crate::registry::{Home, JobDir, layout};
+use crate::settings::Settings;
+use crate::spec::{JobSpec, Streams, terminal_env};
+
+/// As much as a pipe may hold for us: fewer, larger moves when a job floods.
+const PIPE_SIZE: usize = 256 << 10;
+
+/// Our ends of the command's streams.
+#[derive(Debug)]
+pub(super) enum Ends {
+    /// The slave stays open in keeper and heir: a terminal that nobody has open for a moment hangs up for ever.
+    Terminal {
+        master: OwnedFd,
+        slave: OwnedFd,
+        /// Bytes that have left the terminal and are not in the log yet.
+        staging: (OwnedFd, OwnedFd),
+    },
+    Pipes {
+        stdin: Option<OwnedFd>,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+        /// The command's ends, until it has them.
+        given: Option<(OwnedFd, OwnedFd, OwnedFd)>,
+    },
+}
+
+/// The files of a channel.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) log: OwnedFd,
+    pub(super) transcript: OwnedFd,
+}
+
+/// Everything that outlives the keeper in its heir.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) home: Home,
+    pub(super) job: JobDir,
+    pub(super) settings: Settings,
+    pub(super) spec: JobSpec,
+    pub(super) started: Instant,
+    pub(super) ends: Ends,
+    pub(super) output: Files,
+    pub(super) errors: Option<Files>,
+    pub(super) timing: OwnedFd,
+    pub(super) events: OwnedFd,
+    pub(super) listener: OwnedFd,
+    pub(super) shared: Shared,
+    pub(super) _lock: Lock,
+}
+
+impl Ends {
+    pub(super) fn open(streams: Streams) -> Result<Self, StartError> {
+        match streams {
+            Streams::Terminal(size) => open_terminal(size),
+            Streams::Pipes => open_pipes().map_err(|error| system_error("no pipe can be had", error)),
+        }
+    }
+}
+
+fn open_terminal(size: crate::spec::Size) -> Result<Ends, StartError> {
+    let pty = Pty::open(outlast_pty::Size { cols: size.cols, rows: size.rows }).map_err(|error| StartError {
+        kind: "no_terminal_left".into(),
+        message: format!("no terminal can be had: {error}"),
+        hint: "end jobs that are no longer needed (outlast jobs --all), or run it on pipes: outlast run --pipe"
+            .into(),
+    })?;
+    let staging = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+        .map_err(|error| system_error("no pipe can be had", error))?;
+    let _ = rustix::pipe::fcntl_setpipe_size(&staging.1, PIPE_SIZE);
+    let slave = above_stdio(pty.slave).map_err(|error| system_error("no terminal can be had", error))?;
+    Ok(Ends::Terminal { master: pty.master, slave, staging })
+}
+
+fn open_pipes() -> Result<Ends, Errno> {
+    let pipe = || pipe_with(PipeFlags::CLOEXEC);
+    let (theirs_in, stdin) = pipe()?;
+    let (stdout, theirs_out) = pipe()?;
+    let (stderr, theirs_err) = pipe()?;
+    for ours in [&stdin, &stdout, &stderr] {
+        rustix::io::ioctl_fionbio(ours, true)?;
+        let _ = rustix::pipe::fcntl_setpipe_size(ours, PIPE_SIZE);
+    }
+    let given = (
+        above_stdio(theirs_in).map_err(|_| Errno::MFILE)?,
+        above_stdio(theirs_out).map_err(|_| Errno::MFILE)?,
+        above_stdio(theirs_err).map_err(|_| Errno::MFILE)?,
+    );
+    Ok(Ends::Pipes { stdin: Some(stdin), stdout, stderr, given: Some(given) })
+}
+
+impl Files {
+    pub(super) fn open(job: &JobDir, log: &str, transcript: &str) -> Result<Self, Errno> {
+        let open = |name: &str| {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(job.as_fd(), name, flags, Mode::RUSR | Mode::WUSR)
+        };
+        Ok(Self { log: open(log)?, transcript: open(transcript)? })
+    }
+}
+
+pub(super) fn open_to_append(job: &JobDir, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(job.as_fd(), name, flags, Mode::RUSR | Mode::WUSR)
+}
+
+impl Ground {
+    /// Starts the command. Only the keeper does, and only once.
+    pub(super) fn spawn(&mut self) -> Result<Pid, StartError> {
+        let (stdio, env) = match &mut self.ends {
+            Ends::Terminal { slave, .. } => {
+                let slave = slave.try_clone().map_err(|error| system_error("no terminal can be had", error))?;
+                (Stdio::Terminal(slave), terminal_env(&self.spec.env))
+            }
+            Ends::Pipes { given, .. } => {
+                let Some((stdin, stdout, stderr)) = given.take() else {
+                    return Err(system_error("the command", "was already started"));
+                };
+                (Stdio::Pipes { stdin, stdout, stderr }, self.spec.env.clone())
+            }
+        };
+        let command = Command {
+            argv: self.spec.argv().into_iter().map(Into::into).collect(),
+            cwd: (&self.spec.cwd).into(),
+            env: env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            stdio,
+            leads: Leads::Caller,
+        };
+        let pid = command.spawn().map_err(explain)?;
+        self.shared.set_command(pid);
+        Ok(pid)
+    }
+
+    /// What the kernel calls the command's ends, as its processes' descriptors show them.
+    pub(super) fn endpoints(&self) -> Vec<String> {
+        let name = |fd: &OwnedFd| outlast_pty::procfs::descriptor_name(fd.as_raw_fd());
+        match &self.ends {
+            Ends::Terminal { slave, .. } => name(slave).into_iter().collect(),
+            Ends::Pipes { stdout, stderr, .. } => [name(stdout), name(stderr)].into_iter().flatten().collect(),
+        }
+    }
+
+    /// What only the keeper needs: the heir lets go of the command's ends, or its pipes would never end.
+    pub(super) fn let_go_of_given(&mut self) {
+        if let Ends::Pipes { given, .. } = &mut self.ends {
+            *given = None;
+        }
+    }
+
+    /// Input has ended: a pipe ends only when its last holder lets go of it.
+    pub(super) fn close_stdin(&mut self) {
+        if let Ends::Pipes { stdin, .. } = &mut self.ends {
+            *stdin = None;
+        }
+    }
+
+    pub(super) fn remove_socket(&self) {
+        let _ = rustix::fs::unlinkat(self.job.as_fd(), layout::SOCKET, rustix::fs::AtFlags::empty());
+    }
+}
+
+fn explain(error: SpawnError) -> StartError {
+    let message = error.to_string();
+    let (kind, hint) = match &error {
+        SpawnError::NoSuchProgram { .. } => {
+            ("no_such_program", "check the spelling, or give its full path; PATH is the caller's")
+        }
+        SpawnError::NotExecutable { .. } => {
+            ("not_executable", "make it executable (chmod +x), or run it with its interpreter")
+        }
+        SpawnError::BadFolder { .. } => ("no_such_folder", "make the folder first, or give another with --cwd"),
+        SpawnError::TooLong => ("too_long", "write the data to a file, and give the command that file's name"),
+        SpawnError::ContainsNul => ("contains_nul", "write the data to a file, and give the command its name"),
+        SpawnError::System(_) => ("system", "the system is short of processes or memory; see outlast doctor"),
+    };
+    StartError { kind: kind.into(), message, hint: hint.into() }
+}
+
+pub(super) fn system_error(what: &str, error: impl std::fmt::Display) -> StartError {
+    StartError { kind: "system".into(), message: format!("{what}: {error}"), hint: "see outlast doctor".into() }
+}
+
+impl From<Failure> for StartError {
+    fn from(failure: Failure) -> Self {
+        Self {
+            kind: failure.kind.name().into(),
+            message: failure.message,
+            hint: failure.hint.unwrap_or_else(|| "see outlast doctor".into()),
+        }
+    }
+}

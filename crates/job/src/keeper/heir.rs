@@ -1,0 +1,59 @@
+//! The heir: leads the terminal's session and sleeps. If the keeper dies, the kernel gives it the job's
+//! processes, it already holds the terminal, the log and the socket, and it becomes the keeper.
+
+use outlast_pty::reap::{self, Change, End, Peeked};
+use outlast_pty::signals;
+use rustix::process::{Pid, Signal};
+
+use super::ground::Ground;
+use super::start::this_process;
+use super::Keeper;
+use crate::registry::replace::Durability;
+use crate::wire::event::What;
+
+/// What wakes an heir: a child's end, and the word that input has ended.
+pub(super) const WAKES: &[Signal] = &[Signal::CHILD, Signal::USR1];
+
+/// Sleeps until the keeper is gone; takes over if it was not done. Returns this process's exit code.
+pub(super) fn sleep(mut ground: Ground, keeper: Pid) -> i32 {
+    loop {
+        if ground.shared.stdin_closed() {
+            ground.close_stdin();
+        }
+        if let Peeked::Change(Change::Ended(_, end)) = reap::peek(Some(keeper)) {
+            reap::reap(keeper);
+            return if end == End::Code(0) { 0 } else { take_over(ground) };
+        }
+        let _ = signals::sleep_until(WAKES);
+    }
+}
+
+fn take_over(mut ground: Ground) -> i32 {
+    signals::block(WAKES, false);
+    let Ok(mut info) = ground.job.info() else { return 1 };
+    if !info.state.is_live() && reap::peek(None) == Peeked::NoChildren {
+        // It had written everything but left in a hurry.
+        ground.remove_socket();
+        return 0;
+    }
+    let Some(command) = ground.shared.command().or_else(first_child) else { return 1 };
+    if ground.shared.stdin_closed() {
+        ground.close_stdin();
+    }
+    info.keeper = this_process();
+    info.heir = None;
+    info.takeovers += 1;
+    let input_lost = ground.shared.queued_input();
+    let Ok(mut keeper) = Keeper::new(ground, info, command) else { return 1 };
+    keeper.heir_lives = false;
+    keeper.write_record(Durability::Process);
+    keeper.event(What::TookOver { input_lost });
+    keeper.look_at_children();
+    keeper.run();
+    0
+}
+
+/// The keeper may have died in the moment between starting the command and telling us its number.
+fn first_child() -> Option<Pid> {
+    outlast_pty::procfs::children(rustix::process::getpid()).into_iter().next()
+}

@@ -1,0 +1,66 @@
+//! Jobs that were started from inside a job. Their keepers become our descendants (we are a subreaper), but they
+//! are jobs of their own: they are not ours to end, and they do not hold us up.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use outlast_pty::procfs::{self, Proc};
+use rustix::process::{Pid, getpid};
+
+use super::Keeper;
+use crate::registry::Home;
+
+impl Keeper {
+    /// Whether all that is left of the job is other jobs.
+    pub(super) fn only_nested_keepers_left(&self) -> bool {
+        self.members().is_empty()
+    }
+}
+
+/// Leaves out the keepers of other jobs, and all below them, and the dead.
+pub(super) fn without_nested_jobs(mut processes: Vec<Proc>) -> Vec<Proc> {
+    let mut theirs: HashSet<Pid> = processes.iter().filter(|p| is_a_keeper(p)).map(|p| p.pid).collect();
+    if !theirs.is_empty() {
+        // Descendants come after their parents only mostly: repeat until nothing is added.
+        loop {
+            let before = theirs.len();
+            for process in &processes {
+                if process.ppid.is_some_and(|parent| theirs.contains(&parent)) {
+                    theirs.insert(process.pid);
+                }
+            }
+            if theirs.len() == before {
+                break;
+            }
+        }
+    }
+    processes.retain(|process| process.is_alive() && !theirs.contains(&process.pid));
+    processes
+}
+
+/// Whether a process is the heir or keeper of a job, by the record of that job and not by its own word.
+fn is_a_keeper(process: &Proc) -> bool {
+    let Some(home) = procfs::arguments(process.pid).and_then(|arguments| keepers_home(&arguments)) else {
+        return false;
+    };
+    let Ok(home) = Home::open(Path::new(&home)) else { return false };
+    let pid = process.pid.as_raw_nonzero().get();
+    let me = getpid().as_raw_nonzero().get();
+    pid != me
+        && home.handles().into_iter().filter_map(|handle| home.job(handle).ok()?.info().ok()).any(|info| {
+            let is = |known: &Option<crate::lifecycle::Process>| {
+                known.as_ref().is_some_and(|known| known.pid == pid && known.started == process.start_time)
+            };
+            is(&info.heir) || is(&info.keeper)
+        })
+}
+
+/// The home in a keeper's command line: `outlast keep HOME`.
+fn keepers_home(arguments: &[Vec<u8>]) -> Option<String> {
+    match arguments {
+        [_, verb, home] if verb == crate::client::start::KEEP.as_bytes() => {
+            String::from_utf8(home.clone()).ok()
+        }
+        _ => None,
+    }
+}

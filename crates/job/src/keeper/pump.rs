@@ -1,0 +1,310 @@
+//! The pump: bytes from the terminal or the pipes go to the log, and from there through the fold.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use outlast_pty::reap;
+use outlast_stream::{Outcome, Pipeline};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::ground::{Ends, Files, Ground};
+use super::shared::Shared;
+use super::{Keeper, Life};
+use crate::clock::millis;
+use crate::log::gone::Gone;
+use crate::log::timing::TimingWriter;
+use crate::log::transcript::TranscriptWriter;
+use crate::log::writer::{LogWriter, read_exact_at};
+use crate::registry::format::Info;
+use crate::search::fold_config;
+use crate::wire::event::What;
+
+/// A terminal gives at most a page or so at a time, whatever it is asked for; asking for more makes the kernel
+/// allocate in vain.
+const TERMINAL_READ: usize = 8 << 10;
+/// How much goes through the fold at once.
+const BATCH: usize = 64 << 10;
+/// How much is pumped before others get their turn.
+const TURN: usize = 256 << 10;
+
+/// One stream of output: where it comes from, its log, its fold and its transcript.
+pub(super) struct Channel {
+    source: Option<OwnedFd>,
+    staging: Option<(OwnedFd, OwnedFd)>,
+    pub(super) log: LogWriter,
+    pub(super) fold: Pipeline,
+    transcript: TranscriptWriter,
+    pub(super) outcome: Outcome,
+    bytes: Vec<u8>,
+    pub(super) was_failing: bool,
+}
+
+/// What one round of pumping brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pumped {
+    /// Bytes, and maybe more.
+    Some,
+    /// Nothing is there now.
+    Empty,
+    /// Nothing will ever come again.
+    Ended,
+}
+
+impl Channel {
+    /// Goes on where the checkpoint says: at the beginning, or where a dead keeper was.
+    fn open(
+        source: OwnedFd,
+        staging: Option<(OwnedFd, OwnedFd)>,
+        files: &Files,
+        index: usize,
+        (ground, info): (&Ground, &Info),
+    ) -> std::io::Result<Self> {
+        let gone = if index == 0 { &info.gone } else { &info.errors_gone };
+        let cap = info.log_cap;
+        let end = ground.shared.log_end(index);
+        let checkpoint = ground.shared.checkpoint(index);
+        let transcript =
+            TranscriptWriter::new(files.transcript.try_clone()?, checkpoint.transcript_len, cap);
+        let mut channel = Self {
+            source: Some(source),
+            staging,
+            log: LogWriter::new(files.log.try_clone()?, cap, gone.clone(), end),
+            fold: Pipeline::resume(fold_config(info.streams), &checkpoint),
+            transcript,
+            outcome: Outcome::default(),
+            bytes: Vec::new(),
+            was_failing: false,
+        };
+        channel.replay_log();
+        Ok(channel)
+    }
+
+    /// Feeds the fold what the log already holds behind the checkpoint.
+    fn replay_log(&mut self) {
+        while self.fold.offset() < self.log.end() {
+            let at = self.fold.offset();
+            let len = usize::try_from(self.log.end() - at).unwrap_or(BATCH).min(BATCH);
+            self.bytes.resize(len, 0);
+            // Bytes that are gone read as zeros, which the fold passes over.
+            let got = read_exact_at(self.log.as_fd(), &mut self.bytes, at);
+            self.bytes[got..].fill(0);
+            self.fold_bytes();
+            // Nobody waits for answers to questions of long ago.
+            self.outcome.replies.clear();
+        }
+    }
+
+    pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.source.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Moves what is there into the log and through the fold, once.
+    fn pump(&mut self) -> Pumped {
+        let Some(source) = &self.source else { return Pumped::Ended };
+        self.bytes.clear();
+        let pumped = match &self.staging {
+            Some((out, into)) => {
+                let (staged, end) = stage(source, into);
+                let result = self.log.take(out.as_fd(), BATCH, &mut self.bytes);
+                match (result, end) {
+                    (Ok(_), _) => Pumped::Some,
+                    (Err(_), _) if staged => Pumped::Some,
+                    (Err(_), true) => Pumped::Ended,
+                    (Err(_), false) => Pumped::Empty,
+                }
+            }
+            None => match self.log.take(source.as_fd(), BATCH, &mut self.bytes) {
+                Ok(_) => Pumped::Some,
+                Err(Errno::AGAIN) => Pumped::Empty,
+                Err(_) => Pumped::Ended,
+            },
+        };
+        if pumped == Pumped::Ended {
+            self.source = None;
+        }
+        if !self.bytes.is_empty() {
+            self.fold_bytes();
+        }
+        pumped
+    }
+
+    fn fold_bytes(&mut self) {
+        self.fold.feed(&self.bytes, &mut self.outcome);
+        self.write_transcript();
+    }
+
+    fn write_transcript(&mut self) {
+        if self.outcome.retract > 0 || !self.outcome.text.is_empty() {
+            self.transcript.write(self.outcome.retract, &self.outcome.text);
+            self.outcome.retract = 0;
+            self.outcome.text.clear();
+        }
+    }
+
+    fn note_progress(&self, shared: &Shared, index: usize) {
+        shared.set_log_end(index, self.log.end());
+        shared.set_checkpoint(index, &self.fold.checkpoint());
+    }
+
+    /// No more output: the unfinished rest becomes part of the transcript.
+    pub(super) fn finish(&mut self) {
+        self.fold.finish(&mut self.outcome);
+        self.write_transcript();
+    }
+
+    /// A new size, for the screen.
+    pub(super) fn resize(&mut self, size: crate::spec::Size) {
+        let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
+        self.fold.resize(size, &mut self.outcome);
+        self.write_transcript();
+    }
+}
+
+/// Moves bytes out of the terminal into the staging pipe: as one step each, so that none is ever only in our
+/// memory. Says whether some came, and whether none will ever come again.
+fn stage(master: &OwnedFd, into: &OwnedFd) -> (bool, bool) {
+    let mut staged = 0;
+    while staged < BATCH {
+        match splice(master, None, into, None, TERMINAL_READ, SpliceFlags::NONBLOCK) {
+            Ok(0) | Err(Errno::IO) => return (staged > 0, true),
+            Ok(n) => staged += n,
+            Err(Errno::INTR) => {}
+            Err(Errno::INVAL) => match copy(master, into) {
+                Ok(0) | Err(Errno::IO) => return (staged > 0, true),
+                Ok(n) => staged += n,
+                Err(_) => break,
+            },
+            Err(_) => break,
+        }
+    }
+    (staged > 0, false)
+}
+
+/// Where terminals can't be spliced: by hand, with a moment in which a kill could lose the piece.
+fn copy(master: &OwnedFd, into: &OwnedFd) -> Result<usize, Errno> {
+    let mut piece = [0; 4096];
+    let n = rustix::io::read(master, &mut piece)?;
+    rustix::io::write(into, &piece[..n])
+}
+
+/// Opens all channels of a job.
+pub(super) fn open_channels(ground: &Ground, info: &Info) -> std::io::Result<Vec<Channel>> {
+    let context = (ground, info);
+    match (&ground.ends, &ground.errors) {
+        (Ends::Terminal { master, staging, .. }, _) => {
+            let staging = (staging.0.try_clone()?, staging.1.try_clone()?);
+            Ok(vec![Channel::open(master.try_clone()?, Some(staging), &ground.output, 0, context)?])
+        }
+        (Ends::Pipes { stdout, stderr, .. }, errors) => {
+            let mut channels = vec![Channel::open(stdout.try_clone()?, None, &ground.output, 0, context)?];
+            if let Some(files) = errors {
+                channels.push(Channel::open(stderr.try_clone()?, None, files, 1, context)?);
+            }
+            Ok(channels)
+        }
+    }
+}
+
+/// What to tell of a log whose gone ranges or health changed.
+pub(super) fn describe_change(before: &Gone, log: &LogWriter, was_failing: &mut bool) -> Option<What> {
+    let lost = log.gone().ranges().last().copied();
+    match (log.failing(), *was_failing) {
+        (Some(error), false) => {
+            *was_failing = true;
+            Some(What::LogFailing { error: error.to_string() })
+        }
+        (None, true) => {
+            *was_failing = false;
+            lost.map(|(lost_from, lost_to)| What::LogResumed { lost_from, lost_to })
+        }
+        (None, false) => {
+            let from = before.ranges().first().map_or(0, |range| range.1);
+            let &(start, to) = log.gone().ranges().first()?;
+            Some(What::LogCapped { from: from.max(start), to })
+        }
+        (Some(_), true) => None,
+    }
+}
+
+impl Keeper {
+    /// A channel has bytes: pump them, up to a turn's worth.
+    pub(super) fn on_output(&mut self, index: usize) {
+        let mut budget = TURN;
+        while let Some(channel) = self.channels.get_mut(index) {
+            match channel.pump() {
+                Pumped::Some if budget > 0 => {
+                    budget = budget.saturating_sub(channel.bytes.len().max(1));
+                    self.after_output(index);
+                }
+                Pumped::Some => {
+                    self.after_output(index);
+                    break;
+                }
+                Pumped::Empty | Pumped::Ended => break,
+            }
+        }
+    }
+
+    fn after_output(&mut self, index: usize) {
+        let now = Instant::now();
+        let since = now.saturating_duration_since(self.ground.started);
+        self.last_output = now;
+        self.ground.shared.set_last_output_ms(millis(since));
+        let Some(channel) = self.channels.get_mut(index) else { return };
+        channel.note_progress(&self.ground.shared, index);
+        self.timing.grown(since, index, channel.log.end());
+        if !channel.outcome.replies.is_empty() {
+            let replies = std::mem::take(&mut channel.outcome.replies);
+            self.typing.push(&replies);
+            self.type_more();
+        }
+        self.waits.on_output(index, &mut self.peers);
+    }
+
+    /// Pumps what was printed before the command ended. A child that keeps printing does not hold this up.
+    pub(super) fn drain(&mut self) {
+        for index in 0..self.channels.len() {
+            let mut left: usize = 1 << 20;
+            while let Some(channel) = self.channels.get_mut(index) {
+                if left == 0 || channel.pump() != Pumped::Some {
+                    break;
+                }
+                left = left.saturating_sub(channel.bytes.len().max(1));
+                self.after_output(index);
+            }
+        }
+    }
+
+    /// A keeper on this ground; what a dead one left is taken up.
+    pub(super) fn new(ground: Ground, info: Info, command: rustix::process::Pid) -> std::io::Result<Self> {
+        use rustix::process::Signal;
+        let signals =
+            outlast_pty::signals::Signals::catch(&[Signal::CHILD, Signal::TERM, Signal::USR1])?;
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
+        let channels = open_channels(&ground, &info)?;
+        let timing = TimingWriter::new(ground.timing.try_clone()?);
+        let events = super::events::EventLog::new(ground.events.try_clone()?);
+        let silent_since = std::time::Duration::from_millis(ground.shared.last_output_ms());
+        let life = if info.state.is_live() { Life::Running { command, stopped: false } } else { Life::Ended };
+        Ok(Self {
+            life,
+            childless: reap::peek(None) == reap::Peeked::NoChildren,
+            heir_lives: true,
+            channels,
+            timing,
+            events,
+            typing: super::typing::Typing::default(),
+            peers: super::peers::Peers::default(),
+            waits: super::waits::Waits::default(),
+            ending: None,
+            last_signal: None,
+            last_output: ground.started + silent_since,
+            signals,
+            oom_kills_before: super::reaping::oom_kills(),
+            record_is_stale: false,
+            ground,
+            info,
+        })
+    }
+}

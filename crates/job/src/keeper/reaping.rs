@@ -1,0 +1,112 @@
+//! Children that ended: the command's end is written down before the kernel is allowed to forget it.
+
+use outlast_pty::reap::{self, Change, End, Peeked};
+use outlast_pty::signal;
+use rustix::process::Pid;
+
+use super::{Keeper, Life};
+use crate::clock::{millis, now_ms};
+use crate::lifecycle::{EndedBy, Outcome, Receipt, State, Used};
+use crate::registry::replace::Durability;
+use crate::wire::event::What;
+
+impl Keeper {
+    /// Looks at every child that changed.
+    pub(super) fn look_at_children(&mut self) {
+        loop {
+            match reap::peek(None) {
+                Peeked::Change(Change::Ended(pid, end)) => self.child_ended(pid, end),
+                Peeked::Change(Change::Stopped(pid)) => self.child_stopped(pid, true),
+                Peeked::Change(Change::Continued(pid)) => self.child_stopped(pid, false),
+                Peeked::Nothing => break,
+                Peeked::NoChildren => {
+                    self.childless = true;
+                    break;
+                }
+            }
+        }
+        if self.life == Life::Ended && !self.childless {
+            // Left-behind children print on, and end one by one.
+            self.drain();
+        }
+    }
+
+    fn child_stopped(&mut self, pid: Pid, now_stopped: bool) {
+        if let Life::Running { command, stopped } = &mut self.life
+            && *command == pid
+        {
+            *stopped = now_stopped;
+        }
+    }
+
+    fn child_ended(&mut self, pid: Pid, end: End) {
+        let is_command = matches!(self.life, Life::Running { command, .. } if command == pid);
+        if !is_command {
+            reap::reap(pid);
+            return;
+        }
+        self.drain();
+        let by = self.who_ended_it(end);
+        let members = self.processes();
+        let pid_number = pid.as_raw_nonzero().get();
+        let mut receipt = Receipt {
+            outcome: outcome_of(end),
+            ended_at: now_ms(),
+            ended_by: by,
+            left_behind: members.into_iter().filter(|process| process.pid != pid_number).collect(),
+            used: None,
+        };
+        self.info.state = State::ended(receipt.clone());
+        self.write_record(Durability::Process);
+        // Only now may the kernel forget it: had we died before, our heir would have seen the same end.
+        if let Some(usage) = reap::reap(pid) {
+            receipt.used = Some(Used {
+                user_ms: millis(usage.user),
+                system_ms: millis(usage.system),
+                max_rss_kib: usage.max_rss_kib,
+            });
+            self.info.state = State::ended(receipt);
+            self.record_is_stale = true;
+        }
+        self.life = Life::Ended;
+        self.event(What::Ended { state: self.info.state.clone() });
+        if let Some(channel) = self.channels.first() {
+            self.waits.on_end(&channel.log, &mut self.peers);
+        }
+    }
+
+    fn who_ended_it(&self, end: End) -> EndedBy {
+        if let Some(by) = self.ending_by() {
+            return by;
+        }
+        let End::Signal { signal: number, .. } = end else { return EndedBy::Itself };
+        if let Some((signal, session)) = &self.last_signal
+            && signal.as_raw() == number
+        {
+            return EndedBy::Kill { session: session.clone(), signal: signal::name(number) };
+        }
+        if number == rustix::process::Signal::HUP.as_raw() && !self.heir_lives {
+            return EndedBy::Hangup;
+        }
+        if number == rustix::process::Signal::KILL.as_raw() && oom_kills() > self.oom_kills_before {
+            return EndedBy::OomKiller;
+        }
+        EndedBy::Outside
+    }
+}
+
+fn outcome_of(end: End) -> Outcome {
+    match end {
+        End::Code(code) => Outcome::Exited { code },
+        End::Signal { signal: number, core } => {
+            Outcome::Signalled { signal: signal::name(number), core_dumped: core }
+        }
+    }
+}
+
+/// How often the kernel has killed for memory since it was booted.
+pub(super) fn oom_kills() -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}

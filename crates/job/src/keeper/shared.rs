@@ -1,0 +1,98 @@
+//! What the heir must know when the keeper dies, in memory that both share.
+//!
+//! Everything else it finds on the disk.
+
+use std::io;
+
+use outlast_pty::shared::SharedPage;
+use outlast_stream::Checkpoint;
+use rustix::process::Pid;
+
+const COMMAND: usize = 0;
+const LAST_OUTPUT_MS: usize = 1;
+const QUEUED_INPUT: usize = 2;
+const LOG_END: usize = 3;
+const STDIN_CLOSED: usize = 5;
+const CHECKPOINTS: usize = 16;
+/// Two slots for each channel: one is whole while the other is written.
+const SLOT: usize = 120;
+const PRELUDE: usize = (SLOT - 4) * 8;
+
+/// A typed view of the shared page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared {
+    page: SharedPage,
+}
+
+impl Shared {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { page: SharedPage::new()? })
+    }
+
+    pub(super) fn set_command(&self, pid: Pid) {
+        self.page.set(COMMAND, u64::from(pid.as_raw_nonzero().get().unsigned_abs()));
+    }
+
+    pub(super) fn command(&self) -> Option<Pid> {
+        i32::try_from(self.page.get(COMMAND)).ok().and_then(Pid::from_raw)
+    }
+
+    pub(super) fn set_last_output_ms(&self, ms: u64) {
+        self.page.set(LAST_OUTPUT_MS, ms);
+    }
+
+    pub(super) fn last_output_ms(&self) -> u64 {
+        self.page.get(LAST_OUTPUT_MS)
+    }
+
+    pub(super) fn set_queued_input(&self, bytes: u64) {
+        self.page.set(QUEUED_INPUT, bytes);
+    }
+
+    pub(super) fn queued_input(&self) -> u64 {
+        self.page.get(QUEUED_INPUT)
+    }
+
+    pub(super) fn set_stdin_closed(&self) {
+        self.page.set(STDIN_CLOSED, 1);
+    }
+
+    pub(super) fn stdin_closed(&self) -> bool {
+        self.page.get(STDIN_CLOSED) != 0
+    }
+
+    pub(super) fn set_log_end(&self, channel: usize, end: u64) {
+        self.page.set(LOG_END + channel, end);
+    }
+
+    pub(super) fn log_end(&self, channel: usize) -> u64 {
+        self.page.get(LOG_END + channel)
+    }
+
+    /// Leaves the place from which a fold can be resumed.
+    pub(super) fn set_checkpoint(&self, channel: usize, checkpoint: &Checkpoint) {
+        if checkpoint.prelude.len() > PRELUDE {
+            return;
+        }
+        let turn = CHECKPOINTS + channel * (1 + 2 * SLOT);
+        let count = self.page.get(turn) + 1;
+        let slot = turn + 1 + (count as usize % 2) * SLOT;
+        self.page.set(slot, checkpoint.offset);
+        self.page.set(slot + 1, checkpoint.transcript_len);
+        self.page.set(slot + 2, checkpoint.prelude.len() as u64);
+        self.page.set_bytes(slot + 3, &checkpoint.prelude);
+        // Last: only now the slot counts.
+        self.page.set(turn, count);
+    }
+
+    pub(super) fn checkpoint(&self, channel: usize) -> Checkpoint {
+        let turn = CHECKPOINTS + channel * (1 + 2 * SLOT);
+        let slot = turn + 1 + (self.page.get(turn) as usize % 2) * SLOT;
+        let len = usize::try_from(self.page.get(slot + 2)).unwrap_or(0).min(PRELUDE);
+        Checkpoint {
+            offset: self.page.get(slot),
+            transcript_len: self.page.get(slot + 1),
+            prelude: self.page.get_bytes(slot + 3, len),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! How a keeper comes to be: an order on standard input, two forks, a command, and one answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use outlast_pty::detach::{Forked, become_subreaper, fork};
+use outlast_pty::signals;
+use rustix::fs::Mode;
+use rustix::process::{Signal, setsid};
+
+use super::ground::{Ends, Files, Ground, open_to_append, system_error};
+use super::shared::Shared;
+use super::{Keeper, heir};
+use crate::clock::now_ms;
+use crate::failure::{Failure, Kind};
+use crate::lifecycle::{EndedBy, Outcome, Process, Receipt, StartError, State};
+use crate::registry::claim::{Lock, claim};
+use crate::registry::format::Info;
+use crate::registry::replace::Durability;
+use crate::registry::{Home, JobDir, layout, names};
+use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
+
+/// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
+const NOT_FOR_US: &[Signal] = &[
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::PIPE,
+    Signal::TSTP,
+    Signal::TTIN,
+    Signal::TTOU,
+    Signal::XFSZ,
+    Signal::TERM,
+    Signal::USR2,
+];
+
+/// Becomes a keeper: reads the order from standard input, detaches, and keeps the job until it is over.
+/// Returns the exit code of whichever process this then is.
+pub fn keep() -> i32 {
+    signals::ignore(NOT_FOR_US);
+    let Some((order, client)) = take_order() else { return 2 };
+    match fork() {
+        Ok(Forked::Parent { .. }) => 0,
+        Ok(Forked::Child) => become_heir(order, client),
+        Err(error) => {
+            answer(client, &refused(None, Failure::system("no process can be had", error)));
+            1
+        }
+    }
+}
+
+/// Reads the order, and frees the three standard streams for what programs expect there: nothing.
+fn take_order() -> Option<(StartOrder, UnixStream)> {
+    let client = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).ok()?;
+    let null = outlast_pty::open::dev_null().ok()?;
+    rustix::stdio::dup2_stdin(&null).ok()?;
+    rustix::stdio::dup2_stdout(&null).ok()?;
+    rustix::stdio::dup2_stderr(&null).ok()?;
+    let client = UnixStream::from(client);
+    let mut text = Vec::new();
+    BufReader::new((&client).take(64 << 20)).read_until(b'\n', &mut text).ok()?;
+    let order: StartOrder = serde_json::from_slice(&text).ok()?;
+    if order.protocol != PROTOCOL {
+        let said = format!("the client speaks protocol {}, this keeper {PROTOCOL}", order.protocol);
+        answer(client, &refused(None, Failure::new(Kind::Keeper, said)));
+        return None;
+    }
+    Some((order, client))
+}
+
+fn refused(job: Option<&JobDir>, failure: Failure) -> StartReply {
+    StartReply::Failed { handle: job.map(JobDir::handle), failure: WireFailure::from(failure) }
+}
+
+fn answer(mut client: UnixStream, reply: &StartReply) {
+    // A client that is gone does not need it: the job goes on all the same.
+    let _ = client.write_all(&line(reply));
+}
+
+fn become_heir(order: StartOrder, client: UnixStream) -> i32 {
+    let _ = setsid();
+    let _ = rustix::process::chdir("/");
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let _ = become_subreaper();
+    let (mut ground, info) = match prepare(order) {
+        Ok(prepared) => prepared,
+        Err(reply) => {
+            answer(client, &reply);
+            return 1;
+        }
+    };
+    // Held back until somebody sleeps for them: none is lost between two looks.
+    signals::block(heir::WAKES, true);
+    match fork() {
+        Ok(Forked::Child) => {
+            signals::block(heir::WAKES, false);
+            become_keeper(ground, info, client)
+        }
+        Ok(Forked::Parent { child }) => {
+            drop(client);
+            ground.let_go_of_given();
+            heir::sleep(ground, child)
+        }
+        Err(error) => {
+            let error = system_error("no process can be had", error);
+            answer(client, &not_started(&ground.job, info, error));
+            1
+        }
+    }
+}
+
+/// Claims the job and opens all that it needs.
+fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
+    let StartOrder { home, spec, settings, .. } = order;
+    let home = Home::open(&home).map_err(|failure| refused(None, failure))?;
+    let spec = spec.checked().map_err(|failure| refused(None, failure))?;
+    if let Some(name) = &spec.name {
+        names::check_free(&home, name).map_err(|failure| refused(None, failure))?;
+    }
+    let (job, mut info, lock) = claim(&home, &spec, now_ms()).map_err(|failure| refused(None, failure))?;
+    info.heir = this_process();
+    if let Some(name) = &spec.name
+        && let Err(failure) = names::take(&home, name, job.handle())
+    {
+        return Err(not_started(&job, info, failure.into()));
+    }
+    let started = Instant::now();
+    match open_all(&job, &spec) {
+        Ok(opened) => {
+            let Opened { ends, output, errors, timing, events, listener, shared } = opened;
+            if let Ends::Terminal { slave, .. } = &ends
+                && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
+            {
+                return Err(not_started(&job, info, system_error("the terminal can't be led", error)));
+            }
+            let ground = Ground {
+                home,
+                job,
+                settings,
+                spec,
+                started,
+                ends,
+                output,
+                errors,
+                timing,
+                events,
+                listener,
+                shared,
+                _lock: lock,
+            };
+            Ok((ground, info))
+        }
+        Err(error) => Err(not_started(&job, info, error)),
+    }
+}
+
+struct Opened {
+    ends: Ends,
+    output: Files,
+    errors: Option<Files>,
+    timing: OwnedFd,
+    events: OwnedFd,
+    listener: OwnedFd,
+    shared: Shared,
+}
+
+fn open_all(job: &JobDir, spec: &crate::spec::JobSpec) -> Result<Opened, StartError> {
+    let files = |error| system_error("the job's files can't be made", error);
+    let errors = match spec.streams {
+        crate::spec::Streams::Terminal(_) => None,
+        crate::spec::Streams::Pipes => {
+            Some(Files::open(job, layout::ERRORS, layout::ERROR_TRANSCRIPT).map_err(files)?)
+        }
+    };
+    Ok(Opened {
+        output: Files::open(job, layout::OUTPUT, layout::TRANSCRIPT).map_err(files)?,
+        errors,
+        timing: open_to_append(job, layout::TIMING).map_err(files)?,
+        events: open_to_append(job, layout::EVENTS).map_err(files)?,
+        listener: crate::socket::listen(job).map_err(|error| system_error("no socket can be had", error))?,
+        shared: Shared::new().map_err(|error| system_error("no memory can be had", error))?,
+        ends: Ends::open(spec.streams)?,
+    })
+}
+
+/// Writes the receipt of a job that never ran.
+fn not_started(job: &JobDir, mut info: Info, error: StartError) -> StartReply {
+    let failure = Failure::new(Kind::CannotStart, error.message.clone()).hint(error.hint.clone());
+    info.state = State::ended(Receipt {
+        outcome: Outcome::NotStarted { error },
+        ended_at: now_ms(),
+        ended_by: EndedBy::Itself,
+        left_behind: Vec::new(),
+        used: None,
+    });
+    let _ = job.write_info(&info, Durability::Process);
+    let _ = rustix::fs::unlinkat(job.as_fd(), layout::SOCKET, rustix::fs::AtFlags::empty());
+    refused(Some(job), failure)
+}
+
+fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
+    let _ = become_subreaper();
+    info.keeper = this_process();
+    info.endpoints = ground.endpoints();
+    let pid = match ground.spawn() {
+        Ok(pid) => pid,
+        Err(error) => {
+            answer(client, &not_started(&ground.job, info, error));
+            return 0;
+        }
+    };
+    info.process = outlast_pty::procfs::stat(pid).map(|process| Process {
+        pid: pid.as_raw_nonzero().get(),
+        started: process.start_time,
+        program: process.comm,
+    });
+    info.state = State::Running { ending: None };
+    match Keeper::new(ground, info, pid) {
+        Ok(mut keeper) => {
+            keeper.write_record(Durability::Process);
+            keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
+            answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
+            keeper.run();
+            0
+        }
+        // The heir finds the command among its children, and goes on.
+        Err(_) => 1,
+    }
+}
+
+pub(super) fn this_process() -> Option<Process> {
+    let pid = rustix::process::getpid();
+    let process = outlast_pty::procfs::stat(pid)?;
+    Some(Process {
+        pid: pid.as_raw_nonzero().get(),
+        started: process.start_time,
+        program: process.comm,
+    })
+}

@@ -1,0 +1,210 @@
+//! What was typed and not yet taken by the program.
+//!
+//! The keeper never blocks on a program that does not read: input waits here, up to a limit, and whoever sends
+//! more than that is answered only when there is room again.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use outlast_stream::keys;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
+
+use super::ground::Ends;
+use super::peers::PeerId;
+use super::{Keeper, Life};
+use crate::failure::{Failure, Kind};
+use crate::wire::{self, Answer, Send, Sent};
+
+/// Past this much, senders wait.
+const HIGH_WATER: usize = 256 << 10;
+/// The longest line that a terminal in line mode passes on; the kernel drops the rest without a word.
+const LONGEST_COOKED_LINE: usize = 4095;
+
+#[derive(Debug, Default)]
+pub(super) struct Typing {
+    queue: VecDeque<u8>,
+    end_asked: bool,
+    ended: bool,
+    held_replies: Vec<(PeerId, u64, Sent)>,
+    last_byte: Option<u8>,
+}
+
+impl Typing {
+    pub(super) fn has_more(&self) -> bool {
+        !self.queue.is_empty() || (self.end_asked && !self.ended)
+    }
+
+    pub(super) fn queued(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.queue.extend(bytes);
+    }
+
+    /// Writes what the program takes now.
+    fn write_to(&mut self, sink: BorrowedFd<'_>) -> Result<(), Errno> {
+        while !self.queue.is_empty() {
+            let (front, _) = self.queue.as_slices();
+            match rustix::io::write(sink, front) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+                Ok(n) => {
+                    self.last_byte = front.get(n - 1).copied();
+                    self.queue.drain(..n);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.queue.capacity() > HIGH_WATER {
+            self.queue.shrink_to_fit();
+        }
+        Ok(())
+    }
+}
+
+impl Keeper {
+    /// Where input goes, while there is such a place.
+    pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
+        match &self.ground.ends {
+            Ends::Terminal { master, .. } => Some(master.as_fd()),
+            Ends::Pipes { stdin, .. } => stdin.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    fn terminal_modes(&self) -> Option<Termios> {
+        match &self.ground.ends {
+            Ends::Terminal { master, .. } => tcgetattr(master).ok(),
+            Ends::Pipes { .. } => None,
+        }
+    }
+
+    /// Answers a `send` request, now or when there is room.
+    pub(super) fn on_send(&mut self, peer: PeerId, id: u64, send: &Send) -> Option<Answer> {
+        match self.queue_input(send) {
+            Err(failure) => Some(Answer::Error(failure.into())),
+            Ok(sent) => {
+                self.type_more();
+                let sent = Sent { queued: self.typing.queued(), ..sent };
+                if self.typing.queue.len() <= HIGH_WATER {
+                    return Some(Answer::Sent(sent));
+                }
+                self.typing.held_replies.push((peer, id, sent));
+                self.peers.hold(peer, true);
+                None
+            }
+        }
+    }
+
+    fn queue_input(&mut self, send: &Send) -> Result<Sent, Failure> {
+        if self.life == Life::Ended {
+            return Err(Failure::new(Kind::NotRunning, format!("job {} has ended", self.info.handle))
+                .hint(format!("see how: outlast read {}", self.info.handle)));
+        }
+        if self.typing.end_asked && !self.info.has_terminal() {
+            return Err(Failure::new(Kind::NotRunning, "the input of this job was ended before")
+                .hint("start it again to type into it"));
+        }
+        let bytes = self.encode(send)?;
+        let offset = self.grown().offset;
+        self.refuse_long_line(&bytes)?;
+        self.typing.push(&bytes);
+        self.typing.end_asked |= send.eof;
+        if send.eof {
+            self.typing.ended = false;
+        }
+        Ok(Sent { offset, taken: bytes.len() as u64, queued: 0 })
+    }
+
+    /// The bytes for what is to be typed. An unknown key is an error, and then nothing is typed.
+    fn encode(&mut self, send: &Send) -> Result<Vec<u8>, Failure> {
+        let Some(channel) = self.channels.first_mut() else { return Ok(Vec::new()) };
+        let modes = channel.fold.modes();
+        let mut pressed = Vec::new();
+        for name in &send.keys {
+            pressed.push(keys::Key::parse(name).map_err(|unknown| {
+                Failure::usage(format!("there is no key {:?}", unknown.name))
+                    .hint(format!("near names: {}", unknown.near.join(", ")))
+            })?);
+        }
+        let mut bytes = if send.bytes.is_empty() {
+            keys::typed(&send.text, send.newline, &modes)
+        } else {
+            wire::base64::decode(&send.bytes).ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
+        };
+        bytes.extend(keys::encode(&pressed, &modes));
+        Ok(bytes)
+    }
+
+    /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no.
+    fn refuse_long_line(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let Some(modes) = self.terminal_modes() else { return Ok(()) };
+        if !modes.local_modes.contains(LocalModes::ICANON) {
+            return Ok(());
+        }
+        let longest = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).map(<[u8]>::len).max().unwrap_or(0);
+        if longest <= LONGEST_COOKED_LINE {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "a line of {longest} bytes is longer than the {LONGEST_COOKED_LINE} that a terminal in line mode takes"
+        ))
+        .hint("send shorter lines, write the data to a file, or run the job on pipes (--pipe)"))
+    }
+
+    /// Types what the program takes now, and answers those who had to wait for room.
+    pub(super) fn type_more(&mut self) {
+        let sink = match &self.ground.ends {
+            Ends::Terminal { master, .. } => Some(master.as_fd()),
+            Ends::Pipes { stdin, .. } => stdin.as_ref().map(AsFd::as_fd),
+        };
+        let broken = match sink {
+            Some(sink) => self.typing.write_to(sink).is_err(),
+            None => true,
+        };
+        if broken {
+            // Nobody will ever read it: the program closed its input.
+            self.typing.queue.clear();
+        }
+        if self.typing.queue.is_empty() && self.typing.end_asked && !self.typing.ended {
+            self.end_input();
+        }
+        self.ground.shared.set_queued_input(self.typing.queued());
+        if self.typing.queue.len() <= HIGH_WATER {
+            for (peer, id, sent) in std::mem::take(&mut self.typing.held_replies) {
+                self.peers.hold(peer, false);
+                self.peers.reply(peer, id, Answer::Sent(Sent { queued: self.typing.queued(), ..sent }));
+            }
+        }
+    }
+
+    fn end_input(&mut self) {
+        self.typing.ended = true;
+        match self.terminal_modes() {
+            Some(modes) => {
+                let cooked = modes.local_modes.contains(LocalModes::ICANON);
+                let key = if cooked { modes.special_codes[SpecialCodeIndex::VEOF] } else { 0x04 };
+                // In the middle of a line, the first one only hands over what is there.
+                let mid_line = !matches!(self.typing.last_byte, None | Some(b'\r' | b'\n'));
+                self.typing.push(if cooked && mid_line { &[key, key][..] } else { &[key][..] });
+                self.typing.end_asked = false;
+                if let Ends::Terminal { master, .. } = &self.ground.ends {
+                    let _ = self.typing.write_to(master.as_fd());
+                }
+                self.typing.last_byte = None;
+            }
+            None => {
+                self.ground.close_stdin();
+                self.ground.shared.set_stdin_closed();
+                if self.heir_lives
+                    && let Some(heir) = rustix::process::getppid()
+                {
+                    // It holds the pipe too, and must let go of it.
+                    let _ = rustix::process::kill_process(heir, Signal::USR1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Writes the transcript: text that only grows, but for the lines a program goes back to redraw.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::io::Errno;
+
+/// The only writer of a transcript file.
+#[derive(Debug)]
+pub struct TranscriptWriter {
+    file: OwnedFd,
+    len: u64,
+    cap: u64,
+    hole_end: u64,
+    lost: u64,
+}
+
+impl TranscriptWriter {
+    /// Goes on at `len`; what lies behind it is cut off.
+    #[must_use]
+    pub fn new(file: OwnedFd, len: u64, cap: u64) -> Self {
+        let _ = ftruncate(&file, len);
+        Self { file, len, cap: cap.max(1 << 16), hole_end: 0, lost: 0 }
+    }
+
+    /// The length of all text given out so far, which is the length of the file.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was written yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes back the last `retract` bytes, then appends `text`.
+    pub fn write(&mut self, retract: u64, text: &[u8]) {
+        if retract > 0 {
+            self.len = self.len.saturating_sub(retract);
+            let _ = ftruncate(&self.file, self.len);
+        }
+        let mut text = text;
+        while !text.is_empty() {
+            match rustix::io::pwrite(&self.file, text, self.len) {
+                Ok(n) => {
+                    self.len += n as u64;
+                    text = &text[n..];
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    // The log may have the bytes; offsets in this file stay true either way.
+                    self.lost += text.len() as u64;
+                    self.len += text.len() as u64;
+                    break;
+                }
+            }
+        }
+        if self.len - self.hole_end > self.cap {
+            self.make_room();
+        }
+    }
+
+    /// As for the log: the head and the newest part stay.
+    fn make_room(&mut self) {
+        let head = super::writer::HEAD.min(self.cap / 4) / 4096 * 4096;
+        let from = self.hole_end.max(head);
+        let to = (self.len - (self.cap - head - self.cap / 16)) / 4096 * 4096;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if to > from && fallocate(&self.file, flags, from, to - from).is_ok() {
+            self.hole_end = to;
+        }
+    }
+}

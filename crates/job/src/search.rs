@@ -1,0 +1,80 @@
+//! Looks for patterns in a log, in the keeper while the job runs and in the client afterwards.
+
+use outlast_stream::{Checkpoint, Config, Outcome, PatternSet, Pipeline};
+
+use crate::failure::Failure;
+use crate::log::writer::read_exact_at;
+use crate::spec::{Size, Streams};
+use crate::wire::Found;
+
+/// How much of a log is read at once.
+const PIECE: usize = 256 << 10;
+/// How much history the screen of a running job keeps; older lines are in the transcript.
+const SCROLLBACK: usize = 1000;
+
+/// How a job's bytes are to be understood.
+pub(crate) fn fold_config(streams: Streams) -> Config {
+    let (size, terminal) = match streams {
+        Streams::Terminal(size) => (size, true),
+        Streams::Pipes => (Size::default(), false),
+    };
+    let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
+    Config { size, scrollback: SCROLLBACK, terminal }
+}
+
+/// The beginning of a fold that knows nothing of what came before an offset.
+pub(crate) fn begin_at(offset: u64) -> Checkpoint {
+    Checkpoint { offset, transcript_len: 0, prelude: Vec::new() }
+}
+
+/// Looks for patterns in a log from some offset on.
+pub(crate) struct Search {
+    fold: Pipeline,
+    outcome: Outcome,
+    begin: u64,
+    buffer: Vec<u8>,
+}
+
+impl Search {
+    /// # Errors
+    /// A usage failure that shows what is wrong with which pattern.
+    pub(crate) fn new(patterns: &[String], streams: Streams, from: u64) -> Result<Self, Failure> {
+        let set = PatternSet::compile(patterns).map_err(|error| {
+            Failure::usage(error.to_string())
+                .hint("patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar")
+        })?;
+        let mut fold = Pipeline::resume(fold_config(streams), &begin_at(from));
+        fold.watch(0, set);
+        Ok(Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new() })
+    }
+
+    /// Where it has got to.
+    pub(crate) fn offset(&self) -> u64 {
+        self.fold.offset()
+    }
+
+    /// Reads a piece of the log; says what was found.
+    pub(crate) fn read(&mut self, log: impl std::os::fd::AsFd, end: u64) -> Option<(Found, u64)> {
+        let at = self.offset();
+        let len = usize::try_from(end.saturating_sub(at)).unwrap_or(PIECE).min(PIECE);
+        self.buffer.resize(len, 0);
+        let got = read_exact_at(log, &mut self.buffer, at);
+        self.buffer[got..].fill(0);
+        self.fold.feed(&self.buffer, &mut self.outcome);
+        let hit = self.outcome.hits.drain(..).next();
+        self.outcome.clear();
+        if len < PIECE / 4 {
+            self.buffer.shrink_to(PIECE / 4);
+        }
+        hit.map(|hit| {
+            let found = Found { pattern: hit.pattern, text: hit.text, captures: hit.captures };
+            (found, hit.offset.max(self.begin))
+        })
+    }
+
+    /// Whether the log holds more than was looked at.
+    pub(crate) fn is_behind(&self, end: u64) -> bool {
+        self.offset() < end
+    }
+}
+

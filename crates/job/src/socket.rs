@@ -1,0 +1,53 @@
+//! The keeper's socket in a job's folder, however long the folder's path is.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::registry::{JobDir, layout};
+
+/// How many clients may knock at the same moment.
+const BACKLOG: i32 = 1024;
+
+/// A path to the socket that fits into a socket address: by way of the folder's descriptor, where it must.
+#[cfg(target_os = "linux")]
+fn short_path(job: &JobDir) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{}", job.as_fd().as_raw_fd(), layout::SOCKET))
+}
+
+/// Elsewhere the whole path must fit.
+#[cfg(not(target_os = "linux"))]
+fn short_path(job: &JobDir) -> PathBuf {
+    job.file(layout::SOCKET)
+}
+
+/// Makes the socket, readable and writable by its owner alone.
+pub(crate) fn listen(job: &JobDir) -> Result<OwnedFd, std::io::Error> {
+    let listener = UnixListener::bind(short_path(job))?;
+    listener.set_nonblocking(true)?;
+    let listener = OwnedFd::from(listener);
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// Connects to a job's keeper.
+pub(crate) fn connect(job: &JobDir) -> Result<UnixStream, std::io::Error> {
+    UnixStream::connect(short_path(job))
+}
+
+/// Whether the one at the other end is of our own user.
+pub(crate) fn peer_is_us(peer: &UnixStream) -> Result<bool, Errno> {
+    #[cfg(target_os = "linux")]
+    {
+        let peer = rustix::net::sockopt::socket_peercred(peer)?;
+        Ok(peer.uid == rustix::process::geteuid())
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        // The socket lies in a folder that only its owner can enter.
+        let _ = peer;
+        Ok(true)
+    }
+}

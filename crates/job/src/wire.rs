@@ -1,0 +1,403 @@
+//! What goes over a keeper's socket: newline-delimited JSON, so that a person can talk to it too.
+//!
+//! The keeper speaks first, with its [`Hello`]. Then each request has an `id` of the client's choice, and gets
+//! one [`Reply`] with that id, at once or, for a wait, when it is over. Output never goes this way: clients read
+//! the log themselves, and the keeper only says how far it has grown. See `docs/formats/wire.md`.
+
+pub mod base64;
+pub mod event;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Kind};
+use crate::lifecycle::Process;
+use crate::registry::format::Info;
+use crate::spec::{Handle, JobSpec, Size};
+use event::Event;
+
+/// The version of the protocol. Keepers outlive upgrades: a client must understand every number up to its own.
+///
+/// 1: the first.
+pub const PROTOCOL: u32 = 1;
+
+/// A line longer than this is refused: input comes in pieces.
+pub const LONGEST_LINE: usize = 1 << 20;
+
+/// The most input that goes into one `send` request.
+pub const INPUT_PIECE: usize = 64 << 10;
+
+/// The keeper's first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// See [`PROTOCOL`].
+    pub outlast: u32,
+    /// The version of the keeper's program.
+    pub version: String,
+    /// Whose keeper it is.
+    pub handle: Handle,
+}
+
+/// One line from a client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Comes back in the reply.
+    #[serde(default)]
+    pub id: u64,
+    /// What is asked for.
+    #[serde(flatten)]
+    pub verb: Verb,
+}
+
+/// What a client can ask of a keeper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "snake_case")]
+pub enum Verb {
+    /// How the job is.
+    Status,
+    /// Type something.
+    Send(Send),
+    /// Wait until something holds.
+    Wait(Wait),
+    /// Give up a wait of this connection.
+    Cancel {
+        /// The id of its request.
+        wait: u64,
+    },
+    /// Send one signal to the whole job.
+    Signal {
+        /// Its name, with or without `SIG`.
+        signal: String,
+        /// The session that asks.
+        session: String,
+    },
+    /// End the whole job.
+    Kill {
+        /// How long it may take to end by itself, in milliseconds.
+        grace_ms: u64,
+        /// The session that asks.
+        session: String,
+    },
+    /// Change the size of the terminal.
+    Resize {
+        /// The new size.
+        size: Size,
+    },
+    /// Be told when the log grows, when something happens, and when the job ends.
+    Follow {
+        /// Events after this number are told too.
+        #[serde(default)]
+        after_event: u64,
+    },
+    /// What the terminal shows.
+    Screen {
+        /// With colours and styles.
+        #[serde(default)]
+        styled: bool,
+        /// How many lines of history to add.
+        #[serde(default)]
+        scrollback: usize,
+    },
+}
+
+/// Something to type.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Send {
+    /// Text, typed as it is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Bytes in base64, for what is no text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bytes: String,
+    /// Press Enter after the text.
+    pub newline: bool,
+    /// Then press these keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// Then end the input.
+    pub eof: bool,
+}
+
+/// What ends a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The job has ended.
+    Exit,
+    /// A pattern was found.
+    Pattern,
+    /// Nothing was printed for a while.
+    Quiet,
+    /// Something was printed.
+    Output,
+    /// The time is up.
+    Deadline,
+    /// The job was started, and nothing else was waited for.
+    Started,
+}
+
+impl Reason {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Exit => "exit",
+            Reason::Pattern => "pattern",
+            Reason::Quiet => "quiet",
+            Reason::Output => "output",
+            Reason::Deadline => "deadline",
+            Reason::Started => "started",
+        }
+    }
+}
+
+/// Conditions; the first that holds ends the wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wait {
+    /// Until the job has ended.
+    pub exit: bool,
+    /// Until one of these is found in what was printed from `from` on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
+    /// Until nothing was printed for this long, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_ms: Option<u64>,
+    /// Until anything was printed from `from` on.
+    pub output: bool,
+    /// Where the wait begins: an offset in the log; none means its end now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// At most this long, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// How a wait ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Waited {
+    /// What ended it.
+    pub reason: Reason,
+    /// Where in the log: behind the match, or its end then.
+    pub offset: u64,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Whether it held already when the wait began.
+    #[serde(default)]
+    pub already: bool,
+    /// What was found.
+    #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+}
+
+/// A match of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// Which of the patterns, counted from 0.
+    pub pattern: usize,
+    /// What it matched.
+    pub text: String,
+    /// Its groups, from the first on.
+    pub captures: Vec<Option<String>>,
+}
+
+/// One line from a keeper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// An answer.
+    Reply(Reply),
+    /// To followers: how far the logs have grown.
+    Grown(Grown),
+    /// To followers: something happened.
+    Event(Event),
+}
+
+/// An answer to a request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// The request's id.
+    pub id: u64,
+    /// The answer itself.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// Good or bad.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// To `status` and `follow`.
+    Status(Box<Status>),
+    /// To `send`.
+    Sent(Sent),
+    /// To `wait`.
+    Waited(Waited),
+    /// To `kill` and `signal`.
+    Killed(Killed),
+    /// To `screen`.
+    Screen(Box<ScreenShot>),
+    /// To what has no answer of its own.
+    Done {},
+    /// It could not be done.
+    Error(WireFailure),
+}
+
+/// How far the logs have grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grown {
+    /// The end of the output.
+    pub offset: u64,
+    /// In pipe mode, the end of stderr.
+    #[serde(default)]
+    pub errors: u64,
+}
+
+/// How a job is right now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Its record.
+    pub info: Info,
+    /// How far the logs have grown.
+    pub grown: Grown,
+    /// What it is doing.
+    pub activity: Activity,
+    /// Input that the program has not taken yet, in bytes.
+    #[serde(default)]
+    pub queued_input: u64,
+    /// Why the log can't be written, if it can't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_failing: Option<String>,
+    /// The processes of the job, the command first.
+    #[serde(default)]
+    pub processes: Vec<Process>,
+}
+
+/// What a running job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "activity", rename_all = "snake_case")]
+pub enum Activity {
+    /// It printed something just now.
+    Working,
+    /// It has printed nothing for a while.
+    Quiet {
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// It was stopped by a signal and can be continued.
+    Stopped,
+    /// It has ended; only left-behind children keep the keeper busy.
+    Ended,
+}
+
+/// What became of something typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// The end of the log before it was typed: what comes after is the answer.
+    pub offset: u64,
+    /// How many bytes the keeper took.
+    pub taken: u64,
+    /// How many bytes the program has not read yet.
+    pub queued: u64,
+}
+
+/// What became of a `kill` or `signal`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Killed {
+    /// How many processes got the signal.
+    pub signalled: usize,
+    /// What is still there, if it was meant to end.
+    #[serde(default)]
+    pub survivors: Vec<Process>,
+    /// Whether the job had already ended, with nothing left behind.
+    #[serde(default)]
+    pub already_ended: bool,
+}
+
+/// What a terminal shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScreenShot {
+    /// Its size.
+    pub size: Size,
+    /// Its rows from the top, blanks at their ends cut off.
+    pub rows: Vec<String>,
+    /// Older lines that have left the screen, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scrollback: Vec<String>,
+    /// Where the cursor is, from 0.
+    pub cursor: Cursor,
+    /// The window title that the program set.
+    #[serde(default)]
+    pub title: String,
+    /// Whether a full-screen program has taken the screen.
+    pub alternate: bool,
+    /// Whether the program wants pasted text marked.
+    pub bracketed_paste: bool,
+    /// Whether arrow keys are sent in their application form.
+    pub application_cursor: bool,
+    /// How often the bell rang.
+    #[serde(default)]
+    pub bells: u64,
+    /// The end of the log that this shows.
+    pub offset: u64,
+}
+
+/// Where a cursor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// Row, from 0 at the top.
+    pub row: u16,
+    /// Column, from 0 at the left.
+    pub col: u16,
+    /// Whether it shows.
+    pub visible: bool,
+}
+
+/// A [`Failure`] on the wire.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WireFailure {
+    /// The kind's name.
+    pub kind: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl From<Failure> for WireFailure {
+    fn from(failure: Failure) -> Self {
+        Self { kind: failure.kind.name().into(), message: failure.message, hint: failure.hint }
+    }
+}
+
+impl From<WireFailure> for Failure {
+    fn from(failure: WireFailure) -> Self {
+        Self { kind: Kind::from_name(&failure.kind), message: failure.message, hint: failure.hint }
+    }
+}
+
+/// What a client hands to a keeper it has just started, over the keeper's standard input.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StartOrder {
+    pub(crate) protocol: u32,
+    pub(crate) home: std::path::PathBuf,
+    pub(crate) spec: JobSpec,
+    pub(crate) settings: crate::settings::Settings,
+}
+
+/// The keeper's one answer to it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StartReply {
+    Started(Box<Info>),
+    Failed { handle: Option<Handle>, failure: WireFailure },
+}
+
+/// One JSON line, newline included.
+#[must_use]
+pub fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}

@@ -1,0 +1,345 @@
+//! The command line: clap types whose doc comments are the help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use outlast_job::Size;
+use outlast_job::registry::sweep::parse_duration;
+use outlast_job::settings::parse_bytes;
+
+/// Runs commands as jobs that outlast the call, the terminal and a crash.
+///
+/// A job keeps every byte it prints, can be typed into, waited for and ended as a whole, and goes on when
+/// whoever started it is gone.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// Print machine-readable JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The folder of all jobs [default: $OUTLAST_HOME, else the user's state folder].
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub(crate) home: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  outlast run 'make -j2 && make test'        run in the foreground; closing the terminal does not end it
+  outlast run -d --name web npm run dev      run in the background
+  outlast run --pattern 'ready in \\d+' npm run dev
+                                             come back when it says so
+  outlast jobs                               what runs, what ended and how
+  outlast logs -f web                        follow what it prints
+  outlast send web 'rs'                      type a line into it
+  outlast wait web --exit --deadline 10m     wait until it has ended
+  outlast kill web                           end it and all that it started
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 deadline, 5 denied.
+A foreground run exits with the job's own code, or 128 + the signal that ended it.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Run(RunArgs),
+    Jobs(JobsArgs),
+    Read(ReadArgs),
+    Logs(LogsArgs),
+    Screen(ScreenArgs),
+    Send(SendArgs),
+    Wait(WaitArgs),
+    Kill(KillArgs),
+    Prune(PruneArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Run a command as a job.
+///
+/// One argument is a line for the shell; more are a program and its arguments. In the foreground, output comes
+/// live, keys go to the job, and the exit code is the job's own.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast run 'cargo build 2>&1 | tee build.log'
+  outlast run -- grep -r 'two words' src
+  outlast run -d --name db --cwd /srv postgres -D data
+  outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
+  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart")]
+pub(crate) struct RunArgs {
+    /// The command.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Start it and come back at once.
+    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for"])]
+    pub(crate) background: bool,
+    /// Come back when this regular expression is found in what it prints; it goes on in the background.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) pattern: Vec<String>,
+    /// Come back when it has printed nothing for so long; it goes on in the background.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) quiet_for: Option<Duration>,
+    /// With --pattern or --quiet-for: come back after so long at the latest.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub(crate) deadline: Duration,
+    /// End the job after so long.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// End the job when it has printed nothing for so long.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) inactivity_timeout: Option<Duration>,
+    /// A name to call it by.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// What it is for.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// The folder to start it in.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Set an environment variable; without a value, remove it.
+    #[arg(long = "env", short = 'e', value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// Run it on pipes instead of a terminal.
+    #[arg(long, conflicts_with = "size")]
+    pub(crate) pipe: bool,
+    /// The size of its terminal [default: that of yours, else 120x40].
+    #[arg(long, value_name = "COLSxROWS", value_parser = size)]
+    pub(crate) size: Option<Size>,
+    /// How much of its output is kept; past it, the middle goes [default: 1GiB].
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) log_cap: Option<u64>,
+    /// Do not pass standard input on to the job.
+    #[arg(short = 'n', long)]
+    pub(crate) no_stdin: bool,
+    /// In the foreground: say nothing of our own.
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+/// List jobs: what runs, what ended and how.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast jobs\n  outlast jobs --all --json")]
+pub(crate) struct JobsArgs {
+    /// Those of all sessions, and all that are kept; otherwise this session's, and whatever runs.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// Only those that run.
+    #[arg(short, long)]
+    pub(crate) running: bool,
+}
+
+/// Read what a job printed, as a person would have read it.
+///
+/// Colours are gone and redrawn lines collapsed. Offsets count bytes of the log and never move: an answer says
+/// where the next read begins.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast read web                    the whole, bounded: head and tail
+  outlast read web --since 4096       what came after an offset
+  outlast read web --tail 20
+  outlast read web --grep 'error|warn'
+  outlast read web --raw > web.log    the exact bytes")]
+pub(crate) struct ReadArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Begin at this offset.
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) since: Option<u64>,
+    /// End at this offset.
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) until: Option<u64>,
+    /// Only the first lines.
+    #[arg(long, value_name = "LINES", conflicts_with = "tail")]
+    pub(crate) head: Option<usize>,
+    /// Only the last lines.
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<usize>,
+    /// Only the lines in which this regular expression is found.
+    #[arg(long, value_name = "REGEX", conflicts_with = "raw")]
+    pub(crate) grep: Option<String>,
+    /// The exact bytes.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// In pipe mode: what it wrote to stderr.
+    #[arg(long)]
+    pub(crate) stderr: bool,
+    /// At most so much text; 0 for all of it [default: 16KiB on a terminal or as JSON, else all].
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) max: Option<u64>,
+}
+
+/// Show what a job printed, and follow it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web")]
+pub(crate) struct LogsArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Go on until the job has ended.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Begin with the last lines only.
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<usize>,
+    /// The exact bytes.
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+/// Show what a job's terminal shows now.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast screen editor\n  outlast screen editor --scrollback 200 --json")]
+pub(crate) struct ScreenArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Add lines that have left the screen.
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    pub(crate) scrollback: usize,
+    /// Without colours and styles.
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+/// Type into a job.
+///
+/// The text is typed as it is, then Enter, then the keys.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast send repl 'print(2 + 2)'
+  outlast send repl --no-newline 'par' --key Tab
+  outlast send server --key Ctrl-C
+  outlast send counter --eof
+  outlast send importer --stdin < data.csv")]
+pub(crate) struct SendArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// The text.
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+    /// No Enter after the text.
+    #[arg(long)]
+    pub(crate) no_newline: bool,
+    /// Press a key: Enter, Tab, Up, F5, Ctrl-C, Alt-x and so on; may be given more than once.
+    #[arg(long = "key", short = 'k', value_name = "KEY")]
+    pub(crate) keys: Vec<String>,
+    /// Then end the input, as Ctrl-D does.
+    #[arg(long)]
+    pub(crate) eof: bool,
+    /// Type what comes on standard input, of any size.
+    #[arg(long, conflicts_with = "text")]
+    pub(crate) stdin: bool,
+    /// How long a program that does not read may hold it up.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub(crate) patience: Duration,
+}
+
+/// Wait until something holds; the first condition wins.
+///
+/// Without a condition: until the job has ended. A pattern that was already printed counts, unless --since says
+/// where to begin.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast wait build
+  outlast wait web --pattern 'ready in (\\d+)' --deadline 20s
+  outlast wait a b c --exit               the first of three
+  outlast wait import --quiet-for 5s --exit")]
+pub(crate) struct WaitArgs {
+    /// Handles or names.
+    #[arg(required = true)]
+    pub(crate) jobs: Vec<String>,
+    /// Until it has ended.
+    #[arg(long)]
+    pub(crate) exit: bool,
+    /// Until this regular expression is found; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) pattern: Vec<String>,
+    /// Until it has printed nothing for so long.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) quiet_for: Option<Duration>,
+    /// Until it prints anything.
+    #[arg(long)]
+    pub(crate) output: bool,
+    /// Look only at what is printed after this offset; `now` for its end now.
+    #[arg(long, value_name = "OFFSET|now")]
+    pub(crate) since: Option<String>,
+    /// Not longer than this; then the exit code is 4.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// End a job and all that it started.
+///
+/// SIGTERM first, SIGKILL after the grace, to every process, also those that left its session. With --signal,
+/// only that signal is sent.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP")]
+pub(crate) struct KillArgs {
+    /// Handles or names.
+    #[arg(required = true)]
+    pub(crate) jobs: Vec<String>,
+    /// How long it may take to end by itself.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "200ms")]
+    pub(crate) grace: Duration,
+    /// Send this signal, and nothing else.
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) signal: Option<String>,
+}
+
+/// Remove finished jobs that are past retention.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all")]
+pub(crate) struct PruneArgs {
+    /// Keep those that ended less than this ago.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) age: Option<Duration>,
+    /// Keep at most so many.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) keep: Option<usize>,
+    /// Keep at most so much.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) size: Option<u64>,
+    /// Remove every finished job.
+    #[arg(long, conflicts_with_all = ["age", "keep", "size"])]
+    pub(crate) all: bool,
+    /// Only say what would be removed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Check that this machine can do what jobs need.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {}
+
+/// Print completions for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast")]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the man pages into a folder.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|failure| failure.to_string())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|failure| failure.to_string())
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    let sides = text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
+    let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is no size; write for example 120x40"))?;
+    Size { cols, rows }.checked().map_err(|failure| failure.to_string())
+}

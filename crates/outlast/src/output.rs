@@ -1,0 +1,81 @@
+//! stdout is data, stderr is talk; both for people or as JSON.
+
+use std::io::{IsTerminal, Write};
+
+use outlast_job::{Failure, Kind};
+use serde::Serialize;
+
+/// Where answers go.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Whether everything is JSON.
+    pub(crate) json: bool,
+    /// Whether stdout may have colours.
+    pub(crate) colour: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { json, colour: !no_colour && std::io::stdout().is_terminal() }
+    }
+
+    /// Data, as it is. A reader that has gone away is no reason to complain.
+    pub(crate) fn data(&mut self, bytes: &[u8]) -> bool {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
+    }
+
+    /// A line of data.
+    pub(crate) fn line(&mut self, line: &str) -> bool {
+        self.data(format!("{line}\n").as_bytes())
+    }
+
+    /// One JSON value on a line.
+    pub(crate) fn value(&mut self, value: &impl Serialize) -> bool {
+        let text = serde_json::to_string(value).unwrap_or_default();
+        self.line(&text)
+    }
+
+    /// Talk, for people; not in the way of JSON.
+    pub(crate) fn talk(&mut self, line: &str) {
+        if !self.json {
+            let _ = writeln!(std::io::stderr().lock(), "{line}");
+        }
+    }
+
+    /// Says what is wrong and what to do next; returns the exit code for it.
+    pub(crate) fn failure(&mut self, failure: &Failure) -> i32 {
+        if self.json {
+            let error = serde_json::json!({
+                "error": { "kind": failure.kind.name(), "message": failure.message, "hint": failure.hint }
+            });
+            self.value(&error);
+        } else {
+            let _ = writeln!(std::io::stderr().lock(), "outlast: {failure}");
+        }
+        exit_code(failure.kind)
+    }
+
+    /// Text in a style, where colours are welcome.
+    pub(crate) fn styled(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn exit_code(kind: Kind) -> i32 {
+    match kind {
+        Kind::Usage => 2,
+        Kind::NoSuchJob => 3,
+        Kind::Denied => 5,
+        Kind::NotRunning
+        | Kind::CannotStart
+        | Kind::BadHome
+        | Kind::UnknownFormat
+        | Kind::Keeper
+        | Kind::System => 1,
+    }
+}
+
+/// The exit code for a deadline that has come.
+pub(crate) const DEADLINE: i32 = 4;
