@@ -62,11 +62,6 @@ impl Scanner {
         Self { state: State::Ground, partial: [0; 4], partial_len: 0, sequence: Vec::new() }
     }
 
-    /// Whether the next byte starts something new: nothing is held back.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.state == State::Ground && self.partial_len == 0
-    }
-
     /// Scans bytes that begin at log offset `start`.
     pub(crate) fn scan(&mut self, bytes: &[u8], start: u64, sink: &mut impl Sink) {
         let mut at = 0;

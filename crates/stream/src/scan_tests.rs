@@ -71,8 +71,18 @@ fn text_controls_and_sequences_are_told_apart() {
     assert_eq!(
         found,
         [
-            "text hi", "control 0d", "control 0a", "csi 1;31 m", "text red", "csi 0 m", "osc 0;t true", "dcs +q",
-            "escape \\", "escape (0", "escape 7", "text x"
+            "text hi",
+            "control 0d",
+            "control 0a",
+            "csi 1;31 m",
+            "text red",
+            "csi 0 m",
+            "osc 0;t true",
+            "dcs +q",
+            "escape \\",
+            "escape (0",
+            "escape 7",
+            "text x"
         ]
     );
 }
@@ -104,9 +114,14 @@ fn an_endless_string_keeps_four_kilobytes_and_an_endless_csi_nothing() {
 fn numbers_are_clamped_and_missing_ones_have_defaults() {
     let csi = Csi::new(b"?99999999;;7:3", b'H');
     let params = csi.params().unwrap();
-    assert_eq!((params.prefix, params.get(0, 1), params.get(1, 1), params.get(2, 1), params.get(3, 9)), (b'?', 65535, 1, 7, 9));
+    assert_eq!(
+        (params.prefix, params.get(0, 1), params.get(1, 1), params.get(2, 1), params.get(3, 9)),
+        (b'?', 65535, 1, 7, 9)
+    );
     assert!(Csi::new(b"1?2", b'H').params().is_none());
-    assert!(Csi::new(b"1;2", b'm').is_sgr() && Csi::new(b"", b'm').is_sgr() && !Csi::new(b">4;1", b'm').is_sgr());
+    assert!(
+        Csi::new(b"1;2", b'm').is_sgr() && Csi::new(b"", b'm').is_sgr() && !Csi::new(b">4;1", b'm').is_sgr()
+    );
 }
 
 proptest! {
