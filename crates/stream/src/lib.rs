@@ -1,1 +1,38 @@
 //! What a terminal's bytes mean.
+//!
+//! A job writes bytes; people and agents want lines, a screen, and to know when something was said. This crate
+//! is that translation and nothing else: a pure fold over bytes and sizes. It opens no file, asks no clock, starts no
+//! thread and knows no job. Feed it the same bytes in any pieces and it says the same.
+//!
+//! ```text
+//! bytes ─ scan ─┬─ transcript   lines as a person would have read them      (page: while something is redrawn)
+//!               ├─ screen       what the terminal shows now                 (a real engine, fed late)
+//!               ├─ matching     patterns, while the text is printed
+//!               ├─ replies      what the terminal answers
+//!               └─ modes        what the program has asked of its terminal
+//! ```
+//!
+//! [`Pipeline`] holds it together.
+
+mod size;
+mod scan;
+mod modes;
+mod charset;
+mod page;
+mod transcript;
+mod pattern;
+mod matching;
+mod replies;
+mod screen;
+mod checkpoint;
+mod outcome;
+mod pipeline;
+
+pub use checkpoint::Checkpoint;
+pub use matching::Hit;
+pub use modes::Modes;
+pub use outcome::Outcome;
+pub use pattern::{MAX_PATTERN_BYTES, MAX_PATTERNS, PatternError, PatternSet};
+pub use pipeline::{Config, Pipeline, scan};
+pub use screen::{CursorPosition, Snapshot};
+pub use size::Size;

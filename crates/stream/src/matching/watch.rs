@@ -1,0 +1,205 @@
+//! One set of patterns at work on the print stream.
+
+use regex_automata::hybrid::LazyStateID;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::util::start;
+use regex_automata::{Anchored, Input, meta};
+
+use super::{Hit, Printed};
+use crate::pattern::PatternSet;
+
+/// What is passed on of a match and of each group.
+const MAX_TEXT: usize = 4096;
+
+/// A small set of pattern numbers.
+#[derive(Debug, Clone)]
+struct Marks {
+    bits: Vec<u64>,
+}
+
+impl Marks {
+    fn new(len: usize) -> Self {
+        Self { bits: vec![0; len.div_ceil(64)] }
+    }
+    fn set(&mut self, index: usize) {
+        self.bits[index / 64] |= 1 << (index % 64);
+    }
+    fn has(&self, index: usize) -> bool {
+        self.bits[index / 64] & (1 << (index % 64)) != 0
+    }
+    fn clear(&mut self) {
+        self.bits.fill(0);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    pub(super) id: u64,
+    patterns: PatternSet,
+    cache: Cache,
+    state: LazyStateID,
+    /// Where in the buffer this watch began.
+    pub(super) since: usize,
+    /// Patterns that matched in this line, and those of them that were reported.
+    found: Marks,
+    reported: Marks,
+    news: bool,
+}
+
+impl Watch {
+    pub(super) fn new(id: u64, patterns: PatternSet, since: usize, before: Option<u8>) -> Self {
+        let cache = Cache::new(patterns.dfa());
+        let marks = Marks::new(patterns.len());
+        let mut watch = Self {
+            id,
+            cache,
+            state: LazyStateID::default(),
+            since,
+            found: marks.clone(),
+            reported: marks,
+            news: false,
+            patterns,
+        };
+        watch.start(before.or(Some(b'\n')));
+        watch
+    }
+
+    /// Begins anew after the byte `before`.
+    pub(super) fn start(&mut self, before: Option<u8>) {
+        if let Some(state) = start_state(self.patterns.dfa(), &mut self.cache, before) {
+            self.state = state;
+        }
+    }
+
+    pub(super) fn run(&mut self, bytes: &[u8]) {
+        let Self { patterns, cache, found, news, .. } = self;
+        let dfa = patterns.dfa();
+        let mut state = self.state;
+        for &byte in bytes {
+            state = match dfa.next_state(cache, state, byte) {
+                Ok(next) if !next.is_dead() && !next.is_quit() => next,
+                // Neither happens to a search that may begin anywhere; if it did, this is where it goes on.
+                _ => start_state(dfa, cache, Some(byte)).unwrap_or(state),
+            };
+            if state.is_match() {
+                note(dfa, cache, state, found, news);
+            }
+        }
+        self.state = state;
+    }
+
+    /// Looks what would match if the stream ended here. Says whether the automaton forgot its states over it: then
+    /// the place in the stream has to be found again.
+    pub(super) fn peek(&mut self) -> bool {
+        let before = self.cache.clear_count();
+        let Self { patterns, cache, found, news, .. } = self;
+        if let Ok(state) = patterns.dfa().next_eoi_state(cache, self.state)
+            && state.is_match()
+        {
+            note(patterns.dfa(), cache, state, found, news);
+        }
+        self.cache.clear_count() != before
+    }
+
+    /// Goes through the current line again.
+    pub(super) fn rescan(&mut self, printed: &Printed) {
+        let from = self.since.max(printed.line_start).min(printed.bytes.len());
+        let before =
+            if from > printed.line_start { printed.bytes.get(from - 1).copied() } else { Some(b'\n') };
+        self.start(before);
+        self.run(&printed.bytes[from..]);
+    }
+
+    pub(super) fn next_line(&mut self) {
+        self.reported.clear();
+    }
+
+    /// Reports the patterns that matched in the current line, those before it counting for what spans lines.
+    pub(super) fn report(&mut self, printed: &Printed, hits: &mut Vec<Hit>) {
+        if !self.news {
+            return;
+        }
+        self.news = false;
+        for pattern in 0..self.patterns.len() {
+            if self.found.has(pattern) && !self.reported.has(pattern) {
+                self.reported.set(pattern);
+                hits.push(self.hit(pattern, printed));
+            }
+        }
+        self.found.clear();
+    }
+
+    fn hit(&self, pattern: usize, printed: &Printed) -> Hit {
+        let mut hit = Hit {
+            watch: self.id,
+            pattern,
+            offset: printed.log_offset(printed.bytes.len()),
+            text: String::new(),
+            captures: Vec::new(),
+            names: Vec::new(),
+        };
+        let Some(regex) = self.patterns.regex(pattern) else { return hit };
+        let since = self.since.min(printed.bytes.len());
+        let line = printed.line();
+        let line_since = since.saturating_sub(printed.line_start);
+        let mut captures = regex.create_captures();
+        regex.captures(Input::new(line).range(line_since..), &mut captures);
+        let mut base = printed.line_start;
+        let mut haystack = line;
+        if !captures.is_match() {
+            // It spans lines, or ended with the line end before this line.
+            base = 0;
+            haystack = &printed.bytes;
+            let mut at = since;
+            while let Some(found) = search(regex, haystack, at) {
+                let ends_here = found.end() >= printed.line_start;
+                if ends_here {
+                    regex.captures(Input::new(haystack).range(found.start()..), &mut captures);
+                    break;
+                }
+                at = found.end().max(found.start() + 1);
+            }
+        }
+        let Some(whole) = captures.get_match() else { return hit };
+        hit.offset = printed.log_offset(base + whole.end());
+        hit.text = bounded(&haystack[whole.range()]);
+        let groups = captures.group_info().pattern_names(whole.pattern());
+        for (index, name) in groups.enumerate().skip(1) {
+            let text = captures.get_group(index).map(|span| bounded(&haystack[span.range()]));
+            if let (Some(name), Some(text)) = (name, &text) {
+                hit.names.push((name.to_owned(), text.clone()));
+            }
+            hit.captures.push(text);
+        }
+        hit
+    }
+}
+
+/// The state before any byte. It can only fail for a byte that the automaton gives up on, and there is none.
+fn start_state(dfa: &DFA, cache: &mut Cache, before: Option<u8>) -> Option<LazyStateID> {
+    dfa.start_state(cache, &start::Config::new().anchored(Anchored::No).look_behind(before)).ok()
+}
+
+/// Marks what matches in a state.
+fn note(dfa: &DFA, cache: &Cache, state: LazyStateID, found: &mut Marks, news: &mut bool) {
+    for index in 0..dfa.match_len(cache, state) {
+        let pattern = dfa.match_pattern(cache, state, index).as_usize();
+        if !found.has(pattern) {
+            found.set(pattern);
+            *news = true;
+        }
+    }
+}
+
+fn search(regex: &meta::Regex, haystack: &[u8], at: usize) -> Option<regex_automata::Match> {
+    if at > haystack.len() { None } else { regex.find(Input::new(haystack).range(at..)) }
+}
+
+/// At most [`MAX_TEXT`] bytes, cut at a character.
+fn bounded(bytes: &[u8]) -> String {
+    let mut end = bytes.len().min(MAX_TEXT);
+    while end > 0 && end < bytes.len() && bytes[end] & 0xc0 == 0x80 {
+        end -= 1;
+    }
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

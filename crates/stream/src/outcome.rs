@@ -1,0 +1,34 @@
+//! What a step of the fold gives to its caller.
+
+use crate::matching::Hit;
+
+/// What came of some bytes. The caller clears it and passes it in again, so that a steady stream allocates nothing.
+///
+/// The transcript is kept up in two moves: cut `retract` bytes off its end, then append `text`.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Bytes to cut off the end of the transcript before `text` is appended: lines that were drawn over.
+    pub retract: u64,
+    /// Transcript text to append: UTF-8, lines end in `\n`.
+    pub text: Vec<u8>,
+    /// What the terminal answers to the program's questions, to be written to its input.
+    pub replies: Vec<u8>,
+    /// Pattern matches, in order.
+    pub hits: Vec<Hit>,
+    /// How often the bell rang.
+    pub bells: u32,
+    /// The window title, if it changed.
+    pub title: Option<String>,
+}
+
+impl Outcome {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.retract = 0;
+        self.text.clear();
+        self.replies.clear();
+        self.hits.clear();
+        self.bells = 0;
+        self.title = None;
+    }
+}

@@ -1,0 +1,255 @@
+//! The fold: bytes in, lines, screen, answers and matches out.
+//!
+//! Everything that output means is decided here and below, from the bytes and sizes alone. Feeding the same bytes in
+//! other pieces, or again after a crash, gives the same result.
+
+mod dispatch;
+
+use crate::charset::Charsets;
+use crate::checkpoint::{Checkpoint, Marks, prelude};
+use crate::matching::Watches;
+use crate::modes::Modes;
+use crate::outcome::Outcome;
+use crate::pattern::PatternSet;
+use crate::replies::Responder;
+use crate::scan::Scanner;
+use crate::screen::{Screen, Snapshot};
+use crate::size::Size;
+use crate::transcript::Transcript;
+
+/// How a fold is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// The terminal's size.
+    pub size: Size,
+    /// Rows kept above the screen.
+    pub scrollback: usize,
+    /// Whether the bytes come from a terminal. On a pipe a line feed ends a line by itself, and nothing is answered.
+    pub terminal: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { size: Size::default(), scrollback: 1000, terminal: true }
+    }
+}
+
+/// One output stream, being read.
+pub struct Pipeline {
+    scanner: Scanner,
+    fold: Fold,
+}
+
+/// All but the scanner, which calls it.
+struct Fold {
+    offset: u64,
+    modes: Modes,
+    charsets: Charsets,
+    saved_charsets: Charsets,
+    title: String,
+    bells: u64,
+    transcript: Transcript,
+    screen: Screen,
+    responder: Responder,
+    watches: Watches,
+    marks: Marks,
+    /// The scroll region is less than the screen.
+    region: bool,
+}
+
+impl Pipeline {
+    /// A fold that begins at log offset 0.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self::resume(config, &Checkpoint::default())
+    }
+
+    /// A fold that goes on from a checkpoint; its bytes continue at the checkpoint's offset.
+    #[must_use]
+    pub fn resume(config: Config, from: &Checkpoint) -> Self {
+        let size = config.size.clamped();
+        let mut pipeline = Self {
+            scanner: Scanner::new(),
+            fold: Fold {
+                offset: 0,
+                modes: Modes::fresh(config.terminal),
+                charsets: Charsets::default(),
+                saved_charsets: Charsets::default(),
+                title: String::new(),
+                bells: 0,
+                transcript: Transcript::new(size, from.transcript_len),
+                screen: Screen::new(size, config.scrollback.min(100_000)),
+                responder: Responder::new(from.offset),
+                watches: Watches::new(),
+                marks: Marks::new(from.clone()),
+                region: false,
+            },
+        };
+        // The prelude only switches modes: what comes of it was given out long ago.
+        pipeline.advance(&from.prelude, 0, &mut Outcome::default());
+        pipeline.fold.offset = from.offset;
+        pipeline.fold.transcript.take_strayed();
+        pipeline.fold.marks = Marks::new(from.clone());
+        pipeline
+    }
+
+    /// Takes bytes that continue at [`offset`](Self::offset), and then reports patterns that match the unfinished line
+    /// as it stands. Where more bytes are known to be on their way, [`feed_more`](Self::feed_more) is better: a
+    /// match that ends where a read ended may be half of what it is going to be.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Outcome) {
+        self.feed_more(bytes, out);
+        self.peek(out);
+    }
+
+    /// Takes bytes, and leaves the unfinished line to [`peek`](Self::peek).
+    pub fn feed_more(&mut self, bytes: &[u8], out: &mut Outcome) {
+        let start = self.fold.offset;
+        self.advance(bytes, start, out);
+        self.fold.offset = start + bytes.len() as u64;
+    }
+
+    fn advance(&mut self, bytes: &[u8], start: u64, out: &mut Outcome) {
+        let mut step = dispatch::Step { fold: &mut self.fold, out };
+        self.scanner.scan(bytes, start, &mut step);
+    }
+
+    /// Reports patterns that match if no more output comes for now.
+    pub fn peek(&mut self, out: &mut Outcome) {
+        if !self.fold.watches.is_empty() {
+            self.fold.watches.peek(&mut out.hits);
+        }
+    }
+
+    /// The terminal got another size.
+    pub fn resize(&mut self, size: Size, out: &mut Outcome) {
+        let size = size.clamped();
+        if size == self.fold.screen.size() {
+            return;
+        }
+        self.fold.screen.resize(size);
+        self.fold.transcript.resize(size, out);
+        self.fold.marks.stray();
+        self.fold.region = false;
+    }
+
+    /// The end of all output: the unfinished rest becomes lines.
+    pub fn finish(&mut self, out: &mut Outcome) {
+        let end = self.fold.offset;
+        let mut step = dispatch::Step { fold: &mut self.fold, out };
+        self.scanner.finish(end, &mut step);
+        self.peek(out);
+        self.fold.transcript.finish(out);
+    }
+
+    /// Log offset of the next byte.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.fold.offset
+    }
+
+    /// Length of the transcript given out so far, what was taken back not counted.
+    #[must_use]
+    pub fn transcript_len(&self) -> u64 {
+        self.fold.transcript.len()
+    }
+
+    /// A point from which another fold can go on as this one would. Cheap.
+    #[must_use]
+    pub fn checkpoint(&self) -> Checkpoint {
+        self.fold.marks.usable().clone()
+    }
+
+    /// What the terminal shows now.
+    pub fn screen(&mut self) -> Snapshot {
+        let fold = &mut self.fold;
+        fold.screen.snapshot(&fold.modes, &fold.title, fold.bells)
+    }
+
+    /// The rows of the screen with colours and styles, and no other sequences.
+    pub fn styled_screen(&mut self) -> Vec<String> {
+        self.fold.screen.styled()
+    }
+
+    /// Bytes that draw the whole screen, with cursor and modes, on a person's terminal of the same size.
+    pub fn repaint(&mut self) -> Vec<u8> {
+        self.fold.screen.repaint(&self.fold.modes)
+    }
+
+    /// The newest `lines` rows above the screen, oldest first.
+    pub fn scrollback(&mut self, lines: usize) -> Vec<String> {
+        self.fold.screen.scrollback(lines)
+    }
+
+    /// The modes in force.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        self.fold.modes
+    }
+
+    /// The unfinished last line as it reads now (of a very long one, the end).
+    #[must_use]
+    pub fn unfinished(&self) -> String {
+        self.fold.transcript.unfinished()
+    }
+
+    /// Watches for patterns in what is printed from here on. A watch of the same name is replaced.
+    pub fn watch(&mut self, id: u64, patterns: PatternSet) {
+        let unfinished = self.fold.transcript.unfinished();
+        self.fold.watches.add(id, patterns, &unfinished, self.fold.offset);
+    }
+
+    /// Stops watching.
+    pub fn unwatch(&mut self, id: u64) {
+        self.fold.watches.remove(id);
+    }
+}
+
+impl Fold {
+    /// A checkpoint of this moment.
+    fn point(&self, offset: u64) -> Checkpoint {
+        Checkpoint {
+            offset,
+            transcript_len: self.transcript.len(),
+            prelude: prelude(&self.modes, &self.charsets, self.transcript.saved_cursor(), &self.title),
+        }
+    }
+
+    /// A line has ended at `offset`.
+    fn mark_line(&mut self, offset: u64) {
+        if self.transcript.take_strayed() {
+            self.marks.stray();
+        }
+        if self.transcript.is_at_line_start() && !self.region && self.marks.line(self.screen.size().lines()) {
+            let point = self.point(offset);
+            self.marks.set_candidate(point);
+        }
+        if self.marks.is_too_far(offset) {
+            let point = self.point(offset);
+            self.marks.force(point);
+        }
+    }
+}
+
+/// Runs patterns over finished output, for what was logged before anyone watched.
+pub fn scan<'a>(
+    config: Config,
+    patterns: PatternSet,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<crate::matching::Hit> {
+    let mut pipeline = Pipeline::new(config);
+    pipeline.watch(0, patterns);
+    let mut hits = Vec::new();
+    let mut out = Outcome::default();
+    for chunk in chunks {
+        pipeline.feed_more(chunk, &mut out);
+        hits.append(&mut out.hits);
+        out.clear();
+    }
+    pipeline.finish(&mut out);
+    hits.append(&mut out.hits);
+    hits
+}
+
+#[cfg(test)]
+#[path = "pipeline_tests.rs"]
+mod tests;

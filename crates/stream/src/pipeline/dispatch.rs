@@ -1,0 +1,372 @@
+//! Who gets what of each thing that the scanner finds.
+
+use super::Fold;
+use crate::charset::Charsets;
+use crate::modes::Modes;
+use crate::outcome::Outcome;
+use crate::replies::{self, Question};
+use crate::scan::{Csi, Params, Sink};
+
+/// Longest title that is kept.
+const MAX_TITLE: usize = 1024;
+
+/// One step of the fold: the state, and where its results go.
+pub(super) struct Step<'a> {
+    pub(super) fold: &'a mut Fold,
+    pub(super) out: &'a mut Outcome,
+}
+
+impl Sink for Step<'_> {
+    fn text(&mut self, text: &str, end: u64) {
+        let Fold { transcript, screen, watches, modes, charsets, region, .. } = &mut *self.fold;
+        let shown = charsets.map(text);
+        if !watches.is_empty() {
+            watches.text(shown.as_bytes(), end, &mut self.out.hits);
+        }
+        if modes.alternate_screen || *region {
+            screen.far_reaching(text.as_bytes());
+        } else {
+            screen.line_local(text.as_bytes());
+        }
+        if !modes.alternate_screen {
+            transcript.text(&shown, modes, self.out);
+        }
+    }
+
+    fn control(&mut self, byte: u8, end: u64) {
+        match byte {
+            b'\n' | 0x0b | 0x0c => self.line_feed(byte, end),
+            b'\r' => {
+                if !self.fold.watches.is_empty() {
+                    self.fold.watches.carriage_return();
+                }
+                self.draw_local(b"\r");
+                if !self.fold.modes.alternate_screen {
+                    self.fold.transcript.carriage_return();
+                }
+            }
+            0x08 => {
+                if !self.fold.watches.is_empty() {
+                    self.fold.watches.back(1);
+                }
+                self.draw_local(b"\x08");
+                if !self.fold.modes.alternate_screen {
+                    self.fold.transcript.backspace(self.out);
+                }
+            }
+            b'\t' => {
+                if !self.fold.watches.is_empty() {
+                    self.fold.watches.text(b"\t", end, &mut self.out.hits);
+                }
+                self.draw_local(b"\t");
+                if !self.fold.modes.alternate_screen {
+                    let Fold { transcript, modes, .. } = &mut *self.fold;
+                    transcript.tab(modes, self.out);
+                }
+            }
+            0x07 => {
+                self.fold.bells += 1;
+                self.out.bells = self.out.bells.saturating_add(1);
+            }
+            0x0e | 0x0f => {
+                self.fold.charsets.shift(usize::from(byte == 0x0e));
+                self.fold.screen.far_reaching(&[byte]);
+            }
+            _ => {}
+        }
+    }
+
+    fn csi(&mut self, csi: &Csi<'_>, end: u64) {
+        if csi.is_sgr() {
+            // Colours mean nothing to the transcript and to patterns.
+            return self.draw_csi(csi, true);
+        }
+        let Some(params) = csi.params() else { return };
+        match (params.prefix, params.intermediate, csi.last) {
+            (b'?', 0, b'h' | b'l') => self.private_modes(&params, csi.last),
+            (0, 0, b'h' | b'l') => {
+                for &number in params.values() {
+                    self.fold.modes.set_standard(number, csi.last == b'h');
+                }
+                self.draw_csi(csi, false);
+            }
+            (b'>', 0, b'm') => self.fold.modes.set_modify_other_keys(&params),
+            (0, b'!', b'p') => self.soft_reset(),
+            (0, 0, b't' | b'c' | b'n') | (_, b'$', b'p') | (b'>' | b'?', 0, _) => {
+                self.answer(&params, csi.last, end)
+            }
+            _ if params.is_plain() => self.draw(csi, &params, end),
+            _ => {}
+        }
+        self.keep_checkpoint_near(end);
+    }
+
+    fn escape(&mut self, intermediates: &[u8], last: u8, end: u64) {
+        let fold = &mut *self.fold;
+        match (intermediates, last) {
+            ([], b'=' | b'>') => return fold.modes.application_keypad = last == b'=',
+            ([b'(' | b')' | b'*' | b'+'], _) => {
+                let slot = usize::from(intermediates[0] - b'(');
+                fold.charsets.designate(slot, last);
+                if !matches!(last, b'0' | b'B') {
+                    return fold.screen.far_reaching(&[0x1b, intermediates[0], b'B']);
+                }
+            }
+            ([], b'D' | b'E') => return self.index(last, end),
+            ([], b'7') if !fold.modes.alternate_screen => {
+                fold.saved_charsets = fold.charsets;
+                fold.transcript.save_cursor(self.out);
+            }
+            ([], b'8') => {
+                if !fold.modes.alternate_screen {
+                    fold.charsets.restore(fold.saved_charsets);
+                    fold.transcript.restore_cursor(self.out);
+                }
+                self.go_elsewhere();
+            }
+            ([], b'M') | (b"#", b'8') => {
+                if !fold.modes.alternate_screen {
+                    fold.transcript.escape(intermediates, last, self.out);
+                }
+                self.go_elsewhere();
+            }
+            ([], b'c') => self.full_reset(),
+            ([], b'7' | b'H') => {}
+            _ => return,
+        }
+        let mut bytes = vec![0x1b];
+        bytes.extend_from_slice(intermediates);
+        bytes.push(last);
+        self.fold.screen.far_reaching(&bytes);
+    }
+
+    fn osc(&mut self, body: &[u8], ended_by_bell: bool, end: u64) {
+        if let Some(title) = body.strip_prefix(b"0;").or_else(|| body.strip_prefix(b"2;")) {
+            let title: String =
+                String::from_utf8_lossy(title).chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
+            if title != self.fold.title {
+                self.fold.title.clone_from(&title);
+                self.out.title = Some(title);
+            }
+        } else if self.fold.modes.terminal
+            && let Some(answer) = replies::colour(body, ended_by_bell)
+        {
+            self.fold.responder.answer(&answer, end, &mut self.out.replies);
+        }
+    }
+
+    fn dcs(&mut self, body: &[u8], end: u64) {
+        // XTGETTCAP: we have no such capability, whichever it is; saying so keeps programs from waiting.
+        if body.starts_with(b"+q") && self.fold.modes.terminal {
+            self.fold.responder.answer("\x1bP0+r\x1b\\", end, &mut self.out.replies);
+        }
+    }
+}
+
+impl Step<'_> {
+    fn line_feed(&mut self, byte: u8, end: u64) {
+        let returns = self.fold.modes.newline;
+        if !self.fold.watches.is_empty() {
+            self.fold.watches.line_feed(end, &mut self.out.hits);
+        }
+        let Fold { transcript, screen, modes, region, .. } = &mut *self.fold;
+        let drawn: &[u8] = if modes.terminal { &[byte] } else { b"\r\n" };
+        if modes.alternate_screen {
+            screen.far_reaching(drawn);
+            return self.keep_checkpoint_near(end);
+        }
+        transcript.line_feed(returns, self.out);
+        if *region {
+            screen.far_reaching(drawn);
+        } else {
+            screen.line_end(drawn, transcript.is_at_line_start());
+        }
+        self.fold.mark_line(end);
+    }
+
+    /// IND and NEL.
+    fn index(&mut self, last: u8, end: u64) {
+        if !self.fold.watches.is_empty() {
+            self.fold.watches.line_feed(end, &mut self.out.hits);
+        }
+        self.fold.screen.far_reaching(&[0x1b, last]);
+        if !self.fold.modes.alternate_screen {
+            self.fold.transcript.escape(&[], last, self.out);
+        }
+    }
+
+    /// Something that the terminal draws within the cursor's line.
+    fn draw_local(&mut self, bytes: &[u8]) {
+        if self.fold.modes.alternate_screen || self.fold.region {
+            self.fold.screen.far_reaching(bytes);
+        } else {
+            self.fold.screen.line_local(bytes);
+        }
+    }
+
+    fn draw_csi(&mut self, csi: &Csi<'_>, local: bool) {
+        // Built on the stack: colour is the most common sequence by far.
+        let mut bytes = [0; 260];
+        let length = csi.body.len() + 3;
+        if length > bytes.len() {
+            return;
+        }
+        bytes[..2].copy_from_slice(b"\x1b[");
+        bytes[2..length - 1].copy_from_slice(csi.body);
+        bytes[length - 1] = csi.last;
+        if local {
+            self.draw_local(&bytes[..length]);
+        } else {
+            self.fold.screen.far_reaching(&bytes[..length]);
+        }
+    }
+
+    /// A plain sequence that moves, erases or edits.
+    fn draw(&mut self, csi: &Csi<'_>, params: &Params, end: u64) {
+        let count = params.get(0, 1);
+        let hits = &mut self.out.hits;
+        let watched = !self.fold.watches.is_empty();
+        let local = match csi.last {
+            b'@' | b'P' | b'X' | b'K' => true,
+            b'b' => {
+                let cols = self.fold.screen.size().columns();
+                self.draw_local(format!("\x1b[{}b", count.min(cols)).as_bytes());
+                return self.transcribe(params, csi.last);
+            }
+            b'C' | b'a' => {
+                if watched {
+                    self.fold.watches.forward(count, end, hits);
+                }
+                true
+            }
+            b'D' => {
+                if watched {
+                    self.fold.watches.back(count);
+                }
+                true
+            }
+            b'G' | b'`' | b'I' | b'Z' => {
+                if watched && count == 1 && csi.last == b'G' {
+                    self.fold.watches.carriage_return();
+                } else if watched {
+                    self.fold.watches.begin_anew(hits);
+                }
+                true
+            }
+            b'J' | b'g' => false,
+            b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'L' | b'M' | b'S' | b'T' | b'r'
+            | b'u' => {
+                if watched {
+                    self.fold.watches.elsewhere(hits);
+                }
+                false
+            }
+            b's' => false,
+            _ => return,
+        };
+        if csi.last == b'r' {
+            let lines = self.fold.screen.size().lines();
+            let bottom = params.get(1, self.fold.screen.size().rows).min(lines);
+            if count - 1 < bottom {
+                self.fold.region = !(count == 1 && bottom == lines);
+            }
+        }
+        self.draw_csi(csi, local);
+        self.transcribe(params, csi.last);
+    }
+
+    fn transcribe(&mut self, params: &Params, last: u8) {
+        let Fold { transcript, modes, charsets, saved_charsets, .. } = &mut *self.fold;
+        if !modes.alternate_screen {
+            match last {
+                b's' => *saved_charsets = *charsets,
+                b'u' => charsets.restore(*saved_charsets),
+                _ => {}
+            }
+            transcript.csi(params, last, modes, self.out);
+        }
+    }
+
+    fn go_elsewhere(&mut self) {
+        if !self.fold.watches.is_empty() {
+            self.fold.watches.elsewhere(&mut self.out.hits);
+        }
+    }
+
+    fn private_modes(&mut self, params: &Params, last: u8) {
+        let on = last == b'h';
+        for &number in params.values() {
+            let was = self.fold.modes;
+            self.fold.modes.set_private(number, on);
+            if number == 2026 {
+                // The engine would hold back what is drawn in an open update; we want to see it.
+                continue;
+            }
+            if Modes::is_alternate_screen(number) {
+                if was.alternate_screen != on {
+                    self.go_elsewhere();
+                }
+                // The engine knows only the newest of the three.
+                self.fold.screen.far_reaching(format!("\x1b[?1049{}", char::from(last)).as_bytes());
+                continue;
+            }
+            match number {
+                3 if !was.alternate_screen => {
+                    self.fold.transcript.reset(self.out);
+                    self.fold.region = false;
+                }
+                6 if !was.alternate_screen && on => self.fold.transcript.home(&self.fold.modes, self.out),
+                _ => {}
+            }
+            if matches!(number, 3 | 6 | 7 | 25) {
+                self.fold.screen.far_reaching(format!("\x1b[?{number}{}", char::from(last)).as_bytes());
+            }
+        }
+    }
+
+    fn answer(&mut self, params: &Params, last: u8, end: u64) {
+        if !self.fold.modes.terminal {
+            return;
+        }
+        let size = self.fold.screen.size();
+        let answer = match replies::question(params, last, &self.fold.modes, size) {
+            Question::None => return,
+            Question::Answer(answer) => answer,
+            Question::Cursor => {
+                let (row, col) = self.fold.screen.cursor();
+                format!("\x1b[{};{}R", row + 1, col + 1)
+            }
+        };
+        self.fold.responder.answer(&answer, end, &mut self.out.replies);
+    }
+
+    /// DECSTR, which the engine does not know: its parts, one by one.
+    fn soft_reset(&mut self) {
+        let fresh = Modes::fresh(self.fold.modes.terminal);
+        let modes = &mut self.fold.modes;
+        (modes.application_cursor, modes.application_keypad) = (false, false);
+        (modes.cursor_visible, modes.origin, modes.insert) = (true, false, false);
+        (modes.autowrap, modes.newline) = (fresh.autowrap, fresh.newline);
+        self.fold.charsets = Charsets::default();
+        self.fold.screen.far_reaching(b"\x1b[?25h\x1b[?6l\x1b[?7h\x1b[4l\x1b[20l\x1b[0m\x1b(B\x1b)B\x0f");
+    }
+
+    /// RIS.
+    fn full_reset(&mut self) {
+        self.go_elsewhere();
+        let fold = &mut *self.fold;
+        fold.modes = Modes::fresh(fold.modes.terminal);
+        fold.charsets = Charsets::default();
+        fold.saved_charsets = Charsets::default();
+        fold.region = false;
+        fold.transcript.reset(self.out);
+    }
+
+    /// Full-screen programs end no lines: without this their checkpoint would stay behind for ever.
+    fn keep_checkpoint_near(&mut self, end: u64) {
+        if self.fold.marks.is_too_far(end) {
+            let point = self.fold.point(end);
+            self.fold.marks.force(point);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The promises of the fold: how output is cut, where it is taken up again and how hostile it is make no difference.
+
+use super::*;
+use proptest::prelude::*;
+
+fn config(cols: u16, rows: u16) -> Config {
+    Config { size: Size { cols, rows }, scrollback: 50, terminal: true }
+}
+
+/// All that a fold says, put together as a caller would.
+#[derive(Debug, PartialEq)]
+struct Told {
+    transcript: String,
+    replies: String,
+    rows: Vec<String>,
+    cursor: (usize, usize),
+    scrollback: Vec<String>,
+    modes: Modes,
+    unfinished: String,
+}
+
+struct Caller {
+    pipeline: Pipeline,
+    transcript: Vec<u8>,
+    replies: Vec<u8>,
+    out: Outcome,
+}
+
+impl Caller {
+    fn new(config: Config) -> Self {
+        Self {
+            pipeline: Pipeline::new(config),
+            transcript: Vec::new(),
+            replies: Vec::new(),
+            out: Outcome::default(),
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        self.pipeline.feed(bytes, &mut self.out);
+        self.take();
+    }
+
+    fn take(&mut self) {
+        let retract = usize::try_from(self.out.retract).unwrap();
+        self.transcript.truncate(self.transcript.len().checked_sub(retract).unwrap());
+        self.transcript.extend_from_slice(&self.out.text);
+        self.replies.extend_from_slice(&self.out.replies);
+        self.out.clear();
+    }
+
+    fn told(mut self) -> Told {
+        let unfinished = self.pipeline.unfinished();
+        let screen = self.pipeline.screen();
+        let scrollback = self.pipeline.scrollback(1000);
+        self.pipeline.finish(&mut self.out);
+        self.take();
+        assert_eq!(self.pipeline.transcript_len(), self.transcript.len() as u64);
+        Told {
+            transcript: String::from_utf8(self.transcript).unwrap(),
+            replies: String::from_utf8(self.replies).unwrap(),
+            rows: screen.rows,
+            cursor: (screen.cursor.row, screen.cursor.col),
+            scrollback,
+            modes: screen.modes,
+            unfinished,
+        }
+    }
+}
+
+fn told(config: Config, chunks: &[&[u8]]) -> Told {
+    let mut caller = Caller::new(config);
+    for chunk in chunks {
+        caller.feed(chunk);
+    }
+    caller.told()
+}
+
+fn simple_piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z ]{0,14}",
+        2 => Just("\r\n".to_owned()),
+        1 => Just("\r".to_owned()),
+        1 => Just("\x1b[1;31m".to_owned()),
+        1 => Just("\x1b[K".to_owned()),
+        1 => Just("漢字".to_owned()),
+        1 => Just("e\u{301}".to_owned()),
+        1 => Just("\t".to_owned()),
+        1 => Just("\x08".to_owned()),
+        1 => (1u8..9).prop_map(|n| format!("\x1b[{n}C")),
+        1 => (1u8..9).prop_map(|n| format!("\x1b[{n}D")),
+        1 => (1u8..25).prop_map(|n| format!("\x1b[{n}G")),
+        1 => (1u8..5).prop_map(|n| format!("\x1b[{n}P")),
+        1 => (1u8..5).prop_map(|n| format!("\x1b[{n}@")),
+        1 => (1u8..5).prop_map(|n| format!("\x1b[{n}X")),
+        1 => (1u8..30).prop_map(|n| format!("\x1b[{n}b")),
+        1 => (0u8..3).prop_map(|n| format!("\x1b[{n}K")),
+        1 => Just("\n".to_owned()),
+    ]
+}
+
+fn block_piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => simple_piece(),
+        1 => (1u8..7).prop_map(|n| format!("\x1b[{n}A")),
+        1 => (1u8..7).prop_map(|n| format!("\x1b[{n}B")),
+        1 => (1u8..4).prop_map(|n| format!("\x1b[{n}F")),
+        1 => (1u8..7, 1u8..20).prop_map(|(row, col)| format!("\x1b[{row};{col}H")),
+        1 => (1u8..3).prop_map(|n| format!("\x1b[{n}L")),
+        1 => (1u8..3).prop_map(|n| format!("\x1b[{n}M")),
+        1 => Just("\x1bM".to_owned()),
+        1 => Just("\x1b7".to_owned()),
+        1 => Just("\x1b8".to_owned()),
+        1 => (1u8..3).prop_map(|n| format!("\x1b[{n}S")),
+        1 => (1u8..3).prop_map(|n| format!("\x1b[{n}T")),
+    ]
+}
+
+fn wild_piece() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => block_piece().prop_map(String::into_bytes),
+        1 => (0u8..4).prop_map(|n| format!("\x1b[{n}J").into_bytes()),
+        1 => Just(b"\x1b[H".to_vec()),
+        1 => Just(b"\x1b[?1049h".to_vec()),
+        1 => Just(b"\x1b[?1049l".to_vec()),
+        1 => Just(b"\x1b[2;4r".to_vec()),
+        1 => Just(b"\x1b[r".to_vec()),
+        1 => Just(b"\x1bc".to_vec()),
+        1 => Just(b"\x1b[6n\x1b[c\x1b[?2004$p".to_vec()),
+        1 => Just(b"\x1b[4h".to_vec()),
+        1 => Just(b"\x1b[?7l\x1b[?6h".to_vec()),
+        1 => Just(b"\x1b]0;title\x07".to_vec()),
+        1 => Just(b"\x1b(0".to_vec()),
+        1 => Just(b"\x1b#8".to_vec()),
+        1 => Just(b"\x1b[65535b\x1b[65535@\x1b[65535L\x1b[65535S".to_vec()),
+        2 => proptest::collection::vec(any::<u8>(), 0..10),
+    ]
+}
+
+/// Rows of the emulator with its history: rows that wrapped are one line, blanks at the ends count for nothing.
+fn emulator_lines(config: Config, bytes: &[u8]) -> Vec<String> {
+    use alacritty_terminal::event::VoidListener;
+    use alacritty_terminal::grid::Dimensions;
+    use alacritty_terminal::index::{Column, Line};
+    use alacritty_terminal::term::cell::Flags;
+    use alacritty_terminal::term::{Config as TermConfig, Term};
+    let mut term = Term::new(TermConfig::default(), &config.size, VoidListener);
+    let mut parser =
+        alacritty_terminal::vte::ansi::Processor::<alacritty_terminal::vte::ansi::StdSyncHandler>::new();
+    parser.advance(&mut term, bytes);
+    let mut lines = Vec::new();
+    let mut text = String::new();
+    let history = i32::try_from(term.history_size()).unwrap();
+    for line in -history..i32::from(config.size.rows) {
+        for col in 0..usize::from(config.size.cols) {
+            let cell = &term.grid()[Line(line)][Column(col)];
+            if !cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
+                text.push(if cell.c == '\t' { ' ' } else { cell.c });
+                text.extend(cell.zerowidth().unwrap_or_default());
+            }
+        }
+        if !term.grid()[Line(line)][term.last_column()].flags.contains(Flags::WRAPLINE) {
+            lines.push(text.trim_end().to_owned());
+            text.clear();
+        }
+    }
+    if !text.trim_end().is_empty() {
+        lines.push(text.trim_end().to_owned());
+    }
+    without_blank_end(lines)
+}
+
+fn without_blank_end(mut lines: Vec<String>) -> Vec<String> {
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// Lines of the transcript with tabs as the blanks that the screen shows.
+fn transcript_lines(transcript: &str) -> Vec<String> {
+    without_blank_end(transcript.lines().map(|line| line.trim_end().to_owned()).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lines_equal_those_of_an_emulator(pieces in proptest::collection::vec(block_piece(), 0..60)) {
+        // Tabs are compared in the unit tests: an emulator does not keep them.
+        let bytes = pieces.concat().replace('\t', "");
+        let config = config(20, 6);
+        let ours = told(config, &[bytes.as_bytes()]);
+        prop_assert_eq!(transcript_lines(&ours.transcript), emulator_lines(config, bytes.as_bytes()));
+    }
+
+    #[test]
+    fn every_way_of_cutting_tells_the_same(
+        pieces in proptest::collection::vec(wild_piece(), 0..40),
+        cuts in proptest::collection::vec(0usize..400, 0..20),
+    ) {
+        let bytes = pieces.concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+        prop_assert_eq!(told(config(20, 6), &chunks), told(config(20, 6), &[&bytes]));
+    }
+
+    #[test]
+    fn any_bytes_with_any_sizes_do_no_harm(
+        steps in proptest::collection::vec((wild_piece(), any::<Option<(u16, u16)>>()), 0..40),
+    ) {
+        let mut caller = Caller::new(config(20, 6));
+        for (bytes, size) in steps {
+            caller.feed(&bytes);
+            if let Some((cols, rows)) = size {
+                caller.pipeline.resize(Size { cols, rows: rows % 60 }, &mut caller.out);
+                caller.take();
+            }
+        }
+        caller.told();
+    }
+
+    #[test]
+    fn a_checkpoint_goes_on_as_if_nothing_had_happened(
+        before in proptest::collection::vec(block_piece(), 0..10),
+        lines in proptest::collection::vec(proptest::collection::vec(simple_piece(), 0..4), 0..30),
+        modes in prop_oneof![Just(""), Just("\x1b[?2004h\x1b[?1h\x1b="), Just("\x1b(0"), Just("\x1b]2;name\x07")],
+        after in proptest::collection::vec(wild_piece(), 0..20),
+    ) {
+        let config = config(20, 6);
+        let mut bytes = before.concat().into_bytes();
+        bytes.extend_from_slice(modes.as_bytes());
+        for line in &lines {
+            // A bare line feed keeps the column, so that lines are not plain.
+            bytes.extend_from_slice(line.concat().replace('\n', "").as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        let mut first = Caller::new(config);
+        first.feed(&bytes);
+        let checkpoint = first.pipeline.checkpoint();
+        prop_assert!(checkpoint.prelude.len() <= 1024);
+        let offset = usize::try_from(checkpoint.offset).unwrap();
+        if lines.len() > 20 {
+            prop_assert!(offset > 0);
+        }
+        let mut heir = Caller {
+            pipeline: Pipeline::resume(config, &checkpoint),
+            transcript: first.transcript[..usize::try_from(checkpoint.transcript_len).unwrap()].to_vec(),
+            replies: first.replies.clone(),
+            out: Outcome::default(),
+        };
+        heir.feed(&bytes[offset..]);
+        heir.replies = first.replies.clone();
+        for piece in &after {
+            first.feed(piece);
+            heir.feed(piece);
+        }
+        prop_assert_eq!(heir.pipeline.offset(), first.pipeline.offset());
+        let (mut first, mut heir) = (first.told(), heir.told());
+        // How far the scrollback goes back is not promised.
+        (first.scrollback, heir.scrollback) = (Vec::new(), Vec::new());
+        prop_assert_eq!(heir, first);
+    }
+}

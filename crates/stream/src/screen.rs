@@ -1,0 +1,156 @@
+//! What the terminal shows now.
+//!
+//! A real terminal engine knows that exactly, but costs some fifty times what reading a log costs. So it is made when
+//! first needed and fed late: bytes wait in a queue, and when they are only lines of text, those that have scrolled
+//! out of screen and scrollback before anyone looked are never fed at all.
+//!
+//! Only sequences that draw reach the engine. Strings, queries and everything unknown stop at
+//! [`crate::pipeline`], so nothing that output says can make the engine answer, grow or call out.
+
+mod queue;
+mod snapshot;
+mod styled;
+
+use alacritty_terminal::event::VoidListener;
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::term::{Config, Term};
+use alacritty_terminal::vte::ansi::Processor;
+
+use crate::modes::Modes;
+use crate::size::Size;
+use queue::Queue;
+pub use snapshot::{CursorPosition, Snapshot};
+
+/// The screen, drawn when someone looks.
+pub(crate) struct Screen {
+    size: Size,
+    scrollback: usize,
+    queue: Queue,
+    engine: Option<Box<Engine>>,
+}
+
+struct Engine {
+    term: Term<VoidListener>,
+    parser: Processor,
+}
+
+impl Dimensions for Size {
+    fn total_lines(&self) -> usize {
+        self.lines()
+    }
+    fn screen_lines(&self) -> usize {
+        self.lines()
+    }
+    fn columns(&self) -> usize {
+        usize::from(self.cols)
+    }
+}
+
+impl Screen {
+    pub(crate) fn new(size: Size, scrollback: usize) -> Self {
+        Self { size, scrollback, queue: Queue::new(), engine: None }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Text, or a sequence that stays in its line.
+    pub(crate) fn line_local(&mut self, bytes: &[u8]) {
+        self.queue.line_local(bytes, self.size.columns());
+        self.relieve();
+    }
+
+    /// The end of a line. `at_column_zero` says that the next one begins at the left edge whatever came before.
+    pub(crate) fn line_end(&mut self, bytes: &[u8], at_column_zero: bool) {
+        let enough = self.size.lines() + self.scrollback;
+        let waiting = self.queue.line_end(bytes, at_column_zero, enough);
+        if let Some(first) = waiting {
+            self.feed(&first);
+        }
+        self.relieve();
+    }
+
+    /// Anything that reaches beyond its line: all that waits has to be drawn for it to be right.
+    pub(crate) fn far_reaching(&mut self, bytes: &[u8]) {
+        self.queue.far_reaching(bytes);
+        self.relieve();
+    }
+
+    /// Keeps the queue bounded.
+    fn relieve(&mut self) {
+        if self.queue.is_full() {
+            self.sync();
+        }
+    }
+
+    /// Draws all that waits.
+    pub(crate) fn sync(&mut self) {
+        let bytes = self.queue.take();
+        self.feed(&bytes);
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let engine = self.engine();
+            engine.parser.advance(&mut engine.term, bytes);
+        }
+    }
+
+    fn engine(&mut self) -> &mut Engine {
+        let (size, scrollback) = (self.size, self.scrollback);
+        self.engine.get_or_insert_with(|| {
+            let config = Config { scrolling_history: scrollback, ..Config::default() };
+            Box::new(Engine { term: Term::new(config, &size, VoidListener), parser: Processor::new() })
+        })
+    }
+
+    /// The screen takes a new size, with what was on it laid out anew.
+    pub(crate) fn resize(&mut self, size: Size) {
+        self.sync();
+        self.size = size;
+        if let Some(engine) = &mut self.engine {
+            engine.term.resize(size);
+        }
+    }
+
+    /// Row and column of the cursor, from 0.
+    pub(crate) fn cursor(&mut self) -> (usize, usize) {
+        self.sync();
+        self.engine.as_ref().map_or((0, 0), |engine| {
+            let point = engine.term.grid().cursor.point;
+            (usize::try_from(point.line.0).unwrap_or(0), point.column.0)
+        })
+    }
+
+    /// The screen as text.
+    pub(crate) fn snapshot(&mut self, modes: &Modes, title: &str, bells: u64) -> Snapshot {
+        self.sync();
+        let term = self.engine.as_ref().map(|engine| &engine.term);
+        snapshot::take(term, self.size, modes, title, bells)
+    }
+
+    /// The newest `lines` rows of scrollback, oldest first.
+    pub(crate) fn scrollback(&mut self, lines: usize) -> Vec<String> {
+        self.sync();
+        self.engine.as_ref().map_or_else(Vec::new, |engine| snapshot::scrollback(&engine.term, lines))
+    }
+
+    /// Rows with colours and styles and nothing else.
+    pub(crate) fn styled(&mut self) -> Vec<String> {
+        self.sync();
+        match &self.engine {
+            Some(engine) => styled::rows(&engine.term),
+            None => vec![String::new(); self.size.lines()],
+        }
+    }
+
+    /// Bytes that draw the whole screen on a person's terminal.
+    pub(crate) fn repaint(&mut self, modes: &Modes) -> Vec<u8> {
+        let rows = self.styled();
+        let (row, col) = self.cursor();
+        let style =
+            self.engine.as_ref().map_or_else(String::new, |engine| styled::cursor_style(&engine.term));
+        styled::repaint(&rows, (row, col), &style, modes)
+    }
+}

@@ -1,0 +1,118 @@
+//! The screen as plain text.
+
+use alacritty_terminal::event::VoidListener;
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::term::Term;
+use alacritty_terminal::term::cell::Flags;
+
+use crate::modes::Modes;
+use crate::size::Size;
+
+/// Where the cursor is, from 0, and whether it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CursorPosition {
+    /// Row, from the top.
+    pub row: usize,
+    /// Column, from the left.
+    pub col: usize,
+    /// Whether it is shown.
+    pub visible: bool,
+}
+
+/// What a terminal shows at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its size.
+    pub size: Size,
+    /// All rows from the top, without the blanks at their ends.
+    pub rows: Vec<String>,
+    /// The cursor.
+    pub cursor: CursorPosition,
+    /// The window title, or nothing.
+    pub title: String,
+    /// Whether this is the alternate screen of a full-screen program.
+    pub alternate: bool,
+    /// The modes in force.
+    pub modes: Modes,
+    /// How often the bell has rung so far.
+    pub bells: u64,
+    /// The cursor's line up to the cursor, with the rows it wrapped from: what a prompt says.
+    pub text_before_cursor: String,
+}
+
+pub(super) fn take(
+    term: Option<&Term<VoidListener>>,
+    size: Size,
+    modes: &Modes,
+    title: &str,
+    bells: u64,
+) -> Snapshot {
+    let mut snapshot = Snapshot {
+        size,
+        rows: vec![String::new(); size.lines()],
+        cursor: CursorPosition { row: 0, col: 0, visible: modes.cursor_visible },
+        title: title.to_owned(),
+        alternate: modes.alternate_screen,
+        modes: *modes,
+        bells,
+        text_before_cursor: String::new(),
+    };
+    let Some(term) = term else { return snapshot };
+    for (index, row) in snapshot.rows.iter_mut().enumerate() {
+        *row = row_text(term, line(index), size.columns());
+        row.truncate(row.trim_end_matches(' ').len());
+    }
+    let cursor = &term.grid().cursor;
+    snapshot.cursor.row = usize::try_from(cursor.point.line.0).unwrap_or(0);
+    snapshot.cursor.col = cursor.point.column.0;
+    let mut start = cursor.point.line;
+    while start > term.topmost_line() && is_wrapped(term, start - 1) && cursor.point.line - start < 40 {
+        start -= 1;
+    }
+    while start < cursor.point.line {
+        snapshot.text_before_cursor.push_str(&row_text(term, start, size.columns()));
+        start += 1;
+    }
+    let end = cursor.point.column.0 + usize::from(cursor.input_needs_wrap);
+    snapshot.text_before_cursor.push_str(&row_text(term, start, end));
+    snapshot
+}
+
+pub(super) fn scrollback(term: &Term<VoidListener>, lines: usize) -> Vec<String> {
+    let count = lines.min(term.history_size());
+    (1..=count)
+        .rev()
+        .map(|back| {
+            let mut text = row_text(term, Line(0) - back, term.columns());
+            text.truncate(text.trim_end_matches(' ').len());
+            text
+        })
+        .collect()
+}
+
+fn line(index: usize) -> Line {
+    Line(i32::try_from(index).unwrap_or(0))
+}
+
+fn is_wrapped(term: &Term<VoidListener>, line: Line) -> bool {
+    term.grid()[line][term.last_column()].flags.contains(Flags::WRAPLINE)
+}
+
+/// The cells of a row up to a column, as text.
+fn row_text(term: &Term<VoidListener>, line: Line, end: usize) -> String {
+    let row = &term.grid()[line];
+    let mut text = String::with_capacity(end);
+    for col in 0..end {
+        let cell = &row[Column(col)];
+        if cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
+            continue;
+        }
+        // The engine notes where a tab began; on the screen it is a blank.
+        text.push(if cell.c == '\t' { ' ' } else { cell.c });
+        if let Some(marks) = cell.zerowidth() {
+            text.extend(marks);
+        }
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! The end of the transcript, as far as the cursor can still reach it.
+//!
+//! Lines are given out as soon as they end, so that a reader sees them. A program may yet move up and draw over
+//! them: then they are taken back. What lies further up than the screen is high can no longer change, and is
+//! forgotten here.
+
+use crate::outcome::Outcome;
+use crate::page::{row_start_from_end, rows_of};
+use crate::size::Size;
+
+/// Forget what is out of reach once this much is held.
+const TRIM_BYTES: usize = 256 * 1024;
+
+/// What was given out.
+#[derive(Debug)]
+pub(super) struct Given {
+    tail: Vec<u8>,
+    /// Line ends in `tail`.
+    newlines: usize,
+    /// Where in `tail` the screen begins, unless it has scrolled since.
+    floor: usize,
+    /// Length of the whole transcript.
+    pub(super) total: u64,
+}
+
+impl Given {
+    pub(super) fn new(total: u64) -> Self {
+        Self { tail: Vec::new(), newlines: 0, floor: 0, total }
+    }
+
+    /// Whether the last line given out has not ended.
+    pub(super) fn is_mid_line(&self) -> bool {
+        self.tail.last().is_some_and(|&byte| byte != b'\n')
+    }
+
+    /// Gives out text without line ends.
+    pub(super) fn give(&mut self, text: &[u8], out: &mut Outcome) {
+        out.text.extend_from_slice(text);
+        self.tail.extend_from_slice(text);
+        self.total += text.len() as u64;
+    }
+
+    /// Ends the line.
+    pub(super) fn end_line(&mut self, size: Size, out: &mut Outcome) {
+        out.text.push(b'\n');
+        self.tail.push(b'\n');
+        self.total += 1;
+        self.newlines += 1;
+        if self.newlines > 4 * size.lines() + 64 || self.tail.len() > TRIM_BYTES {
+            self.trim(size);
+        }
+    }
+
+    /// Drops what the cursor cannot reach any more. Called so seldom that its cost does not count.
+    pub(super) fn trim(&mut self, size: Size) {
+        let cut = self.rows_back(size.lines(), size.columns());
+        if cut < self.tail.len() / 4 {
+            return;
+        }
+        self.newlines -= memchr::memchr_iter(b'\n', &self.tail[..cut]).count();
+        self.tail.drain(..cut);
+        self.floor = self.floor.saturating_sub(cut);
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.tail.len() > TRIM_BYTES
+    }
+
+    /// Takes text back from the end.
+    pub(super) fn take_back(&mut self, count: u64, out: &mut Outcome) {
+        let here = usize::try_from(count).unwrap_or(usize::MAX);
+        let from_tail = here.min(self.tail.len());
+        let keep = self.tail.len() - from_tail;
+        self.newlines -= memchr::memchr_iter(b'\n', &self.tail[keep..]).count();
+        self.tail.truncate(keep);
+        self.floor = self.floor.min(keep);
+        self.total -= count;
+        let from_text = here.min(out.text.len());
+        out.text.truncate(out.text.len() - from_text);
+        out.retract += count - from_text as u64;
+    }
+
+    /// The last line that is still on the screen, without its end, and whether it has ended.
+    pub(super) fn last_line(&self) -> Option<(&[u8], bool)> {
+        let reach = &self.tail[self.floor..];
+        let ended = *reach.last()? == b'\n';
+        let body = &reach[..reach.len() - usize::from(ended)];
+        let start = memchr::memrchr(b'\n', body).map_or(0, |at| at + 1);
+        Some((&body[start..], ended))
+    }
+
+    /// How many rows of the screen lie above what comes next, at most `limit`.
+    pub(super) fn rows_above(&self, limit: usize, cols: usize) -> usize {
+        let mut rows = 0;
+        for line in self.lines_backwards(self.floor) {
+            rows += rows_of(line, cols);
+            if rows >= limit {
+                return limit;
+            }
+        }
+        rows
+    }
+
+    fn lines_backwards(&self, from: usize) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.tail[from..];
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let body = rest.strip_suffix(b"\n").unwrap_or(rest);
+            let start = memchr::memrchr(b'\n', body).map_or(0, |at| at + 1);
+            rest = &rest[..start];
+            Some(&body[start..])
+        })
+    }
+
+    /// Where in the tail the last `count` rows begin.
+    fn rows_back(&self, mut count: usize, cols: usize) -> usize {
+        let mut end = self.tail.len();
+        for line in self.lines_backwards(0) {
+            if count == 0 {
+                break;
+            }
+            let ended = usize::from(self.tail[..end].last() == Some(&b'\n'));
+            let line_start = end - ended - line.len();
+            let (start, rows) = row_start_from_end(line, cols, count);
+            count -= rows;
+            end = line_start + start;
+        }
+        end
+    }
+
+    /// The screen begins `count` rows above what comes next.
+    pub(super) fn set_floor(&mut self, count: usize, cols: usize) {
+        self.floor = self.rows_back(count, cols);
+    }
+
+    /// What has been printed since the last line end, bounded.
+    pub(super) fn open_line(&self, limit: usize) -> &[u8] {
+        let start = memchr::memrchr(b'\n', &self.tail).map_or(0, |at| at + 1);
+        let open = &self.tail[start..];
+        let mut cut = open.len().saturating_sub(limit);
+        while cut < open.len() && open[cut] & 0xc0 == 0x80 {
+            cut += 1;
+        }
+        &open[cut..]
+    }
+}

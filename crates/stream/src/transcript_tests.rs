@@ -1,0 +1,215 @@
+//! What a reader of the transcript gets to see, by the kinds of output that there are.
+
+use crate::{Config, Outcome, Pipeline, Size};
+
+/// Feeds output in pieces of `step` bytes and keeps a transcript as a caller would.
+fn transcript_in(config: Config, bytes: &[u8], step: usize) -> String {
+    let mut pipeline = Pipeline::new(config);
+    let mut transcript = Vec::new();
+    let mut out = Outcome::default();
+    for chunk in bytes.chunks(step) {
+        pipeline.feed(chunk, &mut out);
+        apply(&mut transcript, &mut out);
+    }
+    pipeline.finish(&mut out);
+    apply(&mut transcript, &mut out);
+    assert_eq!(pipeline.transcript_len(), transcript.len() as u64);
+    String::from_utf8(transcript).unwrap()
+}
+
+fn apply(transcript: &mut Vec<u8>, out: &mut Outcome) {
+    transcript.truncate(transcript.len() - usize::try_from(out.retract).unwrap());
+    transcript.extend_from_slice(&out.text);
+    out.clear();
+}
+
+/// The transcript at 20×6, whole and byte by byte.
+fn transcript(bytes: impl AsRef<[u8]>) -> String {
+    let config = Config { size: Size { cols: 20, rows: 6 }, ..Config::default() };
+    let whole = transcript_in(config, bytes.as_ref(), usize::MAX);
+    assert_eq!(transcript_in(config, bytes.as_ref(), 1), whole);
+    whole
+}
+
+#[test]
+fn colours_vanish_and_lines_stay() {
+    assert_eq!(transcript("\x1b[1;32mok\x1b[0m done\x1b[K\r\n\r\nlast"), "ok done\n\nlast\n");
+}
+
+#[test]
+fn a_bar_redrawn_a_thousand_times_is_one_line() {
+    let mut bytes = String::from("start\r\n");
+    for percent in 0..=1000 {
+        bytes += &format!("\r{:>3}% [{:<10}]", percent / 10, "#".repeat(percent / 100));
+    }
+    bytes += "\r\nend\r\n";
+    assert_eq!(transcript(&bytes), "start\n100% [##########]\nend\n");
+}
+
+#[test]
+fn a_shorter_redraw_leaves_what_it_does_not_cover() {
+    assert_eq!(transcript("abc\rX\r\n"), "Xbc\n");
+    assert_eq!(transcript("abc\r\x1b[KX\r\n"), "X\n");
+    assert_eq!(transcript("abc\x1b[2K\rX\r\n"), "X\n");
+}
+
+#[test]
+fn editing_within_a_line_is_done() {
+    assert_eq!(transcript("abcdef\r\x1b[2C\x1b[2PX\r\n"), "abXf\n");
+    assert_eq!(transcript("abcdef\r\x1b[2C\x1b[2@XY\r\n"), "abXYcdef\n");
+    assert_eq!(transcript("abcdef\r\x1b[2X.\r\n"), ". cdef\n");
+    assert_eq!(transcript("ab\x1b[10Gcd\r\n"), "ab       cd\n");
+    assert_eq!(transcript("pass\x08\x08\x08\x08word\r\n"), "word\n");
+    assert_eq!(transcript("ab\x1b[3b\r\n"), "abbbb\n");
+}
+
+#[test]
+fn a_spinner_is_one_line_as_it_ended() {
+    let mut bytes = String::from("working ");
+    for frame in "|/-\\".chars().cycle().take(400) {
+        bytes.push(frame);
+        bytes.push('\x08');
+    }
+    bytes += "done\r\n";
+    assert_eq!(transcript(&bytes), "working done\n");
+}
+
+#[test]
+fn tabs_wide_and_combining_characters_stay() {
+    assert_eq!(transcript("a\tb\r\n漢字 e\u{301}\r\n"), "a\tb\n漢字 e\u{301}\n");
+    assert_eq!(transcript("x\r\na\tb\rA\r\n"), "x\nA\tb\n");
+}
+
+#[test]
+fn a_long_line_stays_one_line() {
+    let long = "0123456789".repeat(9);
+    assert_eq!(transcript(format!("{long}\r\nnext\r\n")), format!("{long}\nnext\n"));
+}
+
+#[test]
+fn a_return_in_a_wrapped_line_goes_to_the_start_of_its_row() {
+    let long = "a".repeat(25);
+    assert_eq!(transcript(format!("{long}\rb\r\n")), format!("{}baaaa\n", "a".repeat(20)));
+}
+
+#[test]
+fn a_block_redrawn_by_moving_up_is_each_line_once() {
+    let mut bytes = String::from("Pulling\r\n");
+    for step in 0..100 {
+        if step > 0 {
+            bytes += "\x1b[3A";
+        }
+        for layer in 1..=3 {
+            bytes += &format!("\x1b[2Klayer {layer}: {step}\r\n");
+        }
+    }
+    bytes += "Done\r\n";
+    assert_eq!(transcript(&bytes), "Pulling\nlayer 1: 99\nlayer 2: 99\nlayer 3: 99\nDone\n");
+}
+
+#[test]
+fn a_block_erased_downwards_loses_what_was_there() {
+    assert_eq!(transcript("a\r\nb\r\nc\r\n\x1b[2A\x1b[JX\r\n"), "a\nX\n");
+    // As it is at the very top of the screen, too.
+    assert_eq!(transcript("b\r\nc\r\n\x1b[2A\x1b[JX\r\n"), "X\n");
+}
+
+#[test]
+fn moving_up_counts_rows_of_wrapped_lines() {
+    let long = "a".repeat(30);
+    assert_eq!(
+        transcript(format!("x\r\n{long}\r\n\x1b[1AB\r\n")),
+        format!("x\n{}B{}\n", "a".repeat(20), "a".repeat(9))
+    );
+}
+
+#[test]
+fn lines_that_left_the_screen_are_out_of_reach() {
+    let mut bytes = String::new();
+    for line in 0..10 {
+        bytes += &format!("line {line}\r\n");
+    }
+    bytes += "\x1b[99Atop\r\n\x1b[99Bend\r\n";
+    let text = transcript(&bytes);
+    assert_eq!(text, "line 0\nline 1\nline 2\nline 3\nline 4\ntope 5\nline 6\nline 7\nline 8\nline 9\nend\n");
+}
+
+#[test]
+fn full_screen_programs_leave_nothing() {
+    for mode in ["1049", "1047", "47"] {
+        let session = format!("$ vim\r\n\x1b[?{mode}h\x1b[2J\x1b[Hhello\r\n~\r\n~\x1b[?{mode}l$ \r\n");
+        assert_eq!(transcript(&session), "$ vim\n$ \n");
+    }
+}
+
+#[test]
+fn a_cleared_screen_is_kept_once() {
+    // What was there before the first clear stays.
+    assert_eq!(transcript("one\r\ntwo\r\n\x1b[H\x1b[2Jthree\r\n"), "one\ntwo\nthree\n");
+    // Pages between clears replace each other.
+    let mut bytes = String::from("before\r\n");
+    for page in 0..500 {
+        bytes += &format!("\x1b[H\x1b[Jpage {page}\r\nbody\r\n");
+    }
+    assert_eq!(transcript(&bytes), "before\npage 498\nbody\npage 499\nbody\n");
+    // A page that scrolled is output like any other.
+    let long = "x\r\n".repeat(8);
+    let text = transcript(format!("\x1b[H\x1b[2J{long}\x1b[H\x1b[2J{long}\x1bcend"));
+    assert_eq!(text, format!("{}end\n", "x\n".repeat(16)));
+}
+
+#[test]
+fn a_status_row_below_a_scroll_region_does_not_disturb_the_lines() {
+    let mut bytes = String::from("\x1b[1;5r\x1b[1;1H");
+    for package in 0..20 {
+        bytes += &format!("Unpacking {package}\r\n\x1b7\x1b[6;1H\x1b[K[{package}%]\x1b8");
+    }
+    bytes += "\x1b[6;1H\x1b[K\x1b[r\x1b[5;1H";
+    let expected: String = (0..20).map(|package| format!("Unpacking {package}\n")).collect();
+    assert_eq!(transcript(&bytes), expected);
+}
+
+#[test]
+fn bytes_that_are_not_utf8_and_stray_controls() {
+    assert_eq!(transcript(b"a\x00\x01b\x7f\xff\xe4\xb8\xadc\r\n"), "ab\u{FFFD}中c\n");
+}
+
+#[test]
+fn a_line_feed_alone_keeps_the_column_on_a_terminal_and_not_on_a_pipe() {
+    assert_eq!(transcript("ab\ncd\r\n"), "ab\n  cd\n");
+    let pipe = Config { terminal: false, ..Config::default() };
+    assert_eq!(transcript_in(pipe, b"ab\ncd\r\nlast", usize::MAX), "ab\ncd\nlast\n");
+}
+
+#[test]
+fn a_line_of_ten_megabytes_comes_out_whole_and_costs_little() {
+    let mut pipeline = Pipeline::new(Config::default());
+    let mut out = Outcome::default();
+    let piece = "0123456789abcdef".repeat(256);
+    let mut length = 0;
+    for _ in 0..2560 {
+        pipeline.feed(piece.as_bytes(), &mut out);
+        assert!(out.text.len() <= 80 * 1024);
+        length += out.text.len();
+        out.clear();
+    }
+    pipeline.finish(&mut out);
+    assert_eq!(length + out.text.len(), piece.len() * 2560 + 1);
+}
+
+#[test]
+fn the_unfinished_line_keeps_its_printed_blank() {
+    let mut pipeline = Pipeline::new(Config::default());
+    let mut out = Outcome::default();
+    pipeline.feed(b"hello\r\n>>> ", &mut out);
+    assert_eq!(pipeline.unfinished(), ">>> ");
+    pipeline.feed(b"x\x08 \x08", &mut out);
+    assert_eq!(pipeline.unfinished(), ">>>  ");
+    pipeline.feed(b"\r\x1b[K$ ", &mut out);
+    assert_eq!(pipeline.unfinished(), "$ ");
+}
+
+#[test]
+fn drawn_lines_read_as_lines() {
+    assert_eq!(transcript("\x1b(0lqk\x1b(B ok\r\n"), "┌─┐ ok\n");
+}
