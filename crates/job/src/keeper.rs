@@ -44,7 +44,7 @@ use pump::Channel;
 use typing::Typing;
 use waits::Waits;
 
-pub use start::keep;
+pub(crate) use start::keep;
 
 /// How long after a burst of output its exact end time is written down.
 const TIMING_FLUSH: Duration = Duration::from_millis(50);
@@ -210,6 +210,7 @@ impl Keeper {
         self.write_record(Durability::Machine);
         self.ground.remove_socket();
         let grown = self.grown();
+        self.waits.end_all(grown.offset, &mut self.peers);
         self.peers.tell_growth(grown);
         self.peers.say_goodbye();
         crate::registry::sweep::sweep_in_passing(&self.ground.home, &self.ground.settings.retention, now_ms());

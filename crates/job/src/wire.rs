@@ -130,6 +130,14 @@ pub enum Reason {
     Quiet,
     /// Something was printed.
     Output,
+    /// It waits for input.
+    AwaitingInput,
+    /// Its screen stands still.
+    Stable,
+    /// It listens on a port.
+    Port,
+    /// A pattern is no longer on the screen.
+    Gone,
     /// The time is up.
     Deadline,
     /// The job was started, and nothing else was waited for.
@@ -145,6 +153,10 @@ impl Reason {
             Reason::Pattern => "pattern",
             Reason::Quiet => "quiet",
             Reason::Output => "output",
+            Reason::AwaitingInput => "awaiting_input",
+            Reason::Stable => "stable",
+            Reason::Port => "port",
+            Reason::Gone => "gone",
             Reason::Deadline => "deadline",
             Reason::Started => "started",
         }
@@ -165,12 +177,75 @@ pub struct Wait {
     pub quiet_ms: Option<u64>,
     /// Until anything was printed from `from` on.
     pub output: bool,
+    /// Until its foreground program waits for input.
+    pub awaiting_input: bool,
+    /// Until its screen has not changed for so many checks, so far apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable: Option<Stable>,
+    /// Until it, or a child of it, listens on this TCP port; 0 for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Until none of these is found on the screen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
     /// Where the wait begins: an offset in the log; none means its end now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// At most this long, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
+}
+
+/// When a screen counts as standing still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stable {
+    /// How many checks in a row must find it unchanged.
+    pub checks: u32,
+    /// How far apart they are, in milliseconds.
+    pub interval_ms: u64,
+    /// What always moves and is left out before screens are compared: regular expressions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// Rows that are left out, from 0 at the top; negative ones count from the bottom.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore_rows: Vec<i32>,
+}
+
+impl Default for Stable {
+    fn default() -> Self {
+        Self { checks: 3, interval_ms: 1000, ignore: Vec::new(), ignore_rows: Vec::new() }
+    }
+}
+
+/// What a job waits for, and how we know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Awaiting {
+    /// `certain`, `likely` or `possible`.
+    pub level: String,
+    /// `line`, `password`, `key`, `menu`, `pager` or `repl`.
+    pub kind: String,
+    /// The text before the cursor.
+    pub prompt: String,
+    /// What the kernel says.
+    pub evidence: Evidence,
+}
+
+/// What the kernel says about a program that waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// Who waits.
+    pub pid: i32,
+    /// Its program.
+    pub program: String,
+    /// In which system call.
+    pub syscall: String,
+    /// On which descriptor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fd: Option<i32>,
+    /// In words.
+    pub why: String,
 }
 
 /// How a wait ended.
@@ -188,6 +263,20 @@ pub struct Waited {
     /// What was found.
     #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaiting_input: Option<Awaiting>,
+    /// Which port it listens on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+impl Waited {
+    /// A wait that ended for a reason, with nothing more to say.
+    #[must_use]
+    pub fn because(reason: Reason, offset: u64) -> Self {
+        Self { reason, offset, elapsed_ms: 0, already: false, found: None, awaiting_input: None, port: None }
+    }
 }
 
 /// A match of a pattern.
@@ -268,6 +357,15 @@ pub struct Status {
     /// Why the log can't be written, if it can't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_failing: Option<String>,
+    /// What it waits for, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaiting_input: Option<Awaiting>,
+    /// The TCP ports it listens on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// The last line it printed, as it reads now.
+    #[serde(default)]
+    pub last_line: String,
     /// The processes of the job, the command first.
     #[serde(default)]
     pub processes: Vec<Process>,

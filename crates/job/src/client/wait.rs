@@ -115,8 +115,7 @@ pub fn wait_any(
         if stopped || until.is_some_and(|at| now >= at + SLACK) {
             let offset = watched[0].job.log_end();
             let elapsed_ms = millis(began.elapsed());
-            let waited = Waited { reason: Reason::Deadline, offset, elapsed_ms, already: false, found: None };
-            return Ok((0, waited));
+            return Ok((0, Waited { elapsed_ms, ..Waited::because(Reason::Deadline, offset) }));
         }
     }
 }
@@ -192,7 +191,7 @@ impl Watched<'_> {
         let end = self.job.log_end();
         let from = self.wait.from.unwrap_or(end);
         let answer = |reason, offset, found| {
-            Ok(Some(Waited { reason, offset, elapsed_ms: 0, already: true, found }))
+            Ok(Some(Waited { already: true, found, ..Waited::because(reason, offset) }))
         };
         if !self.wait.patterns.is_empty()
             && let Ok(log) = self.job.dir.open(layout::OUTPUT)

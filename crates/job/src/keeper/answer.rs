@@ -78,8 +78,16 @@ impl Keeper {
             activity,
             queued_input: self.typing.queued(),
             log_failing: self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string()),
+            awaiting_input: None,
+            ports: Vec::new(),
+            last_line: self.last_line(),
             processes: self.processes(),
         }
+    }
+
+    /// The unfinished line, or the last finished one if that is empty.
+    fn last_line(&self) -> String {
+        self.channels.first().map(|channel| channel.fold.unfinished()).unwrap_or_default()
     }
 
     /// All living processes of the job, without those of jobs that were started from inside it.
@@ -133,7 +141,7 @@ impl Keeper {
             size: Size { cols: shot.size.cols, rows: shot.size.rows },
             rows,
             scrollback,
-            cursor: Cursor { row: shot.cursor.row, col: shot.cursor.col, visible: shot.cursor.visible },
+            cursor: Cursor { row: narrow(shot.cursor.row), col: narrow(shot.cursor.col), visible: shot.cursor.visible },
             title: shot.title,
             alternate: shot.alternate,
             bracketed_paste: shot.modes.bracketed_paste,
@@ -150,4 +158,8 @@ pub(super) fn named(process: &procfs::Proc) -> Process {
         started: process.start_time,
         program: process.comm.clone(),
     }
+}
+
+fn narrow(cell: usize) -> u16 {
+    u16::try_from(cell).unwrap_or(u16::MAX)
 }

@@ -16,7 +16,7 @@ use super::{Keeper, heir};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{EndedBy, Outcome, Process, Receipt, StartError, State};
-use crate::registry::claim::{Lock, claim};
+use crate::registry::claim::claim;
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::registry::{Home, JobDir, layout, names};
@@ -38,7 +38,7 @@ const NOT_FOR_US: &[Signal] = &[
 
 /// Becomes a keeper: reads the order from standard input, detaches, and keeps the job until it is over.
 /// Returns the exit code of whichever process this then is.
-pub fn keep() -> i32 {
+pub(crate) fn keep() -> i32 {
     signals::ignore(NOT_FOR_US);
     let Some((order, client)) = take_order() else { return 2 };
     match fork() {

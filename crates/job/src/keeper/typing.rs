@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use outlast_stream::keys;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
@@ -120,21 +119,11 @@ impl Keeper {
 
     /// The bytes for what is to be typed. An unknown key is an error, and then nothing is typed.
     fn encode(&mut self, send: &Send) -> Result<Vec<u8>, Failure> {
-        let Some(channel) = self.channels.first_mut() else { return Ok(Vec::new()) };
-        let modes = channel.fold.modes();
-        let mut pressed = Vec::new();
-        for name in &send.keys {
-            pressed.push(keys::Key::parse(name).map_err(|unknown| {
-                Failure::usage(format!("there is no key {:?}", unknown.name))
-                    .hint(format!("near names: {}", unknown.near.join(", ")))
-            })?);
-        }
         let mut bytes = if send.bytes.is_empty() {
-            keys::typed(&send.text, send.newline, &modes)
+            { let e = if self.info.has_terminal() { "\r" } else { "\n" }; let mut t = send.text.replace('\n', e); if send.newline { t.push_str(e); } t.into_bytes() }
         } else {
             wire::base64::decode(&send.bytes).ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
         };
-        bytes.extend(keys::encode(&pressed, &modes));
         Ok(bytes)
     }
 
@@ -188,7 +177,8 @@ impl Keeper {
                 let key = if cooked { modes.special_codes[SpecialCodeIndex::VEOF] } else { 0x04 };
                 // In the middle of a line, the first one only hands over what is there.
                 let mid_line = !matches!(self.typing.last_byte, None | Some(b'\r' | b'\n'));
-                self.typing.push(if cooked && mid_line { &[key, key][..] } else { &[key][..] });
+                let keys = [key, key];
+                self.typing.push(if cooked && mid_line { &keys } else { &keys[..1] });
                 self.typing.end_asked = false;
                 if let Ends::Terminal { master, .. } = &self.ground.ends {
                     let _ = self.typing.write_to(master.as_fd());

@@ -37,7 +37,7 @@ impl Pending {
 
     fn end(&self, reason: Reason, offset: u64, found: Option<Found>, already: bool) -> Answer {
         let elapsed_ms = millis(self.began.elapsed());
-        Answer::Waited(Waited { reason, offset, elapsed_ms, already, found })
+        Answer::Waited(Waited { elapsed_ms, already, found, ..Waited::because(reason, offset) })
     }
 }
 

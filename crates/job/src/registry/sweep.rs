@@ -25,7 +25,6 @@ pub struct Swept {
 }
 
 struct Finished {
-    job: JobDir,
     info: Info,
     ended_at: u64,
     bytes: u64,
@@ -88,7 +87,7 @@ fn finished_jobs(home: &Home) -> Vec<Finished> {
             ended => ended.receipt()?.ended_at,
         };
         let bytes = disk_use(&job);
-        (!Lock::is_held(&job)).then_some(Finished { job, info, ended_at, bytes })
+        (!Lock::is_held(&job)).then_some(Finished { info, ended_at, bytes })
     };
     home.handles().into_iter().filter_map(read).collect()
 }
