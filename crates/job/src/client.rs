@@ -6,9 +6,16 @@
 pub mod connection;
 pub mod follow;
 pub mod leftover;
+pub mod probe;
 pub mod read;
 pub mod start;
 pub mod wait;
+
+/// Signals to the front end itself, as something to poll.
+pub mod signals {
+    pub use outlast_pty::signals::Signals;
+    pub use rustix::process::Signal;
+}
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,7 +71,15 @@ impl Outlast {
     /// # Errors
     /// When the home can't be used, or the settings do not load.
     pub fn open() -> Result<Self, Failure> {
-        let mut outlast = Self::at(&Home::default_path()?)?;
+        Self::open_at(&Home::default_path()?)
+    }
+
+    /// A home at a path, with the user's settings.
+    ///
+    /// # Errors
+    /// As [`Outlast::open`].
+    pub fn open_at(path: &Path) -> Result<Self, Failure> {
+        let mut outlast = Self::at(path)?;
         outlast.settings = Settings::load()?;
         Ok(outlast)
     }

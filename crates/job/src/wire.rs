@@ -382,6 +382,8 @@ pub enum Activity {
         /// For how long, in milliseconds.
         for_ms: u64,
     },
+    /// It waits for input.
+    AwaitingInput,
     /// It was stopped by a signal and can be continued.
     Stopped,
     /// It has ended; only left-behind children keep the keeper busy.

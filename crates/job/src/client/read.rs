@@ -93,6 +93,12 @@ impl Job {
     }
 }
 
+/// A fold for a job's output that knows nothing of what came before an offset.
+#[must_use]
+pub fn fold_from(info: &crate::registry::format::Info, offset: u64) -> Pipeline {
+    Pipeline::resume(fold_config(info.streams), &begin_at(offset))
+}
+
 fn size(log: &OwnedFd) -> u64 {
     rustix::fs::fstat(log).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
 }
