@@ -55,6 +55,8 @@ struct Fold {
     marks: Marks,
     /// The scroll region is less than the screen.
     region: bool,
+    /// What REP repeats; a line's first character has nothing before it.
+    last_printed: Option<char>,
 }
 
 impl Pipeline {
@@ -83,10 +85,11 @@ impl Pipeline {
                 watches: Watches::new(),
                 marks: Marks::new(from.clone()),
                 region: false,
+                last_printed: None,
             },
         };
         // The prelude only switches modes: what comes of it was given out long ago.
-        pipeline.advance(&from.prelude, 0, &mut Outcome::default());
+        pipeline.advance(&from.prelude, from.offset, &mut Outcome::default());
         pipeline.fold.offset = from.offset;
         pipeline.fold.transcript.take_strayed();
         pipeline.fold.marks = Marks::new(from.clone());

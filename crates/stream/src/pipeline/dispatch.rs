@@ -18,7 +18,8 @@ pub(super) struct Step<'a> {
 
 impl Sink for Step<'_> {
     fn text(&mut self, text: &str, end: u64) {
-        let Fold { transcript, screen, watches, modes, charsets, region, .. } = &mut *self.fold;
+        let Fold { transcript, screen, watches, modes, charsets, region, last_printed, .. } = &mut *self.fold;
+        *last_printed = text.chars().next_back();
         let shown = charsets.map(text);
         if !watches.is_empty() {
             watches.text(shown.as_bytes(), end, &mut self.out.hits);
@@ -166,6 +167,7 @@ impl Sink for Step<'_> {
 impl Step<'_> {
     fn line_feed(&mut self, byte: u8, end: u64) {
         let returns = self.fold.modes.newline;
+        self.fold.last_printed = None;
         if !self.fold.watches.is_empty() {
             self.fold.watches.line_feed(end, &mut self.out.hits);
         }
@@ -228,11 +230,7 @@ impl Step<'_> {
         let watched = !self.fold.watches.is_empty();
         let local = match csi.last {
             b'@' | b'P' | b'X' | b'K' => true,
-            b'b' => {
-                let cols = self.fold.screen.size().columns();
-                self.draw_local(format!("\x1b[{}b", count.min(cols)).as_bytes());
-                return self.transcribe(params, csi.last);
-            }
+            b'b' => return self.repeat(count, end),
             b'C' | b'a' => {
                 if watched {
                     self.fold.watches.forward(count, end, hits);
@@ -273,6 +271,15 @@ impl Step<'_> {
         }
         self.draw_csi(csi, local);
         self.transcribe(params, csi.last);
+    }
+
+    /// REP is the same as printing again. Bounded by a row, or a few bytes could print for seconds.
+    fn repeat(&mut self, count: usize, end: u64) {
+        if let Some(character) = self.fold.last_printed {
+            let count = count.min(self.fold.screen.size().columns());
+            let text: String = std::iter::repeat_n(character, count).collect();
+            self.text(&text, end);
+        }
     }
 
     fn transcribe(&mut self, params: &Params, last: u8) {

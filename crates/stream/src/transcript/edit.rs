@@ -23,7 +23,6 @@ impl Transcript {
             b'@' => self.on_page(out, |page| page.insert_chars(count)),
             b'P' => self.on_page(out, |page| page.delete_chars(count)),
             b'X' => self.on_page(out, |page| page.erase_chars(count)),
-            b'b' => self.on_page(out, |page| page.repeat(count, modes)),
             b'I' => self.on_page(out, |page| tabs_forward(page, count)),
             b'Z' => self.on_page(out, |page| tabs_back(page, count)),
             b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'J' | b'L' | b'M' | b'S' | b'T'
