@@ -205,7 +205,7 @@ impl Printer {
     fn new(info: &Info, from: u64, raw: bool) -> Self {
         let form = |to_terminal: bool| {
             if to_terminal {
-                Form::Safe(Box::default())
+                Form::Safe(Box::new(Passthrough::new()))
             } else if raw || !info.has_terminal() {
                 Form::Raw
             } else {
@@ -261,7 +261,7 @@ fn write(stream: Stream, form: &mut Form, bytes: &[u8]) -> bool {
         Form::Raw => put(stream, bytes),
         Form::Safe(filter) => {
             let mut safe = Vec::with_capacity(bytes.len());
-            filter.filter(bytes, &mut safe);
+            filter.pass(bytes, &mut safe);
             put(stream, &safe)
         }
         Form::Text(fold) => {

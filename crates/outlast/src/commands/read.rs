@@ -53,13 +53,13 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
 
 /// Exact bytes; on a terminal, without what could do harm there.
 fn raw(range: &Range, out: &mut Output) {
-    let mut safe = std::io::stdout().is_terminal().then(outlast_stream::Passthrough::default);
+    let mut safe = std::io::stdout().is_terminal().then(outlast_stream::Passthrough::new);
     let mut filtered = Vec::new();
     range.pieces(|_, piece| match piece {
         Piece::Bytes(bytes) => match &mut safe {
             Some(safe) => {
                 filtered.clear();
-                safe.filter(bytes, &mut filtered);
+                safe.pass(bytes, &mut filtered);
                 out.data(&filtered)
             }
             None => out.data(bytes),
@@ -73,7 +73,7 @@ fn raw(range: &Range, out: &mut Output) {
 
 /// Lines in which the pattern is found. Like grep, it is a failure if there are none.
 fn grep(range: &Range, pattern: &str, max: usize, out: &mut Output) -> Result<i32, Failure> {
-    let regex = outlast_stream::LineRegex::new(pattern).map_err(|error| Failure::usage(error.to_string()))?;
+    let regex = regex_automata::meta::Regex::new(pattern).map_err(|error| Failure::usage(error.to_string()))?;
     let mut found = Text { from: range.from(), offset: range.to(), ..Text::default() };
     let mut lines = 0_usize;
     let mut rest = Vec::new();
