@@ -8,6 +8,7 @@
 
 pub mod detach;
 pub mod open;
+pub mod procfs;
 pub mod spawn;
 
 pub use open::{Pty, Size};

@@ -1,0 +1,411 @@
+//! Reads what `/proc` says of processes: who they are, who their children are, since when they live.
+//!
+//! Pids are recycled, so a process is named by its pid *and* its start time wherever it may outlive a look.
+//! Everything here answers `None` or nothing when the process is gone, when the kernel refuses, and on systems
+//! without a `/proc`: callers must treat that as "not known", never as "not there".
+//!
+//! Any of these calls may block for as long as the kernel holds the process's locks (it executes a file from a
+//! dead network mount, say). Never call them in a thread that moves bytes.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+/// What a process's main thread is doing, by the letter in its `stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// On a processor, or ready for one.
+    Running,
+    /// Asleep until something happens.
+    Sleeping,
+    /// Asleep in the kernel and deaf to signals: a disk, as a rule.
+    Disk,
+    /// Stopped by a signal.
+    Stopped,
+    /// Stopped by a debugger.
+    Traced,
+    /// Ended, not yet reaped; or being taken apart.
+    Dead,
+    /// Some other letter.
+    Other,
+}
+
+impl State {
+    fn of(letter: u8) -> Self {
+        match letter {
+            b'R' => Self::Running,
+            b'S' | b'I' => Self::Sleeping,
+            b'D' => Self::Disk,
+            b'T' => Self::Stopped,
+            b't' => Self::Traced,
+            b'Z' | b'X' | b'x' => Self::Dead,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A process at the moment of the look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proc {
+    /// Its id, which another process may have tomorrow.
+    pub pid: Pid,
+    /// Its parent; `None` when that is outside our pid namespace.
+    pub ppid: Option<Pid>,
+    /// Its process group; 0 when the group is outside our pid namespace.
+    pub pgrp: i32,
+    /// Its session; 0 when outside our pid namespace.
+    pub session: i32,
+    /// Its controlling terminal as a device number, 0 for none.
+    pub tty_nr: i32,
+    /// The foreground group of that terminal, -1 for none.
+    pub tpgid: i32,
+    /// When it started, in clock ticks since the machine did. With the pid it names a process for good.
+    pub start_time: u64,
+    /// What its main thread does.
+    pub state: State,
+    /// How many threads it has.
+    pub threads: u32,
+    /// The name of its main thread: the program's, cut to 15 bytes, unless it gave itself another.
+    pub comm: String,
+}
+
+impl Proc {
+    /// Whether it still runs code, now or some day.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.state != State::Dead
+    }
+}
+
+/// What `/proc/P/stat` says of one process.
+#[must_use]
+pub fn stat(pid: Pid) -> Option<Proc> {
+    Reader::new().stat(pid)
+}
+
+/// When a process started, in clock ticks since the machine did; `None` when there is no such process.
+#[must_use]
+pub fn start_time(pid: Pid) -> Option<u64> {
+    stat(pid).map(|process| process.start_time)
+}
+
+/// The direct children of a process, of all its threads. Zombies are among them.
+///
+/// The kernel makes no promise about children that come or go meanwhile: look twice before relying on it.
+#[must_use]
+pub fn children(pid: Pid) -> Vec<Pid> {
+    let mut found = Vec::new();
+    Reader::new().children(pid, &mut found);
+    found
+}
+
+/// Every process below `root`, parents before their children; not `root` itself.
+///
+/// When `root` is a subreaper this is the whole job, daemons that forked twice included.
+#[must_use]
+pub fn descendants(root: Pid) -> Vec<Proc> {
+    let mut found = Vec::new();
+    Reader::new().descendants(root, &mut found);
+    found
+}
+
+/// A random id that the machine drew when it booted: start times of two boots must not be compared.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    let mut reader = Reader::new();
+    let id = reader.read(format_args!("/proc/sys/kernel/random/boot_id")).ok()?;
+    Some(String::from_utf8_lossy(id).trim().to_owned())
+}
+
+/// How many descendants a walk returns at most: a fork bomb must not take the keeper with it.
+const MOST_DESCENDANTS: usize = 20_000;
+
+/// Reads small kernel files without a fresh allocation for each.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    path: String,
+    bytes: Vec<u8>,
+    /// Room for folder listings.
+    listing: Vec<u8>,
+    /// Scratch for the thread ids of one process.
+    tids: Vec<Pid>,
+    /// Scratch for the children of one process.
+    queue: Vec<Pid>,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        Self {
+            path: String::with_capacity(64),
+            bytes: vec![0; 4096],
+            listing: Vec::with_capacity(4096),
+            tids: Vec::with_capacity(16),
+            queue: Vec::with_capacity(16),
+        }
+    }
+
+    /// The whole of a small file.
+    pub(crate) fn read(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
+        self.set_path(path);
+        let file = rustix::fs::open(self.path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut filled = 0;
+        loop {
+            if filled == self.bytes.len() {
+                self.bytes.resize(filled * 2, 0);
+            }
+            match rustix::io::read(&file, &mut self.bytes[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(&self.bytes[..filled])
+    }
+
+    /// Where a link leads.
+    pub(crate) fn link(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
+        self.set_path(path);
+        let room = self.bytes.as_mut_slice();
+        let n = rustix::fs::readlinkat_raw(rustix::fs::CWD, self.path.as_str(), room)?;
+        Ok(&self.bytes[..n])
+    }
+
+    /// The numbers that name the entries of a folder: pids, thread ids, file descriptors.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn numbers(
+        &mut self,
+        path: fmt::Arguments<'_>,
+        mut each: impl FnMut(i32),
+    ) -> Result<(), Errno> {
+        self.set_path(path);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(self.path.as_str(), flags, Mode::empty())?;
+        let mut entries = rustix::fs::RawDir::new(&folder, self.listing.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            if let Some(number) = number(entry?.file_name().to_bytes()) {
+                each(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Without a `/proc` there is nothing to list.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn numbers(&mut self, _: fmt::Arguments<'_>, _: impl FnMut(i32)) -> Result<(), Errno> {
+        Err(Errno::NOENT)
+    }
+
+    pub(crate) fn stat(&mut self, pid: Pid) -> Option<Proc> {
+        parse_stat(self.read(format_args!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The threads of a process.
+    pub(crate) fn threads(&mut self, pid: Pid, into: &mut Vec<Pid>) -> Result<(), Errno> {
+        into.clear();
+        self.numbers(format_args!("/proc/{pid}/task"), |tid| into.extend(Pid::from_raw(tid)))
+    }
+
+    pub(crate) fn children(&mut self, pid: Pid, into: &mut Vec<Pid>) {
+        let mut tids = std::mem::take(&mut self.tids);
+        if self.threads(pid, &mut tids).is_ok() {
+            self.children_of_threads(pid, &tids, into);
+        }
+        self.tids = tids;
+    }
+
+    fn children_of_threads(&mut self, pid: Pid, tids: &[Pid], into: &mut Vec<Pid>) {
+        for tid in tids {
+            if let Ok(list) = self.read(format_args!("/proc/{pid}/task/{tid}/children")) {
+                let words = list.split(u8::is_ascii_whitespace);
+                into.extend(words.filter_map(number).filter_map(Pid::from_raw));
+            } else if *tid == pid && self.stat(pid).is_some() {
+                // Other threads may be gone by now. But where the main thread is there and its list is not,
+                // the kernel was built without these lists.
+                return self.children_by_parent(pid, into);
+            }
+        }
+    }
+
+    /// The slow way to find children, for kernels that keep no list: ask everybody for their parent.
+    fn children_by_parent(&mut self, pid: Pid, into: &mut Vec<Pid>) {
+        let mut everybody = Vec::new();
+        if self.numbers(format_args!("/proc"), |pid| everybody.extend(Pid::from_raw(pid))).is_err() {
+            return;
+        }
+        into.extend(
+            everybody
+                .into_iter()
+                .filter(|candidate| self.stat(*candidate).is_some_and(|process| process.ppid == Some(pid))),
+        );
+    }
+
+    /// Appends every process below `root`, parents first.
+    pub(crate) fn descendants(&mut self, root: Pid, into: &mut Vec<Proc>) {
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.clear();
+        self.children(root, &mut queue);
+        let mut next = 0;
+        while next < queue.len() && into.len() < MOST_DESCENDANTS {
+            let pid = queue[next];
+            next += 1;
+            let Some(process) = self.stat(pid) else { continue };
+            // A single thread needs no listing of the task folder, and most processes have one.
+            if process.is_alive() && process.threads <= 1 {
+                self.children_of_threads(pid, &[pid], &mut queue);
+            } else if process.is_alive() {
+                self.children(pid, &mut queue);
+            }
+            into.push(process);
+        }
+        self.queue = queue;
+    }
+
+    fn set_path(&mut self, path: fmt::Arguments<'_>) {
+        self.path.clear();
+        // Writing to a string can't fail.
+        let _ = self.path.write_fmt(path);
+    }
+}
+
+/// A non-negative decimal number and nothing else.
+pub(crate) fn number(digits: &[u8]) -> Option<i32> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_i32, |sum, digit| {
+        let digit = digit.is_ascii_digit().then(|| i32::from(digit - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// Takes a `stat` line apart. The name in it may itself contain blanks and brackets, so the last `)` ends it.
+fn parse_stat(line: &[u8]) -> Option<Proc> {
+    let open = line.iter().position(|byte| *byte == b'(')?;
+    let close = line.iter().rposition(|byte| *byte == b')')?;
+    let pid = Pid::from_raw(number(line[..open].trim_ascii())?)?;
+    let comm = String::from_utf8_lossy(line.get(open + 1..close)?).into_owned();
+    let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = State::of(*fields.next()?.as_bytes().first()?);
+    let mut int = || fields.next()?.parse::<i32>().ok();
+    let (ppid, pgrp, session, tty_nr, tpgid) = (int()?, int()?, int()?, int()?, int()?);
+    // Counted as in proc(5): tpgid is field 8, num_threads 20, starttime 22.
+    let threads = fields.nth(11)?.parse().ok()?;
+    let start_time = fields.nth(1)?.parse().ok()?;
+    let ppid = Pid::from_raw(ppid);
+    Some(Proc { pid, ppid, pgrp, session, tty_nr, tpgid, start_time, state, threads, comm })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
+        let line = b"42 (a) b (c)) S 7 42 40 34817 42 4194560 1 2 3 4 5 6 7 8 20 0 3 0 991 1 2 3\n";
+        let process = parse_stat(line).unwrap();
+        assert_eq!(process.comm, "a) b (c)");
+        assert_eq!(process.ppid, Pid::from_raw(7));
+        assert_eq!((process.pgrp, process.session), (42, 40));
+        assert_eq!((process.tty_nr, process.tpgid), (34817, 42));
+        assert_eq!((process.threads, process.start_time), (3, 991));
+        assert_eq!(process.state, State::Sleeping);
+    }
+
+    #[test]
+    fn lines_cut_short_are_refused() {
+        let line = b"42 (sh) S 7 42 40 34817 42 4194560 1 2 3 4 5 6 7 8 20 0 3 0 991";
+        for end in 0..line.len() - 3 {
+            let cut = parse_stat(&line[..end]);
+            assert!(cut.is_none(), "{end}: {cut:?}");
+        }
+    }
+
+    #[test]
+    fn only_plain_digits_are_numbers() {
+        assert_eq!(number(b"0"), Some(0));
+        assert_eq!(number(b"2147483647"), Some(i32::MAX));
+        for bad in [&b""[..], b"-1", b"+1", b" 1", b"2147483648", b"1x", b".", b".."] {
+            assert_eq!(number(bad), None, "{bad:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    mod on_this_machine {
+        use super::super::*;
+        use std::process::{Child, Command, Stdio};
+
+        /// Ends and reaps a child also when the test fails.
+        struct Ended(Child);
+
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                let _ = self.0.kill();
+                let _ = self.0.wait();
+            }
+        }
+
+        fn pid_of(child: &Ended) -> Pid {
+            Pid::from_child(&child.0)
+        }
+
+        fn a_sleeper() -> Ended {
+            Ended(Command::new("sleep").arg("30").stdin(Stdio::null()).spawn().unwrap())
+        }
+
+        #[test]
+        fn children_of_every_thread_are_found() {
+            let here = a_sleeper();
+            let elsewhere = std::thread::spawn(a_sleeper);
+            let me = rustix::process::getpid();
+            let elsewhere = elsewhere.join().unwrap();
+            let found = children(me);
+            assert!(found.contains(&pid_of(&here)) && found.contains(&pid_of(&elsewhere)), "{found:?}");
+        }
+
+        #[test]
+        fn the_slow_way_finds_the_same_children() {
+            let child = a_sleeper();
+            let mut found = Vec::new();
+            Reader::new().children_by_parent(rustix::process::getpid(), &mut found);
+            assert!(found.contains(&pid_of(&child)));
+        }
+
+        #[test]
+        fn grandchildren_come_after_their_parents() {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "sleep 30 & echo started; wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
+            let mut shell = Ended(shell.spawn().unwrap());
+            let mut said = [0; 8];
+            std::io::Read::read_exact(shell.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+            let found = descendants(rustix::process::getpid());
+            let place = |pid| found.iter().position(|process| process.pid == pid);
+            let parent = place(pid_of(&shell)).unwrap();
+            let child = found.iter().position(|process| process.ppid == Some(pid_of(&shell))).unwrap();
+            let grandchild = found[child].pid;
+            assert!(parent < child);
+            assert!(start_time(grandchild) >= start_time(pid_of(&shell)));
+            rustix::process::kill_process(grandchild, rustix::process::Signal::KILL).unwrap();
+        }
+
+        #[test]
+        fn the_dead_are_not_known() {
+            let mut child = a_sleeper();
+            let pid = pid_of(&child);
+            assert!(stat(pid).unwrap().is_alive());
+            child.0.kill().unwrap();
+            child.0.wait().unwrap();
+            assert_eq!(stat(pid), None);
+            assert_eq!(children(pid), Vec::new());
+        }
+
+        #[test]
+        fn the_boot_has_an_id() {
+            assert_eq!(boot_id().unwrap().len(), 36);
+        }
+    }
+}
