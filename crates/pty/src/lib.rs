@@ -8,8 +8,10 @@
 
 pub mod detach;
 pub mod open;
-pub mod procfs;
 pub mod spawn;
+pub mod procfs;
+pub mod evidence;
+mod sockdiag;
 
 pub use open::{Pty, Size};
 pub use spawn::{Command, Leads, SpawnError, Stdio};

@@ -264,6 +264,20 @@ impl Reader {
         self.queue = queue;
     }
 
+    /// What a program is called by those who started it: the name of its main thread, unless it has given
+    /// itself one (`MainThread`, `tmux: client`) that its command line knows nothing of.
+    pub(crate) fn program(&mut self, pid: Pid, comm: &str) -> String {
+        let Ok(line) = self.read(format_args!("/proc/{pid}/cmdline")) else { return comm.to_owned() };
+        let base = |word: &[u8]| {
+            let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or(word);
+            String::from_utf8_lossy(name.strip_prefix(b"-").unwrap_or(name)).into_owned()
+        };
+        let mut words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(base);
+        let Some(first) = words.next() else { return comm.to_owned() };
+        let known = first.starts_with(comm) || words.take(2).any(|word| word.starts_with(comm));
+        if known { comm.to_owned() } else { first }
+    }
+
     fn set_path(&mut self, path: fmt::Arguments<'_>) {
         self.path.clear();
         // Writing to a string can't fail.
