@@ -49,7 +49,9 @@ const BELIEVE_PAIRS: Duration = Duration::from_secs(2);
 pub(super) struct Descriptors {
     diag: Option<SockDiag>,
     pairs: HashMap<(Pid, u64), (Instant, Pair)>,
-    /// The file system that our own terminals are in: others may use the same numbers.
+    /// The job's own terminal.
+    own: Option<TtyIndex>,
+    /// The file system that it is in: others may use the same numbers.
     devpts: Option<u64>,
 }
 
@@ -67,11 +69,12 @@ const FOREIGN: u32 = 1 << 24;
 
 impl Descriptors {
     pub(super) fn new() -> Self {
-        Self { diag: None, pairs: HashMap::new(), devpts: None }
+        Self { diag: None, pairs: HashMap::new(), own: None, devpts: None }
     }
 
-    /// Remembers which file system the job's terminal is in.
+    /// Remembers which terminal is the job's, and which file system it is in.
     pub(super) fn learn_terminal(&mut self, index: TtyIndex) {
+        self.own = Some(index);
         self.devpts = rustix::fs::stat(index.path()).ok().map(|stat| stat.st_dev);
     }
 
@@ -121,11 +124,13 @@ impl Descriptors {
         let on_other_devpts =
             |path_says_devpts: bool| path_says_devpts && self.devpts.is_some_and(|ours| ours != stat.st_dev);
         Some(match (major, minor) {
-            // /dev/null and its kin are always ready; /dev/tty is whatever the process's own terminal is.
+            // /dev/null and its kin are always ready.
             (1, _) => Source::Internal,
-            (5, 0) => {
-                TtyIndex::of_tty_nr(process.tty_nr).map_or(Source::External(Outside::Other), Source::Terminal)
-            }
+            // /dev/tty is whatever terminal the process had when it opened it. One that has none by now has
+            // left its session since, and so most likely means the job's.
+            (5, 0) => TtyIndex::of_tty_nr(process.tty_nr)
+                .or(self.own)
+                .map_or(Source::External(Outside::Other), Source::Terminal),
             (5, 2) => {
                 let in_devpts = reader
                     .link(format_args!("/proc/{pid}/fd/{fd}"))

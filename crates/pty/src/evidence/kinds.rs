@@ -18,7 +18,9 @@ pub(super) fn kind(hints: &Hints<'_>, canonical: bool, echo: bool, program: &str
         return Kind::Menu;
     }
     if hints.bracketed_paste {
-        return Kind::Repl;
+        // Whoever edits lines marks pastes, also to ask a plain question.
+        let asks = prompt.trim_end().ends_with(['?', ':']) && !text::is_command_prompt(prompt);
+        return if asks { Kind::Line } else { Kind::Repl };
     }
     if canonical {
         return if text::is_command_prompt(prompt) { Kind::Repl } else { Kind::Line };
@@ -74,5 +76,7 @@ mod tests {
         assert_eq!(kind(&full_screen, false, false, "vim"), Kind::Menu);
         let paste = Hints { bracketed_paste: true, ..hints("$ ") };
         assert_eq!(kind(&paste, false, false, "bash"), Kind::Repl);
+        let question = Hints { bracketed_paste: true, ..hints("Your selection? ") };
+        assert_eq!(kind(&question, false, false, "gpg"), Kind::Line);
     }
 }

@@ -267,8 +267,8 @@ impl Judge<'_> {
             };
         }
         let all: Vec<&Seen> = foreground.collect();
-        if all.iter().all(|seen| is(seen, &Doing::Stopped)) {
-            return Found::Stopped(all[0].process.pid);
+        if let Some(stopped) = stopped_for_all(seen, &all) {
+            return Found::Stopped(stopped);
         }
         let Some(refused) = all.iter().find(|seen| is(seen, &Doing::Denied)) else { return Found::Busy };
         let at_work =
@@ -302,6 +302,18 @@ impl Judge<'_> {
         let nested = terminal.depth > 0;
         Found::Waits(Rank::Low, Finding { pid, call: "", fd: -1, nested, modes: terminal.modes, why })
     }
+}
+
+/// A process whose stop keeps the whole job from going on: everybody else is stopped too, or waits for a child.
+fn stopped_for_all(seen: &[Seen], foreground: &[&Seen]) -> Option<Pid> {
+    let is_stopped = |seen: &Seen| seen.threads.iter().any(|thread| thread.doing == Doing::Stopped);
+    let waits = |seen: &Seen| seen.threads.iter().all(|thread| thread.doing == Doing::WaitsForChild);
+    if foreground.iter().all(|seen| is_stopped(seen)) {
+        return foreground.first().map(|seen| seen.process.pid);
+    }
+    let alive = || seen.iter().filter(|seen| seen.process.is_alive());
+    let stuck = alive().all(|seen| is_stopped(seen) || waits(seen));
+    alive().find(|seen| stuck && is_stopped(seen)).map(|seen| seen.process.pid)
 }
 
 /// What the screen says to a claim that can't stand on its own.
