@@ -15,7 +15,7 @@
 #[cfg(target_os = "linux")]
 mod terminal;
 #[cfg(target_os = "linux")]
-pub(crate) mod fds;
+mod fds;
 #[cfg(target_os = "linux")]
 mod sets;
 #[cfg(target_os = "linux")]

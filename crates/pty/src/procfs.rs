@@ -296,6 +296,12 @@ pub(crate) fn number(digits: &[u8]) -> Option<i32> {
     })
 }
 
+/// The number in `pipe:[123]` or `socket:[123]`.
+pub(crate) fn inode_in(link: &[u8], kind: &[u8]) -> Option<u64> {
+    let digits = link.strip_prefix(kind)?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// Takes a `stat` line apart. The name in it may itself contain blanks and brackets, so the last `)` ends it.
 fn parse_stat(line: &[u8]) -> Option<Proc> {
     let open = line.iter().position(|byte| *byte == b'(')?;

@@ -6,6 +6,11 @@
 //! `OUTLAST_ROWS=python cargo test -p outlast-pty --test awaiting -- --nocapture` runs only the rows with "python"
 //! in their names, and prints each.
 #![cfg(target_os = "linux")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "tests fail by panicking and say what they left out"
+)]
 
 #[path = "awaiting/row.rs"]
 mod row;
@@ -177,14 +182,48 @@ fn report(lines: &[Line], took: Duration) {
     }
 }
 
+fn check(rows: &[Row], launcher: &[&str], env: &[(&str, &str)]) -> Vec<Line> {
+    let started = Instant::now();
+    let lines = run_all(rows, launcher, env);
+    report(&lines, started.elapsed());
+    lines
+}
+
+fn wrong(lines: &[Line]) -> Vec<&str> {
+    lines.iter().filter(|line| !line.right).map(|line| line.row.name).collect()
+}
+
 #[test]
 fn the_table() {
     if std::env::var_os(ROW).is_some() {
         return;
     }
-    let started = Instant::now();
-    let lines = run_all(&selected(), &[], &[]);
-    report(&lines, started.elapsed());
-    let wrong: Vec<&str> = lines.iter().filter(|line| !line.right).map(|line| line.row.name).collect();
-    assert!(wrong.is_empty(), "wrong about {wrong:?}");
+    let lines = check(&selected(), &[], &[]);
+    assert!(wrong(&lines).is_empty(), "wrong about {:?}", wrong(&lines));
+}
+
+/// Root sees everything; most keepers are not root.
+#[test]
+#[ignore = "takes as long as the table itself, and needs root to become somebody else"]
+fn the_table_as_an_ordinary_user() {
+    if !rustix::process::getuid().is_root() {
+        println!("not root, so the table has run as an ordinary user already");
+        return;
+    }
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    let rows: Vec<Row> = selected().into_iter().filter(|row| !row.as_root).collect();
+    let lines = check(&rows, &user, &[]);
+    assert!(wrong(&lines).is_empty(), "wrong about {:?}", wrong(&lines));
+}
+
+/// Without the right to attach, fewer are found, and still none is called waiting that is not.
+#[test]
+#[ignore = "takes as long as the table itself"]
+fn the_table_on_a_hardened_kernel() {
+    let lines = check(&selected(), &[], &[(ACCESS, "hardened")]);
+    let sure = |line: &&Line| !line.right && line.note.starts_with("called waiting: last: waiting Likely");
+    let falsely: Vec<&str> = lines.iter().filter(sure).map(|line| line.row.name).collect();
+    assert!(falsely.is_empty(), "wrong about {falsely:?}");
+    let waiting = lines.iter().filter(|line| matches!(line.row.expect, Expect::Waits { .. }));
+    println!("found at any level: {}", waiting.filter(|line| line.note.contains("waiting")).count());
 }

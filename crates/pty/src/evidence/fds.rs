@@ -11,7 +11,7 @@ use rustix::fs::{major, minor};
 use rustix::process::Pid;
 
 use super::terminal::TtyIndex;
-use crate::procfs::{Proc, Reader};
+use crate::procfs::{Proc, Reader, inode_in};
 use crate::sockdiag::{SockDiag, UnixSocket};
 
 /// Who could make a descriptor ready.
@@ -231,10 +231,4 @@ pub(super) fn open_flags(reader: &mut Reader, pid: Pid, fd: i32) -> Option<i32> 
 /// The value behind a name in an `fdinfo` file.
 fn field<'a>(info: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     info.split(|byte| *byte == b'\n').find_map(|line| Some(line.strip_prefix(name)?.trim_ascii()))
-}
-
-/// The number in `pipe:[123]` or `socket:[123]`.
-pub(crate) fn inode_in(link: &[u8], kind: &[u8]) -> Option<u64> {
-    let digits = link.strip_prefix(kind)?.strip_suffix(b"]")?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -304,10 +304,13 @@ impl Judge<'_> {
     }
 }
 
-/// A process whose stop keeps the whole job from going on: everybody else is stopped too, or waits for a child.
+/// A process whose stop keeps the whole job from going on: everybody else is stopped too, or waits
+/// for a child or a signal.
 fn stopped_for_all(seen: &[Seen], foreground: &[&Seen]) -> Option<Pid> {
     let is_stopped = |seen: &Seen| seen.threads.iter().any(|thread| thread.doing == Doing::Stopped);
-    let waits = |seen: &Seen| seen.threads.iter().all(|thread| thread.doing == Doing::WaitsForChild);
+    let waits = |seen: &Seen| {
+        seen.threads.iter().all(|thread| matches!(thread.doing, Doing::WaitsForChild | Doing::Parked))
+    };
     if foreground.iter().all(|seen| is_stopped(seen)) {
         return foreground.first().map(|seen| seen.process.pid);
     }
