@@ -60,8 +60,7 @@ pub(super) struct ProcessorUse {
 /// Shares are taken over a span between these two.
 const SHORTEST_SPAN: Duration = Duration::from_millis(15);
 const LONGEST_SPAN: Duration = Duration::from_millis(600);
-/// A span must be this long before use within it is called much: a screen being drawn, a wake-up from a timer
-/// is work of a few milliseconds.
+/// More are not kept, however often somebody looks.
 const MOST_READINGS: usize = 32;
 
 impl ProcessorUse {
@@ -79,9 +78,12 @@ impl ProcessorUse {
         let now = Instant::now();
         if !self.taken {
             self.taken = true;
-            let total = processes
-                .flat_map(|seen| seen.threads.iter().map(|thread| (seen.process.pid, thread.tid)))
-                .filter_map(|(pid, tid)| looker.processor_time(pid, tid))
+            let threads =
+                processes.flat_map(|seen| seen.threads.iter().map(|thread| (seen.process.pid, thread)));
+            let total = threads
+                .filter_map(|(pid, thread)| {
+                    thread.processor_time.or_else(|| Some(looker.schedstat(pid, thread.tid)?.0))
+                })
                 .sum();
             self.readings.push_back((now, total));
         }

@@ -121,6 +121,7 @@ impl Prober {
     fn look_at_job(&mut self) -> Vec<Seen> {
         self.processes.clear();
         self.looker.reader.descendants(self.root, &mut self.processes);
+        self.looker.forget_gone(&self.processes);
         let looker = &mut self.looker;
         self.processes.drain(..).map(|process| looker.look(process)).collect()
     }

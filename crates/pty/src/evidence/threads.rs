@@ -1,5 +1,7 @@
 //! What each thread of a process is doing, by the system call it sleeps in.
 
+use std::collections::HashMap;
+
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -16,6 +18,9 @@ pub(super) struct Looker {
     pub(super) fds: Descriptors,
     /// Whether to do without everything that needs the right to attach a debugger.
     pub(super) hardened: bool,
+    /// Threads that were parked at the last look, by process (with its start) and thread: how often they had
+    /// been on a processor. Who has not been on one since is parked still. A JVM has dozens of them.
+    parked: HashMap<(Pid, u64, Pid), u64>,
 }
 
 /// A descriptor that a thread waits for.
@@ -67,6 +72,8 @@ pub(super) enum Doing {
 pub(super) struct Thread {
     pub(super) tid: Pid,
     pub(super) doing: Doing,
+    /// Its processor time, if that was read in passing.
+    pub(super) processor_time: Option<u64>,
 }
 
 /// A process and what its threads do.
@@ -89,7 +96,7 @@ const MOST_THREADS: usize = 256;
 
 impl Looker {
     pub(super) fn new(hardened: bool) -> Self {
-        Self { reader: Reader::new(), fds: Descriptors::new(), hardened }
+        Self { reader: Reader::new(), fds: Descriptors::new(), hardened, parked: HashMap::new() }
     }
 
     /// Looks at every thread of a process.
@@ -102,7 +109,7 @@ impl Looker {
             State::Running | State::Sleeping | State::Other => None,
         };
         if let Some(doing) = whole {
-            let threads = vec![Thread { tid: process.pid, doing }];
+            let threads = vec![Thread { tid: process.pid, doing, processor_time: None }];
             return Seen { process, threads };
         }
         let mut tids = Vec::new();
@@ -113,12 +120,37 @@ impl Looker {
         }
         let mut threads = Vec::with_capacity(tids.len().min(MOST_THREADS));
         for tid in tids.iter().take(MOST_THREADS).copied() {
-            threads.extend(self.thread(&process, tid).map(|doing| Thread { tid, doing }));
+            if process.threads <= 1 {
+                let doing = self.thread(&process, tid);
+                threads.extend(doing.map(|doing| Thread { tid, doing, processor_time: None }));
+            } else {
+                threads.extend(self.one_of_many(&process, tid));
+            }
         }
         if tids.len() > MOST_THREADS {
-            threads.push(Thread { tid: process.pid, doing: Doing::Other });
+            threads.push(Thread { tid: process.pid, doing: Doing::Other, processor_time: None });
         }
         Seen { process, threads }
+    }
+
+    /// A thread among others, which is parked as a rule, and then was so at the last look.
+    fn one_of_many(&mut self, process: &Proc, tid: Pid) -> Option<Thread> {
+        let (processor_time, runs) = self.schedstat(process.pid, tid).unzip();
+        let key = (process.pid, process.start_time, tid);
+        if runs.is_some() && self.parked.get(&key) == runs.as_ref() {
+            return Some(Thread { tid, doing: Doing::Parked, processor_time });
+        }
+        let doing = self.thread(process, tid)?;
+        match runs {
+            Some(runs) if doing == Doing::Parked => self.parked.insert(key, runs),
+            _ => self.parked.remove(&key),
+        };
+        Some(Thread { tid, doing, processor_time })
+    }
+
+    /// Forgets threads of processes that are not among these any more.
+    pub(super) fn forget_gone(&mut self, processes: &[Proc]) {
+        self.parked.retain(|(pid, _, _), _| processes.iter().any(|process| process.pid == *pid));
     }
 
     /// `None` for a thread that is gone.
@@ -273,8 +305,8 @@ impl Looker {
 
     /// How often a thread has been put on a processor: while it sleeps this stands still.
     pub(super) fn run_count(&mut self, pid: Pid, tid: Pid) -> Option<u64> {
-        if let Ok(line) = self.reader.read(format_args!("/proc/{pid}/task/{tid}/schedstat")) {
-            return std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(2)?.parse().ok();
+        if let Some((_, runs)) = self.schedstat(pid, tid) {
+            return Some(runs);
         }
         // A kernel without scheduler statistics still counts how often a thread gave its processor up.
         let status = self.reader.read(format_args!("/proc/{pid}/task/{tid}/status")).ok()?;
@@ -283,10 +315,11 @@ impl Looker {
         counts.map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
     }
 
-    /// The processor time that a thread has had, in nanoseconds.
-    pub(super) fn processor_time(&mut self, pid: Pid, tid: Pid) -> Option<u64> {
+    /// The processor time that a thread has had, in nanoseconds, and how often it was put on a processor.
+    pub(super) fn schedstat(&mut self, pid: Pid, tid: Pid) -> Option<(u64, u64)> {
         let line = self.reader.read(format_args!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-        std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+        let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+        Some((words.next()?.parse().ok()?, words.nth(1)?.parse().ok()?))
     }
 }
 

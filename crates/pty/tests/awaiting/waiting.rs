@@ -9,7 +9,9 @@ pub(crate) fn rows() -> Vec<Row> {
         shells(),
         filters(),
         python(),
+        python_processes_and_threads(),
         python_loops(),
+        python_event_loops(),
         node(),
         interpreters(),
         editors_and_pagers(),
@@ -150,6 +152,11 @@ fn python() -> Vec<Row> {
                 "import curses\ndef f(s):\n  s.addstr(2,2,'Pick'); s.timeout(400)\n  while s.getch()!=113: pass\ncurses.wrapper(f)",
             ],
         ),
+    ]
+}
+
+fn python_processes_and_threads() -> Vec<Row> {
+    vec![
         certain("python child reads", Line, &["python3", "-c", "import subprocess; subprocess.run(['cat'])"]),
         certain(
             "python forks its reader",
@@ -280,6 +287,11 @@ fn python_loops() -> Vec<Row> {
                 "import select,os\ne=os.eventfd(0); p=select.poll(); p.register(0,1); p.register(e,1); p.poll()",
             ],
         ),
+    ]
+}
+
+fn python_event_loops() -> Vec<Row> {
+    vec![
         likely(
             "python asyncio reader",
             Line,
