@@ -264,6 +264,20 @@ impl Reader {
         self.queue = queue;
     }
 
+    /// What a program is called by those who started it: the name of its main thread, unless it has given
+    /// itself one (`MainThread`, `tmux: client`) that its command line knows nothing of.
+    pub(crate) fn program(&mut self, pid: Pid, comm: &str) -> String {
+        let Ok(line) = self.read(format_args!("/proc/{pid}/cmdline")) else { return comm.to_owned() };
+        let base = |word: &[u8]| {
+            let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or(word);
+            String::from_utf8_lossy(name.strip_prefix(b"-").unwrap_or(name)).into_owned()
+        };
+        let mut words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(base);
+        let Some(first) = words.next() else { return comm.to_owned() };
+        let known = first.starts_with(comm) || words.take(2).any(|word| word.starts_with(comm));
+        if known { comm.to_owned() } else { first }
+    }
+
     fn set_path(&mut self, path: fmt::Arguments<'_>) {
         self.path.clear();
         // Writing to a string can't fail.
@@ -280,6 +294,12 @@ pub(crate) fn number(digits: &[u8]) -> Option<i32> {
         let digit = digit.is_ascii_digit().then(|| i32::from(digit - b'0'))?;
         sum.checked_mul(10)?.checked_add(digit)
     })
+}
+
+/// The number in `pipe:[123]` or `socket:[123]`.
+pub(crate) fn inode_in(link: &[u8], kind: &[u8]) -> Option<u64> {
+    let digits = link.strip_prefix(kind)?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Takes a `stat` line apart. The name in it may itself contain blanks and brackets, so the last `)` ends it.
