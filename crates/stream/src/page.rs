@@ -223,6 +223,18 @@ impl Page {
         self.cursor.col = col.min(self.cols - 1);
     }
 
+    /// The row that is `count` steps up or down: steps stop at the region's edge when they begin inside.
+    pub(crate) fn step(&self, up: bool, count: usize) -> usize {
+        let row = self.cursor.row;
+        let (top, end) = self.region;
+        match up {
+            true if row >= top => row.saturating_sub(count).max(top),
+            true => row.saturating_sub(count),
+            false if row < end => (row + count).min(end - 1),
+            false => row + count,
+        }
+    }
+
     /// The first row of the scroll region.
     pub(crate) fn top(&self) -> usize {
         self.region.0

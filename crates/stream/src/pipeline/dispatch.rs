@@ -24,7 +24,7 @@ impl Sink for Step<'_> {
         if !watches.is_empty() {
             watches.text(shown.as_bytes(), end, &mut self.out.hits);
         }
-        if modes.alternate_screen || *region {
+        if modes.alternate_screen || region.is_some() {
             screen.far_reaching(text.as_bytes());
         } else {
             screen.line_local(text.as_bytes());
@@ -178,7 +178,7 @@ impl Step<'_> {
             return self.keep_checkpoint_near(end);
         }
         transcript.line_feed(returns, self.out);
-        if *region {
+        if region.is_some() {
             screen.far_reaching(drawn);
         } else {
             screen.line_end(drawn, transcript.is_at_line_start());
@@ -199,7 +199,7 @@ impl Step<'_> {
 
     /// Something that the terminal draws within the cursor's line.
     fn draw_local(&mut self, bytes: &[u8]) {
-        if self.fold.modes.alternate_screen || self.fold.region {
+        if self.fold.modes.alternate_screen || self.fold.region.is_some() {
             self.fold.screen.far_reaching(bytes);
         } else {
             self.fold.screen.line_local(bytes);
@@ -266,11 +266,35 @@ impl Step<'_> {
             let lines = self.fold.screen.size().lines();
             let bottom = params.get(1, self.fold.screen.size().rows).min(lines);
             if count - 1 < bottom {
-                self.fold.region = !(count == 1 && bottom == lines);
+                let whole = count == 1 && bottom == lines;
+                self.fold.region = if whole { None } else { Some((count - 1, bottom - 1)) };
             }
         }
-        self.draw_csi(csi, local);
+        if matches!(csi.last, b'A' | b'B' | b'E' | b'F')
+            && let Some(region) = self.fold.region
+        {
+            self.draw_step(csi.last, count, region);
+        } else {
+            self.draw_csi(csi, local);
+        }
         self.transcribe(params, csi.last);
+    }
+
+    /// Steps up and down stop at the scroll region's edges, which the engine does not know.
+    fn draw_step(&mut self, last: u8, count: usize, (top, bottom): (usize, usize)) {
+        let (row, _) = self.fold.screen.cursor();
+        let limit = match last {
+            b'A' | b'F' if row >= top => row - top,
+            b'B' | b'E' if row <= bottom => bottom - row,
+            _ => count,
+        };
+        if matches!(last, b'E' | b'F') {
+            self.fold.screen.far_reaching(b"\r");
+        }
+        if limit > 0 {
+            let step = if matches!(last, b'A' | b'F') { 'A' } else { 'B' };
+            self.fold.screen.far_reaching(format!("\x1b[{}{step}", count.min(limit)).as_bytes());
+        }
     }
 
     /// REP is the same as printing again. Bounded by a row, or a few bytes could print for seconds.
@@ -320,7 +344,7 @@ impl Step<'_> {
             match number {
                 3 if !was.alternate_screen => {
                     self.fold.transcript.reset(self.out);
-                    self.fold.region = false;
+                    self.fold.region = None;
                 }
                 6 if !was.alternate_screen && on => self.fold.transcript.home(&self.fold.modes, self.out),
                 _ => {}
@@ -365,7 +389,7 @@ impl Step<'_> {
         fold.modes = Modes::fresh(fold.modes.terminal);
         fold.charsets = Charsets::default();
         fold.saved_charsets = Charsets::default();
-        fold.region = false;
+        fold.region = None;
         fold.transcript.reset(self.out);
     }
 
