@@ -7,7 +7,7 @@
 //!
 //! [`start`] makes what both share ([`ground`]) and forks; [`heir`] sleeps and takes over. The keeper itself is
 //! one thread in one loop: [`inputs`] are a closed set, and each is dealt with in turn. Bytes go
-//! [`pump`] → log → fold → [`waits`] and followers ([`peers`]); requests are [`answer`]ed; children are
+//! [`pump`] → log → fold → [`waits`] (helped by [`looking`] and [`standing`]) and followers ([`peers`]); requests are [`answer`]ed; children are
 //! [`reaping`] work; a job is ended in [`ending`].
 
 mod answer;
@@ -16,11 +16,13 @@ mod events;
 mod ground;
 mod heir;
 mod inputs;
+mod looking;
 mod nested;
 mod peers;
 mod pump;
 mod reaping;
 mod shared;
+mod standing;
 mod start;
 mod typing;
 mod waits;
@@ -39,6 +41,7 @@ use crate::wire::event::What;
 use ending::Ending;
 use events::EventLog;
 use ground::Ground;
+use looking::Looking;
 use peers::Peers;
 use pump::Channel;
 use typing::Typing;
@@ -70,10 +73,12 @@ struct Keeper {
     typing: Typing,
     peers: Peers,
     waits: Waits,
+    looking: Looking,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
     last_signal: Option<(Signal, String)>,
     last_output: Instant,
+    last_input: Instant,
     signals: outlast_pty::signals::Signals,
     oom_kills_before: u64,
     record_is_stale: bool,
@@ -107,6 +112,7 @@ impl Keeper {
         } else if matches!(self.life, Life::Running { .. }) {
             next = earliest(next, self.limit().map(|(at, _)| at));
         }
+        next = earliest(next, self.looking.next());
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
         }
@@ -140,7 +146,12 @@ impl Keeper {
         {
             self.begin_ending(by, ending::GRACE, None);
         }
+        self.look_if_due(now);
         let grown = self.grown();
+        if self.waits.wants_screen(now) {
+            let rows = self.screen_rows();
+            self.waits.on_screen(&rows, now, grown.offset, &mut self.peers);
+        }
         self.waits.on_time(now, self.last_output, grown.offset, &mut self.peers);
     }
 

@@ -37,7 +37,7 @@ Examples:
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 deadline, 5 denied.
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 not finished in time or for want of input, 5 denied.
 A foreground run exits with the job's own code, or 128 + the signal that ended it.";
 
 #[derive(Debug, Subcommand)]
@@ -73,15 +73,21 @@ pub(crate) struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
     /// Start it and come back at once.
-    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for"])]
+    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for", "port", "input"])]
     pub(crate) background: bool,
+    /// Come back when it waits for input; it goes on in the background.
+    #[arg(long)]
+    pub(crate) input: bool,
+    /// Come back when it listens on a TCP port: this one, or any; it goes on in the background.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
+    pub(crate) port: Option<u16>,
     /// Come back when this regular expression is found in what it prints; it goes on in the background.
     #[arg(long, value_name = "REGEX")]
     pub(crate) pattern: Vec<String>,
     /// Come back when it has printed nothing for so long; it goes on in the background.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) quiet_for: Option<Duration>,
-    /// With --pattern or --quiet-for: come back after so long at the latest.
+    /// With --pattern, --port, --input or --quiet-for: come back after so long at the latest.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub(crate) deadline: Duration,
     /// End the job after so long.
@@ -205,7 +211,8 @@ pub(crate) struct ScreenArgs {
 
 /// Type into a job.
 ///
-/// The text is typed as it is, then Enter, then the keys.
+/// The text is typed as it is, then Enter, then the keys. What the program prints in answer is shown, until it
+/// asks for more, ends, or the time is up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -232,6 +239,15 @@ pub(crate) struct SendArgs {
     /// Type what comes on standard input, of any size.
     #[arg(long, conflicts_with = "text")]
     pub(crate) stdin: bool,
+    /// Come back at once; otherwise what it prints in answer is shown, until it asks again.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Show the answer until this regular expression is found in it.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) pattern: Vec<String>,
+    /// Show the answer for so long at the most [default: 3s, with --pattern 30s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) deadline: Option<Duration>,
     /// How long a program that does not read may hold it up.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) patience: Duration,
@@ -247,7 +263,10 @@ Examples:
   outlast wait build
   outlast wait web --pattern 'ready in (\\d+)' --deadline 20s
   outlast wait a b c --exit               the first of three
-  outlast wait import --quiet-for 5s --exit")]
+  outlast wait import --quiet-for 5s --exit
+  outlast wait installer --input          until it asks something
+  outlast wait web --port 5173 --exit     until it listens, or failed to
+  outlast wait tui --stable --gone 'Loading'")]
 pub(crate) struct WaitArgs {
     /// Handles or names.
     #[arg(required = true)]
@@ -264,6 +283,24 @@ pub(crate) struct WaitArgs {
     /// Until it prints anything.
     #[arg(long)]
     pub(crate) output: bool,
+    /// Until it waits for input.
+    #[arg(long)]
+    pub(crate) input: bool,
+    /// Until it, or a child of it, listens on a TCP port: this one, or any.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
+    pub(crate) port: Option<u16>,
+    /// Until its screen has not changed for so many checks of a second.
+    #[arg(long, value_name = "CHECKS", num_args = 0..=1, default_missing_value = "3")]
+    pub(crate) stable: Option<u32>,
+    /// How far apart the checks of --stable are.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub(crate) stable_interval: Duration,
+    /// What --stable leaves out: a regular expression for clocks and spinners; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) stable_ignore: Vec<String>,
+    /// Until this regular expression is no longer on the screen; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) gone: Vec<String>,
     /// Look only at what is printed after this offset; `now` for its end now.
     #[arg(long, value_name = "OFFSET|now")]
     pub(crate) since: Option<String>,

@@ -30,6 +30,8 @@ pub(crate) struct Options {
 pub(crate) enum Left {
     /// It has ended.
     Ended,
+    /// It waits for input, and there is nobody here to give it.
+    Asked(String),
     /// It runs on without us.
     Detached,
 }
@@ -59,14 +61,17 @@ pub(crate) fn follow(job: &Job, options: &Options, out: &mut Output) -> Result<L
         out.talk(&format!("[job {handle}; it outlives this terminal; back to it: outlast logs -f {handle}]"));
     }
     let _raw = if interactive { terminal::Raw::enter() } else { None };
-    if options.stdin && (interactive || stdin_has_data()) {
+    let somebody_types = options.stdin && (interactive || stdin_has_data());
+    if somebody_types {
         forward_stdin(job)?;
     }
     let mut printer = Printer::new(&info, 0, false);
     let mut follower = job.follow()?;
     loop {
-        if let Some(left) = hear(job, &mut follower, &mut printer)? {
-            return Ok(left);
+        match hear(job, &mut follower, &mut printer)? {
+            Some(Left::Asked(_)) if somebody_types => {}
+            Some(left) => return Ok(left),
+            None => {}
         }
         sleep(&follower, &signals);
         for signal in signals.take() {
@@ -89,7 +94,7 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
     let mut printer = Printer::new(&info, show.from, show.raw);
     if show.follow {
         let mut follower = job.follow()?;
-        while hear(job, &mut follower, &mut printer)?.is_none() {
+        while hear(job, &mut follower, &mut printer)? != Some(Left::Ended) {
             if printer.reader_gone {
                 return Ok(());
             }
@@ -107,10 +112,16 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
 /// Takes in all that has come; says whether that was the end.
 fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result<Option<Left>, Failure> {
     let mut ended = false;
+    let mut asked = None;
     while let Some(news) = follower.next_now()? {
         match news {
             News::Grown(_) => {}
-            News::Event(event) => ended |= matches!(event.what, What::Ended { .. }),
+            News::Event(event) => match event.what {
+                What::Ended { .. } => ended = true,
+                What::AwaitingInput { awaiting } => asked = Some(awaiting.prompt),
+                What::WentOn => asked = None,
+                _ => {}
+            },
             News::Over => ended = true,
         }
         if ended {
@@ -123,7 +134,7 @@ fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result
         printer.finish();
         return Ok(Some(Left::Ended));
     }
-    Ok(None)
+    Ok(asked.map(Left::Asked))
 }
 
 fn sleep(follower: &Follower<'_>, signals: &Signals) {

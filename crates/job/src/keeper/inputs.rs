@@ -26,6 +26,8 @@ pub(super) enum Input {
     Said(PeerId),
     /// A client can be told more.
     RoomToTell(PeerId),
+    /// A look at the job is done.
+    Seen,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -43,6 +45,9 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
         && let Some(sink) = keeper.sink()
     {
         sources.push((Input::RoomToType, PollFd::from_borrowed_fd(sink, PollFlags::OUT)));
+    }
+    if let Some(wake) = keeper.looking.wake() {
+        sources.push((Input::Seen, PollFd::from_borrowed_fd(wake, PollFlags::IN)));
     }
     for (id, peer) in keeper.peers.all() {
         if peer.may_speak() {
@@ -82,6 +87,7 @@ impl Keeper {
             Input::Knock => self.peers.accept(&self.ground.listener, self.info.handle),
             Input::Said(peer) => self.on_said(peer),
             Input::RoomToTell(peer) => self.peers.flush_one(peer),
+            Input::Seen => self.on_seen(),
         }
     }
 

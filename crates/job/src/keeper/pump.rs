@@ -259,7 +259,8 @@ impl Keeper {
             self.typing.push(&replies);
             self.type_more();
         }
-        self.waits.on_output(index, &mut self.peers);
+        self.waits.on_output(index, now);
+        self.note_activity();
     }
 
     /// Pumps what was printed before the command ended. A child that keeps printing does not hold this up.
@@ -297,9 +298,11 @@ impl Keeper {
             typing: super::typing::Typing::default(),
             peers: super::peers::Peers::default(),
             waits: super::waits::Waits::default(),
+            looking: super::looking::Looking::default(),
             ending: None,
             last_signal: None,
             last_output: ground.started + silent_since,
+            last_input: ground.started,
             signals,
             oom_kills_before: super::reaping::oom_kills(),
             record_is_stale: false,

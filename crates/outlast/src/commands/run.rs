@@ -16,6 +16,8 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         exit: true,
         patterns: args.pattern.clone(),
         quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
+        awaiting_input: args.input,
+        port: args.port,
         from: Some(0),
         ..Wait::default()
     };
@@ -25,7 +27,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     if args.background {
         return started(&job, out);
     }
-    if !args.pattern.is_empty() || args.quiet_for.is_some() {
+    if !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some() {
         let waited = job.wait(&wait, Some(args.deadline))?;
         let info = job.info()?;
         let code = match waited.reason {
@@ -43,11 +45,11 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return Ok(code);
     }
     if out.json {
-        job.wait(&Wait::for_exit(), None)?;
+        let waited = job.wait(&Wait { awaiting_input: true, ..Wait::for_exit() }, None)?;
         let info = job.info()?;
-        let answer = Answer::of(&job, &info).because(Reason::Exit).with_output(&job, 0, MAX_OUTPUT)?;
+        let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
         out.value(&answer);
-        return Ok(exit_code(&info.state));
+        return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
     }
     foreground(&job, &args, out)
 }
@@ -115,6 +117,12 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
             }
             Ok(exit_code(&info.state))
+        }
+        Left::Asked(prompt) => {
+            out.talk(&format!(
+                "outlast: job {handle} waits for input at {prompt:?}; answer it: outlast send {handle} TEXT"
+            ));
+            Ok(DEADLINE)
         }
         Left::Detached => {
             out.talk(&format!(

@@ -1,6 +1,7 @@
 //! `outlast wait`.
 
 use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::wire::Stable;
 use outlast_job::{Failure, Job, Outlast, Reason, Wait, wait_any};
 
 use crate::answer::{self, Answer};
@@ -10,7 +11,19 @@ use crate::output::{DEADLINE, Output};
 pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Result<i32, Failure> {
     let jobs: Vec<Job> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
     let jobs: Vec<&Job> = jobs.iter().collect();
-    let nothing_else = args.pattern.is_empty() && args.quiet_for.is_none() && !args.output;
+    let stable = args.stable.map(|checks| Stable {
+        checks,
+        interval_ms: outlast_job::clock::millis(args.stable_interval),
+        ignore: args.stable_ignore.clone(),
+        ..Stable::default()
+    });
+    let nothing_else = args.pattern.is_empty()
+        && args.quiet_for.is_none()
+        && !args.output
+        && !args.input
+        && args.port.is_none()
+        && stable.is_none()
+        && args.gone.is_empty();
     let from = match args.since.as_deref() {
         Some("now") => None,
         Some(offset) => Some(offset.parse().map_err(|_| {
@@ -25,6 +38,10 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         patterns: args.pattern.clone(),
         quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
         output: args.output,
+        awaiting_input: args.input,
+        port: args.port,
+        stable,
+        gone: args.gone.clone(),
         from,
         ..Wait::default()
     };
@@ -36,7 +53,10 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         let answer = Answer::of(job, &info).waited(&waited).with_output(job, begin, MAX_OUTPUT)?;
         out.value(&serde_json::json!({ "already": waited.already }).merged(&answer));
     } else {
-        let found = waited.found.as_ref().map(|found| format!(": {}", found.text)).unwrap_or_default();
+        let found = waited.found.as_ref().map(|found| found.text.clone());
+        let asked = waited.awaiting_input.as_ref().map(|asked| format!("{} ({}, {})", asked.prompt, asked.kind, asked.level));
+        let port = waited.port.map(|port| port.to_string());
+        let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
         out.line(&format!("{} {}{found}", job.handle(), waited.reason.name()));
         if let Some(receipt) = info.state.receipt() {
             out.talk(&format!("job {} has ended: {}", job.handle(), answer::ending(receipt)));
