@@ -70,7 +70,10 @@ pub(crate) fn follow(job: &Job, options: &Options, out: &mut Output) -> Result<L
     loop {
         match hear(job, &mut follower, &mut printer)? {
             Some(Left::Asked(_)) if somebody_types => {}
-            Some(left) => return Ok(left),
+            Some(left) => {
+                printer.finish();
+                return Ok(left);
+            }
             None => {}
         }
         sleep(&follower, &signals);
@@ -102,9 +105,9 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
                 let _ = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], None);
             }
         }
-        return Ok(());
+    } else {
+            printer.print(job)?;
     }
-    printer.print(job)?;
     printer.finish();
     Ok(())
 }
@@ -131,7 +134,6 @@ fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result
     ended |= !job.dir().info()?.state.is_live();
     printer.print(job)?;
     if ended {
-        printer.finish();
         return Ok(Some(Left::Ended));
     }
     Ok(asked.map(Left::Asked))

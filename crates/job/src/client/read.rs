@@ -188,15 +188,13 @@ impl Range {
     }
 
     fn whole_text(&self) -> String {
-        let mut text = Vec::new();
         let mut fold = Fold::new(self.streams, self.from);
         self.pieces(|at, piece| {
             fold.piece(at, &piece);
             true
         });
         fold.finish();
-        text.append(&mut fold.text);
-        String::from_utf8_lossy(&text).into_owned()
+        String::from_utf8_lossy(&fold.text).into_owned()
     }
 
     /// At most `max` bytes of text; `reference` names the job in the line that tells how to read the rest.
@@ -372,8 +370,13 @@ impl Fold {
     }
 
     fn finish(&mut self) {
+        let open = !self.pipeline.unfinished().is_empty();
         self.pipeline.finish(&mut self.outcome);
         self.collect();
+        if open && self.text.ends_with(b"\n") {
+            // The program has not ended this line, so neither do we.
+            self.text.pop();
+        }
     }
 
     fn collect(&mut self) {

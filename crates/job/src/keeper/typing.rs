@@ -22,6 +22,9 @@ const HIGH_WATER: usize = 256 << 10;
 /// The longest line that a terminal in line mode passes on; the kernel drops the rest without a word.
 const LONGEST_COOKED_LINE: usize = 4095;
 
+/// For a name that is near to none.
+const COMMON_KEYS: &str = "Enter, Tab, Escape, Up, PageDown, F1, Ctrl-C, Alt-x, Shift-Tab";
+
 #[derive(Debug, Default)]
 pub(super) struct Typing {
     queue: VecDeque<u8>,
@@ -127,8 +130,9 @@ impl Keeper {
         let mut pressed = Vec::new();
         for name in &send.keys {
             pressed.push(Key::parse(name).map_err(|unknown| {
+                let near = if unknown.near.is_empty() { COMMON_KEYS.into() } else { unknown.near.join(", ") };
                 Failure::usage(format!("there is no key {:?}", unknown.name))
-                    .hint(format!("nothing was typed; near names: {}", unknown.near.join(", ")))
+                    .hint(format!("nothing was typed; keys are for example {near}"))
             })?);
         }
         let mut bytes = if send.bytes.is_empty() {
