@@ -60,7 +60,11 @@ impl Search {
         self.buffer.resize(len, 0);
         let got = read_exact_at(log, &mut self.buffer, at);
         self.buffer[got..].fill(0);
-        self.fold.feed(&self.buffer, &mut self.outcome);
+        self.fold.feed_more(&self.buffer, &mut self.outcome);
+        if self.offset() >= end {
+            // Only now does the unfinished line count: it may have ended in what was not read yet.
+            self.fold.peek(&mut self.outcome);
+        }
         let hit = self.outcome.hits.drain(..).next();
         self.outcome.clear();
         if len < PIECE / 4 {
