@@ -3,11 +3,13 @@
 //! A client may die at any moment, and a keeper too: nothing here holds state that a job needs. Where a keeper
 //! has gone, its heir answers at the same socket; where both have, or the job has ended, the files tell.
 
+pub mod attach;
 pub mod connection;
 pub mod follow;
 pub mod leftover;
 pub mod probe;
 pub mod read;
+pub mod replay;
 pub mod start;
 pub mod wait;
 
@@ -15,6 +17,11 @@ pub mod wait;
 pub mod signals {
     pub use outlast_pty::signals::Signals;
     pub use rustix::process::Signal;
+
+    /// Keys that end or stop programs, and a terminal that goes away, are not meant for this one.
+    pub fn ignore_keys() {
+        outlast_pty::signals::ignore(&[Signal::INT, Signal::QUIT, Signal::TSTP, Signal::TTOU, Signal::TTIN]);
+    }
 }
 
 use std::path::{Path, PathBuf};

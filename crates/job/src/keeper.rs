@@ -25,6 +25,7 @@ mod shared;
 mod standing;
 mod start;
 mod typing;
+mod viewers;
 mod waits;
 
 use std::time::{Duration, Instant};
@@ -45,6 +46,7 @@ use looking::Looking;
 use peers::Peers;
 use pump::Channel;
 use typing::Typing;
+use viewers::Viewers;
 use waits::Waits;
 
 pub(crate) use start::keep;
@@ -74,6 +76,7 @@ struct Keeper {
     peers: Peers,
     waits: Waits,
     looking: Looking,
+    viewers: Viewers,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
     last_signal: Option<(Signal, String)>,
@@ -166,6 +169,7 @@ impl Keeper {
         self.peers.flush();
         let gone = self.peers.remove_gone();
         self.waits.forget_peers(&gone);
+        self.forget_viewers(&gone);
     }
 
     /// How far the logs have grown.

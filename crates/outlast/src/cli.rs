@@ -34,6 +34,7 @@ Examples:
   outlast jobs                               what runs, what ended and how
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
+  outlast attach web                         its terminal, in yours; Ctrl-] leaves it
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
 
@@ -48,6 +49,8 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Attach(AttachArgs),
+    Replay(ReplayArgs),
     Wait(WaitArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
@@ -251,6 +254,59 @@ pub(crate) struct SendArgs {
     /// How long a program that does not read may hold it up.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) patience: Duration,
+}
+
+/// Sit down in front of a job: its terminal, in yours.
+///
+/// The screen is there at once, keys go to the job, Ctrl-] leaves it and sends nothing. While you type, agents
+/// can't, unless you share. The job takes the size of the smallest terminal that is attached to type.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast attach web\n  outlast attach --read-only web")]
+pub(crate) struct AttachArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Only look.
+    #[arg(short, long)]
+    pub(crate) read_only: bool,
+    /// Let others type at the same time.
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) shared: bool,
+}
+
+/// Play a job again.
+///
+/// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast replay build --speed 4 --idle-limit 1s
+  outlast replay build --at 12.5s          the screen as it was then
+  outlast replay build --export cast > build.cast")]
+pub(crate) struct ReplayArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// How many times as fast.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) speed: f64,
+    /// Pauses are not longer than this.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) idle_limit: Option<Duration>,
+    /// Print the screen as it was so long after the start.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["offset", "export"])]
+    pub(crate) at: Option<Duration>,
+    /// Print the screen as it was at this offset of the log.
+    #[arg(long, conflicts_with = "export")]
+    pub(crate) offset: Option<u64>,
+    /// Print it as a recording.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) export: Option<ExportFormat>,
+}
+
+/// A format for recordings.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// asciicast version 3, for asciinema and its player.
+    Cast,
 }
 
 /// Wait until something holds; the first condition wins.

@@ -166,7 +166,8 @@ impl Range {
     }
 
     /// The same range with other borders.
-    fn part(&self, from: u64, to: u64) -> Self {
+    #[must_use]
+    pub(crate) fn part(&self, from: u64, to: u64) -> Self {
         let log = self.log.as_ref().and_then(|log| log.try_clone().ok());
         Self { log, from, to, gone: self.gone.clone(), streams: self.streams }
     }

@@ -61,6 +61,8 @@ impl Keeper {
                 None
             }
             Verb::Resize { size } => Some(self.on_resize(size)),
+            Verb::Attach(attach) => Some(self.on_attach(peer, &attach)),
+            Verb::ViewerSize { size } => Some(self.on_viewer_size(peer, size)),
             Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
         }
     }
@@ -120,7 +122,7 @@ impl Keeper {
         super::nested::without_nested_jobs(procfs::descendants(getpid()))
     }
 
-    fn on_resize(&mut self, size: Size) -> Answer {
+    pub(super) fn on_resize(&mut self, size: Size) -> Answer {
         let size = match size.checked() {
             Ok(size) => size,
             Err(failure) => return Answer::Error(failure.into()),

@@ -113,6 +113,13 @@ impl Keeper {
     fn end_of_ending(&mut self, already_ended: bool) {
         let Some(ending) = self.ending.take() else { return };
         let survivors = self.processes();
+        // What the receipt listed as left behind was on its way out: only what could not be ended was left.
+        if let State::Completed(receipt) | State::Failed(receipt) | State::Killed(receipt) = &mut self.info.state
+            && receipt.left_behind != survivors
+        {
+            receipt.left_behind.clone_from(&survivors);
+            self.write_record(Durability::Process);
+        }
         for (peer, id) in ending.asked {
             let killed = Killed { signalled: ending.signalled, survivors: survivors.clone(), already_ended };
             self.peers.reply(peer, id, Answer::Killed(killed));

@@ -299,6 +299,7 @@ impl Keeper {
             peers: super::peers::Peers::default(),
             waits: super::waits::Waits::default(),
             looking: super::looking::Looking::default(),
+            viewers: super::viewers::Viewers::default(),
             ending: None,
             last_signal: None,
             last_output: ground.started + silent_since,

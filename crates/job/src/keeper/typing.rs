@@ -86,7 +86,7 @@ impl Keeper {
 
     /// Answers a `send` request, now or when there is room.
     pub(super) fn on_send(&mut self, peer: PeerId, id: u64, send: &Send) -> Option<Answer> {
-        match self.queue_input(send) {
+        match self.may_type(peer).and_then(|()| self.queue_input(send)) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(sent) => {
                 self.last_input = std::time::Instant::now();
