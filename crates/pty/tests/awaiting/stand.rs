@@ -199,6 +199,8 @@ impl Stand {
         let mut env: Vec<(OsString, OsString)> = Vec::new();
         let mut set = |key: &str, value: OsString| env.push((key.into(), value));
         set("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // An account that nobody logs in to may have a shell that only says so.
+        set("SHELL", "/bin/sh".into());
         set("TERM", "xterm-256color".into());
         set("HOME", folder.into());
         set("TMUX_TMPDIR", folder.into());
