@@ -222,7 +222,8 @@ impl Job {
             };
             let sent = self.send_piece(&piece, patience)?;
             let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
-            total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
+            total =
+                Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
         }
         if send.newline {
             self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;

@@ -40,8 +40,9 @@ impl Search {
     /// A usage failure that shows what is wrong with which pattern.
     pub(crate) fn new(patterns: &[String], streams: Streams, from: u64) -> Result<Self, Failure> {
         let set = PatternSet::compile(patterns).map_err(|error| {
-            Failure::usage(error.to_string())
-                .hint("patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar")
+            Failure::usage(error.to_string()).hint(
+                "patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar",
+            )
         })?;
         let mut fold = Pipeline::resume(fold_config(streams), &begin_at(from));
         fold.watch(0, set);
@@ -81,4 +82,3 @@ impl Search {
         self.offset() < end
     }
 }
-

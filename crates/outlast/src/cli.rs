@@ -183,7 +183,9 @@ pub(crate) struct ReadArgs {
 
 /// Show what a job printed, and follow it.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web")]
+#[command(
+    after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web"
+)]
 pub(crate) struct LogsArgs {
     /// Its handle or name.
     pub(crate) job: String,
@@ -370,7 +372,9 @@ pub(crate) struct WaitArgs {
 /// SIGTERM first, SIGKILL after the grace, to every process, also those that left its session. With --signal,
 /// only that signal is sent.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP")]
+#[command(
+    after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP"
+)]
 pub(crate) struct KillArgs {
     /// Handles or names.
     #[arg(required = true)]
@@ -385,7 +389,9 @@ pub(crate) struct KillArgs {
 
 /// Remove finished jobs that are past retention.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all")]
+#[command(
+    after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all"
+)]
 pub(crate) struct PruneArgs {
     /// Keep those that ended less than this ago.
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -410,7 +416,9 @@ pub(crate) struct DoctorArgs {}
 
 /// Print completions for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast")]
+#[command(
+    after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast"
+)]
 pub(crate) struct CompletionsArgs {
     /// The shell.
     pub(crate) shell: clap_complete::Shell,
@@ -432,7 +440,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 fn size(text: &str) -> Result<Size, String> {
-    let sides = text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
+    let sides =
+        text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
     let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is no size; write for example 120x40"))?;
     Size { cols, rows }.checked().map_err(|failure| failure.to_string())
 }

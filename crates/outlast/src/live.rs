@@ -87,7 +87,7 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
             }
         }
     } else {
-            printer.print(job)?;
+        printer.print(job)?;
     }
     printer.finish();
     Ok(())
@@ -206,7 +206,8 @@ impl Printer {
                 Form::Text(Box::new((outlast_job::client::read::fold_from(info, from), Outcome::default())))
             }
         };
-        let output = Printed { stream: Stream::Output, offset: from, form: form(std::io::stdout().is_terminal()) };
+        let output =
+            Printed { stream: Stream::Output, offset: from, form: form(std::io::stdout().is_terminal()) };
         let mut streams = vec![output];
         if !info.has_terminal() {
             let form = form(std::io::stderr().is_terminal());

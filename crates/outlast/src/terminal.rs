@@ -12,7 +12,8 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 pub(crate) const GUARD: &str = "guard-terminal";
 
 /// Leaves whatever a program may have switched on: the other screen, hidden cursor, mouse, paste marks, colours.
-const CALM: &[u8] = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
+const CALM: &[u8] =
+    b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
 \x1b[?7h\x1b[r\x1b[4l\x1b[?25h\x1b[0m\x1b[999;1H\r\n";
 
 /// What the terminal was like before we changed it.

@@ -31,7 +31,8 @@ pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left,
             rest(job, reach, out);
             return Ok(Left::Ended);
         };
-        let mut viewer = Viewer { job, viewing, filter: Passthrough::new(), offset: 0, read_only: attach.read_only };
+        let mut viewer =
+            Viewer { job, viewing, filter: Passthrough::new(), offset: 0, read_only: attach.read_only };
         viewer.begin(size, out);
         let left = viewer.stay(&signals, out);
         reach = viewer.offset;

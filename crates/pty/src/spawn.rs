@@ -103,7 +103,8 @@ impl Command {
         let program = self.argv.first().cloned().unwrap_or_default();
         let candidates = find_program(&program, &self.env, &self.cwd)?;
         let image = Image::new(&self, &candidates)?;
-        let (said, say) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let (said, say) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let fds = match &self.stdio {
             Stdio::Terminal(slave) => [slave.as_raw_fd(); 3],
             Stdio::Pipes { stdin, stdout, stderr } => {

@@ -381,7 +381,8 @@ impl Fold {
     }
 
     fn collect(&mut self) {
-        let keep = self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
+        let keep =
+            self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
         self.text.truncate(keep);
         self.text.extend_from_slice(&self.outcome.text);
         self.outcome.clear();

@@ -157,9 +157,9 @@ impl Recording {
             gap as f64 / 1000.0
         };
         self.events(|at, what| match what {
-            What::Resized(size) => {
-                line(&serde_json::json!([interval(at), "r", format!("{}x{}", size.cols, size.rows)]).to_string())
-            }
+            What::Resized(size) => line(
+                &serde_json::json!([interval(at), "r", format!("{}x{}", size.cols, size.rows)]).to_string(),
+            ),
             What::Output(bytes) => {
                 held.extend_from_slice(bytes);
                 let whole = whole_characters(&held);

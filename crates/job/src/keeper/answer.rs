@@ -68,7 +68,8 @@ impl Keeper {
     }
 
     fn begin_wait(&mut self, peer: PeerId, id: u64, wait: crate::wire::Wait) -> Option<Answer> {
-        let rows = if wait.stable.is_some() || !wait.gone.is_empty() { self.screen_rows() } else { Vec::new() };
+        let rows =
+            if wait.stable.is_some() || !wait.gone.is_empty() { self.screen_rows() } else { Vec::new() };
         let now = Now {
             streams: self.info.streams,
             end: self.grown().offset,
@@ -163,7 +164,11 @@ impl Keeper {
             size: Size { cols: shot.size.cols, rows: shot.size.rows },
             rows,
             scrollback,
-            cursor: Cursor { row: narrow(shot.cursor.row), col: narrow(shot.cursor.col), visible: shot.cursor.visible },
+            cursor: Cursor {
+                row: narrow(shot.cursor.row),
+                col: narrow(shot.cursor.col),
+                visible: shot.cursor.visible,
+            },
             title: shot.title,
             alternate: shot.alternate,
             bracketed_paste: shot.modes.bracketed_paste,

@@ -138,7 +138,8 @@ impl Keeper {
         let mut bytes = if send.bytes.is_empty() {
             typed(&send.text, send.newline, &modes)
         } else {
-            wire::base64::decode(&send.bytes).ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
+            wire::base64::decode(&send.bytes)
+                .ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
         };
         bytes.extend(encode_keys(&pressed, &modes));
         Ok(bytes)

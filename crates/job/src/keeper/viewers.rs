@@ -48,7 +48,8 @@ impl Keeper {
             );
         };
         self.viewers.size_before.get_or_insert(size);
-        let viewer = Viewer { size: attach.size.unwrap_or(size), types: !attach.read_only, shared: attach.shared };
+        let viewer =
+            Viewer { size: attach.size.unwrap_or(size), types: !attach.read_only, shared: attach.shared };
         self.viewers.all.retain(|(id, _)| *id != peer);
         self.viewers.all.push((peer, viewer));
         self.settle_size();
@@ -103,9 +104,8 @@ impl Keeper {
     pub(super) fn may_type(&mut self, peer: PeerId) -> Result<(), Failure> {
         let viewer = self.viewers.all.iter().find(|(id, _)| *id == peer).map(|(_, viewer)| viewer);
         match viewer {
-            Some(viewer) if !viewer.types => {
-                Err(Failure::new(Kind::Denied, "attached to look, not to type").hint("attach without --read-only"))
-            }
+            Some(viewer) if !viewer.types => Err(Failure::new(Kind::Denied, "attached to look, not to type")
+                .hint("attach without --read-only")),
             Some(_) => {
                 self.viewers.typed_at = Some(Instant::now());
                 Ok(())
@@ -117,11 +117,14 @@ impl Keeper {
                     return Ok(());
                 }
                 let handle = self.info.handle;
-                Err(Failure::new(Kind::Denied, format!("a person is typing into job {handle}; nothing was typed"))
-                    .hint(format!(
-                        "look at its screen (outlast screen {handle}) and try again in a few seconds; \
+                Err(Failure::new(
+                    Kind::Denied,
+                    format!("a person is typing into job {handle}; nothing was typed"),
+                )
+                .hint(format!(
+                    "look at its screen (outlast screen {handle}) and try again in a few seconds; \
                          they can share their keyboard with outlast attach --shared {handle}"
-                    )))
+                )))
             }
         }
     }

@@ -15,8 +15,9 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
     let job = outlast.job(&args.job)?;
     let handle = job.handle();
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(Failure::usage("attach needs a terminal of your own")
-            .hint(format!("follow it: outlast logs -f {handle}   type into it: outlast send {handle} TEXT")));
+        return Err(Failure::usage("attach needs a terminal of your own").hint(format!(
+            "follow it: outlast logs -f {handle}   type into it: outlast send {handle} TEXT"
+        )));
     }
     let info = job.info()?;
     if !info.state.is_live() {

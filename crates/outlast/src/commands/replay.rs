@@ -62,7 +62,9 @@ fn at(recording: &Recording, moment: Moment, out: &mut Output) -> Result<i32, Fa
 
 fn play(recording: &Recording, args: &ReplayArgs, out: &mut Output) -> Result<i32, Failure> {
     if !(args.speed.is_finite() && args.speed > 0.0) {
-        return Err(Failure::usage("the speed must be more than 0").hint("2 is twice as fast, 0.5 half as fast"));
+        return Err(
+            Failure::usage("the speed must be more than 0").hint("2 is twice as fast, 0.5 half as fast")
+        );
     }
     let signals = Signals::catch(&[Signal::INT, Signal::TERM])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
@@ -71,7 +73,8 @@ fn play(recording: &Recording, args: &ReplayArgs, out: &mut Output) -> Result<i3
     let mut last = 0;
     let mut stopped = false;
     recording.events(|at, what| {
-        let gap = Duration::from_millis(at.saturating_sub(last)).min(args.idle_limit.unwrap_or(Duration::MAX));
+        let gap =
+            Duration::from_millis(at.saturating_sub(last)).min(args.idle_limit.unwrap_or(Duration::MAX));
         last = at;
         stopped = pause(&signals, gap.div_f64(args.speed));
         if let (What::Output(bytes), false) = (what, stopped) {
@@ -89,7 +92,8 @@ fn play(recording: &Recording, args: &ReplayArgs, out: &mut Output) -> Result<i3
 
 /// Sleeps; true when told to stop.
 fn pause(signals: &Signals, gap: Duration) -> bool {
-    let timeout = Timespec { tv_sec: gap.as_secs().min(1 << 30).cast_signed(), tv_nsec: gap.subsec_nanos().into() };
+    let timeout =
+        Timespec { tv_sec: gap.as_secs().min(1 << 30).cast_signed(), tv_nsec: gap.subsec_nanos().into() };
     let mut fds = [PollFd::new(signals, PollFlags::IN)];
     matches!(poll(&mut fds, Some(&timeout)), Ok(1..))
 }

@@ -100,7 +100,9 @@ fn started(job: &Job, out: &mut Output) -> Result<i32, Failure> {
         let handle = job.handle();
         let name = info.name.clone().unwrap_or_else(|| handle.to_string());
         out.line(&handle.to_string());
-        out.talk(&format!("job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"));
+        out.talk(&format!(
+            "job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"
+        ));
     }
     Ok(0)
 }
@@ -108,13 +110,13 @@ fn started(job: &Job, out: &mut Output) -> Result<i32, Failure> {
 fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failure> {
     let handle = job.handle();
     let talkative = !args.quiet && std::io::stderr().is_terminal();
-    let interactive = !args.no_stdin
-        && !args.pipe
-        && std::io::stdin().is_terminal()
-        && std::io::stdout().is_terminal();
+    let interactive =
+        !args.no_stdin && !args.pipe && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let left = if interactive {
         if talkative {
-            out.talk(&format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"));
+            out.talk(&format!(
+                "[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"
+            ));
         }
         viewer::view(job, &Attach { shared: true, ..Attach::default() }, out)?
     } else {

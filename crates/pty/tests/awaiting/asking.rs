@@ -80,7 +80,11 @@ fn questions() -> Vec<Row> {
                 "printf 'Need to install the following packages:\\nx@1\\nOk to proceed? (y) '; read x",
             ],
         ),
-        certain("a confirmation read by head", Line, &["sh", "-c", "printf 'Is the information correct? [Y/n] '; head -n1"]),
+        certain(
+            "a confirmation read by head",
+            Line,
+            &["sh", "-c", "printf 'Is the information correct? [Y/n] '; head -n1"],
+        ),
         certain(
             "press enter in a repository",
             Line,
