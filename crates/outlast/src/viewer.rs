@@ -36,10 +36,9 @@ pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left,
         viewer.begin(size, out);
         let left = viewer.stay(&signals, out);
         reach = viewer.offset;
-        match left? {
-            Some(left) => return Ok(left),
-            // The keeper died: its heir has the job now, and shows its screen anew.
-            None => {}
+        // Otherwise the keeper died: its heir has the job now, and shows its screen anew.
+        if let Some(left) = left? {
+            return Ok(left);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::wire::{Answer, Hello, Line, PROTOCOL, Request, Verb, line};
 /// A keeper's answer, or that there is no keeper.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    Answer(Answer),
+    Answer(Box<Answer>),
     NoKeeper,
 }
 
@@ -66,7 +66,7 @@ impl Connection {
                         if let Line::Reply(reply) = *line
                             && reply.id <= 1
                         {
-                            return Ok(Asked::Answer(reply.answer));
+                            return Ok(Asked::Answer(Box::new(reply.answer)));
                         }
                     }
                     Heard::Gone => break,
