@@ -35,6 +35,8 @@ use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, JobDir};
 use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Size};
+use crate::wakes::Will;
+use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
 use connection::{Asked, Connection};
 
@@ -125,6 +127,13 @@ impl Outlast {
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
         let info = start::start(self.home.path(), &self.program, &self.settings, spec.checked()?)?;
         Ok(Job { dir: self.home.job(info.handle)? })
+    }
+
+    /// Which wakes will really happen for a job.
+    #[must_use]
+    pub fn wakes_of(&self, spec: &JobSpec) -> Vec<Will> {
+        let all = spec.wakes.iter().chain(&self.settings.wakes);
+        all.map(|wake| wake.will(&spec.env, !spec.notify.is_nothing())).collect()
     }
 
     /// The job of a number or a name.
@@ -301,6 +310,38 @@ impl Job {
     pub fn resize(&self, size: Size) -> Result<(), Failure> {
         match self.ask(&Verb::Resize { size: size.checked()? }, PATIENCE)? {
             Some(Answer::Done {}) => Ok(()),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
+    }
+
+    /// Makes an event of something from now on; returns all watches.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a bad pattern, [`Kind::NotRunning`] when the job has ended.
+    pub fn watch(&self, watch: Watch) -> Result<Vec<Watch>, Failure> {
+        self.ask_watches(&Verb::Watch { watch })
+    }
+
+    /// All watches.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended.
+    pub fn watches(&self) -> Result<Vec<Watch>, Failure> {
+        self.ask_watches(&Verb::Watches)
+    }
+
+    /// Removes a watch; returns those that are left.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] when there is none of that name, [`Kind::NotRunning`] when the job has ended.
+    pub fn unwatch(&self, watch: &str) -> Result<Vec<Watch>, Failure> {
+        self.ask_watches(&Verb::Unwatch { watch: watch.into() })
+    }
+
+    fn ask_watches(&self, verb: &Verb) -> Result<Vec<Watch>, Failure> {
+        match self.ask(verb, PATIENCE)? {
+            Some(Answer::Watches(watches)) => Ok(watches),
             Some(other) => Err(unexpected(&other)),
             None => Err(self.not_running()),
         }

@@ -22,11 +22,13 @@ mod peers;
 mod pump;
 mod reaping;
 mod shared;
-mod standing;
+pub(crate) mod standing;
+mod telling;
 mod start;
 mod typing;
 mod viewers;
 mod waits;
+mod watching;
 
 use std::time::{Duration, Instant};
 
@@ -45,9 +47,11 @@ use ground::Ground;
 use looking::Looking;
 use peers::Peers;
 use pump::Channel;
+use telling::Telling;
 use typing::Typing;
 use viewers::Viewers;
 use waits::Waits;
+use watching::Watching;
 
 pub(crate) use start::keep;
 
@@ -75,6 +79,8 @@ struct Keeper {
     typing: Typing,
     peers: Peers,
     waits: Waits,
+    watching: Watching,
+    telling: Telling,
     looking: Looking,
     viewers: Viewers,
     ending: Option<Ending>,
@@ -118,6 +124,8 @@ impl Keeper {
             next = earliest(next, self.limit().map(|(at, _)| at));
         }
         next = earliest(next, self.looking.next());
+        next = earliest(next, self.watching.next_deadline(self.last_output));
+        next = earliest(next, self.telling.next_deadline());
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
         }
@@ -158,6 +166,7 @@ impl Keeper {
             self.waits.on_screen(&rows, now, grown.offset, &mut self.peers);
         }
         self.waits.on_time(now, self.last_output, grown.offset, &mut self.peers);
+        self.watch_on_time(now);
     }
 
     /// After each round: what changed goes to the disk and to whoever follows.
@@ -166,7 +175,9 @@ impl Keeper {
         if let Some(channel) = self.channels.first() {
             self.waits.catch_up(&channel.log, &mut self.peers);
         }
+        self.watch_catch_up();
         self.note_log_changes();
+        self.tell_outbox();
         self.peers.tell_growth(grown);
         self.peers.flush();
         let gone = self.peers.remove_gone();
@@ -184,6 +195,8 @@ impl Keeper {
     fn event(&mut self, what: What) {
         let event = self.events.add(now_ms(), self.grown().offset, what);
         self.peers.tell_event(&event);
+        let chosen = self.chosen();
+        self.telling.note(&event, chosen);
     }
 
     /// Replaces `info.json`; a full disk makes it a duty for later.
@@ -224,6 +237,7 @@ impl Keeper {
         if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
             self.event(What::AllGone);
         }
+        self.tell_last();
         self.write_record(Durability::Machine);
         self.ground.remove_socket();
         let grown = self.grown();

@@ -9,6 +9,8 @@ use crate::wire::Found;
 
 /// How much of a log is read at once.
 const PIECE: usize = 256 << 10;
+/// The same, where each find is wanted: many small finds must not take much memory at once.
+const SMALL_PIECE: usize = 32 << 10;
 /// How much history the screen of a running job keeps; older lines are in the transcript.
 const SCROLLBACK: usize = 1000;
 
@@ -75,6 +77,29 @@ impl Search {
             let found = Found { pattern: hit.pattern, text: hit.text, captures: hit.captures };
             (found, hit.offset.max(self.begin))
         })
+    }
+
+    /// Reads a small piece of the log; `each` gets everything that was found in it.
+    pub(crate) fn read_each(
+        &mut self,
+        log: impl std::os::fd::AsFd,
+        end: u64,
+        mut each: impl FnMut(Found, u64),
+    ) {
+        let at = self.offset();
+        let len = usize::try_from(end.saturating_sub(at)).unwrap_or(SMALL_PIECE).min(SMALL_PIECE);
+        self.buffer.resize(len, 0);
+        let got = read_exact_at(log, &mut self.buffer, at);
+        self.buffer[got..].fill(0);
+        self.fold.feed_more(&self.buffer, &mut self.outcome);
+        if self.offset() >= end {
+            self.fold.peek(&mut self.outcome);
+        }
+        for hit in self.outcome.hits.drain(..) {
+            let found = Found { pattern: hit.pattern, text: hit.text, captures: hit.captures };
+            each(found, hit.offset.max(self.begin));
+        }
+        self.outcome.clear();
     }
 
     /// Whether the log holds more than was looked at.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::registry::sweep::parse_duration;
 use crate::spec::LOG_CAP;
+use crate::wakes::Wake;
 
 /// All settings, resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct Settings {
     pub retention: Retention,
     /// How much of a log is kept, in bytes.
     pub log_cap: u64,
+    /// Whom to wake when a job has something to tell.
+    #[serde(default)]
+    pub wakes: Vec<Wake>,
 }
 
 /// Which finished jobs are kept, whichever limit is reached first.
@@ -35,6 +39,7 @@ impl Default for Settings {
         Self {
             retention: Retention { age: Duration::from_secs(7 * 86400), jobs: 100, bytes: 5 << 30 },
             log_cap: LOG_CAP,
+            wakes: Vec::new(),
         }
     }
 }
@@ -44,6 +49,7 @@ impl Default for Settings {
 struct File {
     retention: RetentionTable,
     log: LogTable,
+    wake: Vec<crate::wakes::Table>,
 }
 
 #[derive(Deserialize, Default)]
@@ -102,6 +108,7 @@ impl Settings {
                 bytes: file.retention.bytes.as_deref().map_or(Ok(keep.bytes), parse_bytes)?,
             },
             log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
+            wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -144,6 +151,6 @@ mod tests {
     fn what_is_set_wins_and_the_rest_keeps_its_default() {
         let settings = Settings::parse("[retention]\nage = \"12h\"\nbytes = \"2GiB\"\n").unwrap();
         let expected = Retention { age: Duration::from_secs(12 * 3600), jobs: 100, bytes: 2 << 30 };
-        assert_eq!(settings, Settings { retention: expected, log_cap: 1 << 30 });
+        assert_eq!(settings, Settings { retention: expected, ..Settings::default() });
     }
 }

@@ -115,6 +115,12 @@ pub struct JobSpec {
     pub inactivity_timeout: Option<Duration>,
     /// How much of the log is kept.
     pub log_cap: u64,
+    /// What of it goes to the session's outbox.
+    #[serde(default)]
+    pub notify: crate::notify::Notify,
+    /// Whom to wake when something does, besides those of the settings.
+    #[serde(default)]
+    pub wakes: Vec<crate::wakes::Wake>,
 }
 
 /// The default cap of a log: 1 GiB.
@@ -137,6 +143,8 @@ impl JobSpec {
             timeout: None,
             inactivity_timeout: None,
             log_cap: LOG_CAP,
+            notify: crate::notify::Notify::in_background(),
+            wakes: Vec::new(),
         }
     }
 

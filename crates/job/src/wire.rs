@@ -6,6 +6,7 @@
 
 pub mod base64;
 pub mod event;
+pub mod watch;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ use crate::lifecycle::Process;
 use crate::registry::format::Info;
 use crate::spec::{Handle, JobSpec, Size};
 use event::Event;
+use watch::Watch;
 
 /// The version of the protocol. Keepers outlive upgrades: a client must understand every number up to its own.
 ///
@@ -94,6 +96,18 @@ pub enum Verb {
     ViewerSize {
         /// Its size.
         size: Size,
+    },
+    /// Make an event of something from now on; the answer is all watches.
+    Watch {
+        /// What of.
+        watch: Watch,
+    },
+    /// All watches.
+    Watches,
+    /// No longer; the answer is the watches that are left.
+    Unwatch {
+        /// The watch's name.
+        watch: String,
     },
     /// What the terminal shows.
     Screen {
@@ -348,6 +362,8 @@ pub enum Answer {
     Screen(Box<ScreenShot>),
     /// To `attach`.
     Attached(Attached),
+    /// To `watch`, `watches` and `unwatch`.
+    Watches(Vec<Watch>),
     /// To what has no answer of its own.
     Done {},
     /// It could not be done.

@@ -17,6 +17,7 @@ pub mod procfs;
 pub mod signal;
 pub mod evidence;
 pub mod ports;
+pub mod reading;
 mod sockdiag;
 
 pub use open::{Pty, Size};

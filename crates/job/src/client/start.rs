@@ -11,6 +11,7 @@ use crate::failure::{Failure, Kind};
 use crate::registry::format::Info;
 use crate::settings::Settings;
 use crate::spec::JobSpec;
+use crate::wakes::deliver;
 use crate::wire::{PROTOCOL, StartOrder, StartReply, line};
 
 /// The hidden verb: `PROGRAM keep HOME` becomes a keeper.
@@ -32,9 +33,15 @@ pub(crate) fn own_program() -> PathBuf {
 /// `main`, while there is only one thread.
 pub fn keep_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|verb| verb == KEEP) && arguments.len() == 1 {
-        let code = crate::keeper::keep();
-        #[expect(clippy::exit, reason = "a keeper is another program that happens to share this file")]
+    let (Some(verb), Some(home), None) = (arguments.next(), arguments.next(), arguments.next()) else {
+        return;
+    };
+    if verb == KEEP || verb == deliver::DELIVER {
+        let code = if verb == KEEP { crate::keeper::keep() } else { deliver::run(Path::new(&home)) };
+        #[expect(
+            clippy::exit,
+            reason = "a keeper or helper is another program that happens to share this file"
+        )]
         std::process::exit(code);
     }
 }

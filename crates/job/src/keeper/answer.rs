@@ -63,6 +63,9 @@ impl Keeper {
             Verb::Resize { size } => Some(self.on_resize(size)),
             Verb::Attach(attach) => Some(self.on_attach(peer, &attach)),
             Verb::ViewerSize { size } => Some(self.on_viewer_size(peer, size)),
+            Verb::Watch { watch } => Some(self.on_watch(watch)),
+            Verb::Watches => Some(Answer::Watches(self.watching.all())),
+            Verb::Unwatch { watch } => Some(self.on_unwatch(&watch)),
             Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
         }
     }
@@ -109,7 +112,7 @@ impl Keeper {
     }
 
     /// The unfinished line, or the last finished one if that is empty.
-    fn last_line(&self) -> String {
+    pub(super) fn last_line(&self) -> String {
         self.channels.first().map(|channel| channel.fold.unfinished()).unwrap_or_default()
     }
 
@@ -120,7 +123,8 @@ impl Keeper {
 
     /// As [`processes`](Self::processes), as the kernel tells them.
     pub(super) fn members(&self) -> Vec<procfs::Proc> {
-        super::nested::without_nested_jobs(procfs::descendants(getpid()))
+        let processes = self.telling.without_helpers(procfs::descendants(getpid()));
+        super::nested::without_nested_jobs(processes)
     }
 
     pub(super) fn on_resize(&mut self, size: Size) -> Answer {

@@ -57,7 +57,7 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
             sources.push((Input::RoomToTell(id), PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::OUT)));
         }
     }
-    let timeout = if keeper.waits.is_behind() {
+    let timeout = if keeper.waits.is_behind() || keeper.watching.is_behind() {
         Some(Timespec::default())
     } else {
         deadline.map(|at| {

@@ -17,10 +17,12 @@ use super::ground::Ends;
 use super::{Keeper, Life};
 use crate::clock::earliest;
 use crate::wire::event::What;
-use crate::wire::{Awaiting, Evidence};
+use crate::wire::{Awaiting, Evidence, Reason};
 
 /// How far apart looks for a port are while somebody waits for one.
 const PORT_LOOK: Duration = Duration::from_millis(50);
+/// How far apart they are while a port is worth an event, and nobody waits.
+const PORT_WATCH: Duration = Duration::from_secs(1);
 /// After which silences a job that nobody waits for is looked at; later ones are this far apart each.
 const UNATTENDED: &[Duration] = &[
     Duration::from_millis(250),
@@ -177,6 +179,9 @@ impl Keeper {
         if wanted.port {
             next = earliest(next, Some(now + PORT_LOOK));
         }
+        if self.chosen().port || self.watching.wants_port() {
+            next = earliest(next, Some(now + PORT_WATCH));
+        }
         self.looking.next = next;
     }
 
@@ -283,6 +288,7 @@ impl Keeper {
                 self.event(What::AwaitingInput { awaiting: Box::new(awaiting.clone()) });
                 let end = self.grown().offset;
                 self.waits.on_awaiting(&awaiting, end, &mut self.peers);
+                self.watch_hit(Reason::AwaitingInput, None);
             }
             (None, true) if *verdict != Verdict::Unknown => {
                 self.looking.awaiting = None;
@@ -301,6 +307,7 @@ impl Keeper {
         self.looking.ports = ports;
         for port in opened {
             self.event(What::PortOpen { port });
+            self.watch_hit(Reason::Port, Some(port));
         }
         let end = self.grown().offset;
         self.waits.on_ports(&self.looking.ports, end, &mut self.peers);

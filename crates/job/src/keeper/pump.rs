@@ -259,6 +259,7 @@ impl Keeper {
             self.type_more();
         }
         self.waits.on_output(index, now);
+        self.watching.on_output(index);
         self.note_activity();
     }
 
@@ -296,6 +297,8 @@ impl Keeper {
             typing: super::typing::Typing::default(),
             peers: super::peers::Peers::default(),
             waits: super::waits::Waits::default(),
+            watching: super::watching::Watching::new(&ground, &info),
+            telling: super::telling::Telling::new(&ground, &info),
             looking: super::looking::Looking::default(),
             viewers: super::viewers::Viewers::default(),
             ending: None,

@@ -43,6 +43,7 @@ impl Keeper {
         let is_command = matches!(self.life, Life::Running { command, .. } if command == pid);
         if !is_command {
             reap::reap(pid);
+            self.telling.helper_ended(pid);
             return;
         }
         self.drain();
@@ -69,6 +70,8 @@ impl Keeper {
             self.record_is_stale = true;
         }
         self.life = Life::Ended;
+        self.watch_end();
+        self.telling.last_line = self.last_line();
         self.event(What::Ended { state: self.info.state.clone() });
         if let Some(channel) = self.channels.first() {
             self.waits.on_end(&channel.log, &mut self.peers);

@@ -13,6 +13,7 @@ const LAST_OUTPUT_MS: usize = 1;
 const QUEUED_INPUT: usize = 2;
 const LOG_END: usize = 3;
 const STDIN_CLOSED: usize = 5;
+const TOLD: usize = 6;
 const CHECKPOINTS: usize = 16;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
@@ -51,6 +52,15 @@ impl Shared {
 
     pub(super) fn queued_input(&self) -> u64 {
         self.page.get(QUEUED_INPUT)
+    }
+
+    /// The last event that the outbox has been told of.
+    pub(super) fn set_told(&self, seq: u64) {
+        self.page.set(TOLD, seq);
+    }
+
+    pub(super) fn told(&self) -> u64 {
+        self.page.get(TOLD)
     }
 
     pub(super) fn set_stdin_closed(&self) {

@@ -10,7 +10,7 @@ use crate::wire::Stable;
 
 /// One client's idea of standing still, and how far it has come: checks at fixed times, each compared with the
 /// one before, whatever bytes came in between.
-pub(super) struct Standing {
+pub(crate) struct Standing {
     checks: u32,
     interval: Duration,
     ignore: Vec<Regex>,
@@ -23,7 +23,7 @@ pub(super) struct Standing {
 impl Standing {
     /// # Errors
     /// A usage failure for a bad pattern.
-    pub(super) fn new(wanted: &Stable, rows: &[String], now: Instant) -> Result<Self, Failure> {
+    pub(crate) fn new(wanted: &Stable, rows: &[String], now: Instant) -> Result<Self, Failure> {
         let ignore = wanted.ignore.iter().map(|pattern| compile(pattern)).collect::<Result<_, _>>()?;
         let interval = Duration::from_millis(wanted.interval_ms.max(10));
         let mut standing = Self {
@@ -39,12 +39,12 @@ impl Standing {
         Ok(standing)
     }
 
-    pub(super) fn next(&self) -> Instant {
+    pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
     /// One check; true when it has stood still long enough.
-    pub(super) fn check(&mut self, rows: &[String], now: Instant) -> bool {
+    pub(crate) fn check(&mut self, rows: &[String], now: Instant) -> bool {
         let essence = self.essence(rows);
         self.unchanged = if essence == self.last { self.unchanged + 1 } else { 0 };
         self.last = essence;
@@ -78,19 +78,19 @@ impl Standing {
 }
 
 /// Patterns that are to vanish from a screen.
-pub(super) struct Vanishing {
+pub(crate) struct Vanishing {
     patterns: Vec<Regex>,
 }
 
 impl Vanishing {
     /// # Errors
     /// A usage failure for a bad pattern.
-    pub(super) fn new(patterns: &[String]) -> Result<Self, Failure> {
+    pub(crate) fn new(patterns: &[String]) -> Result<Self, Failure> {
         Ok(Self { patterns: patterns.iter().map(|pattern| compile(pattern)).collect::<Result<_, _>>()? })
     }
 
     /// Whether none of them is on the screen.
-    pub(super) fn is_gone(&self, rows: &[String]) -> bool {
+    pub(crate) fn is_gone(&self, rows: &[String]) -> bool {
         !rows.iter().any(|row| self.patterns.iter().any(|pattern| pattern.is_match(row)))
     }
 }

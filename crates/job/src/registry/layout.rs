@@ -25,6 +25,8 @@ pub const ERROR_TRANSCRIPT: &str = "stderr.txt";
 pub const TIMING: &str = "timing";
 /// Numbered events.
 pub const EVENTS: &str = "events.jsonl";
+/// The watches that clients have set; of a running job.
+pub const WATCHES: &str = "watches.json";
 /// The last screen, once the job has ended.
 pub const SCREEN: &str = "screen.txt";
 /// The keeper's socket, while it runs.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Awaiting;
+use super::watch::Fired;
 use crate::lifecycle::State;
 
 /// A numbered fact about a job.
@@ -48,6 +49,12 @@ pub enum What {
     PortOpen {
         /// Which.
         port: u16,
+    },
+    /// A watch has something to tell.
+    Watch {
+        /// What.
+        #[serde(flatten)]
+        fired: Box<Fired>,
     },
     /// The log can't be written.
     LogFailing {

@@ -1,0 +1,318 @@
+//! Tells the session: what of a job's events is worth it goes to the outbox, and from there whoever is to be woken
+//! is woken by a helper process. Nothing here waits: not for the lock, not for the disk, not for a helper.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use outlast_pty::procfs::Proc;
+use rustix::process::Pid;
+
+use super::Keeper;
+use super::ground::Ground;
+use crate::clock::earliest;
+use crate::lifecycle::{Outcome, State};
+use crate::outbox::{Entry, Outbox};
+use crate::registry::JobDir;
+use crate::registry::format::Info;
+use crate::registry::layout;
+use crate::wakes::{Wake, deliver};
+use crate::wire::Reason;
+use crate::wire::event::{Event, What};
+
+/// Entries that could not be written yet: the disk is full, or somebody holds the lock.
+const MOST_HELD: usize = 256;
+/// How soon it is tried again.
+const RETRY: Duration = Duration::from_millis(20);
+/// So many of one kind in a window are told one by one; the rest become one.
+const BURST: u64 = 5;
+const WINDOW: Duration = Duration::from_secs(10);
+/// How long a keeper that is done tries to get its last words into the outbox.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What was chosen to be told, besides what watches find.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chosen {
+    pub(super) exit: bool,
+    pub(super) input: bool,
+    pub(super) port: bool,
+}
+
+/// How many of one kind there were lately.
+struct Limit {
+    since: Instant,
+    count: u64,
+    gathered: Option<Entry>,
+}
+
+pub(super) struct Telling {
+    session: String,
+    name: Option<String>,
+    job: crate::spec::Handle,
+    held: VecDeque<Entry>,
+    dropped: u64,
+    retry: Option<Instant>,
+    limits: BTreeMap<String, Limit>,
+    wakes: Vec<Wake>,
+    to_wake: Vec<Entry>,
+    helper: Option<Pid>,
+    /// What the job said last: why it failed, more often than not.
+    pub(super) last_line: String,
+}
+
+/// What a job's log of events says, as far back as a megabyte goes.
+pub(super) fn past_events(job: &JobDir) -> Vec<Event> {
+    let Ok(file) = job.open(layout::EVENTS) else { return Vec::new() };
+    let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+    let from = size.saturating_sub(1 << 20);
+    let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
+    let got = crate::log::writer::read_exact_at(&file, &mut bytes, from);
+    bytes[..got].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+impl Telling {
+    /// Takes up where a dead keeper was: events that are written down and were not told are told now.
+    pub(super) fn new(ground: &Ground, info: &Info) -> Self {
+        let mut wakes = ground.spec.wakes.clone();
+        wakes.extend(ground.settings.wakes.iter().cloned());
+        let mut telling = Self {
+            session: info.session.clone(),
+            name: info.name.clone(),
+            job: info.handle,
+            held: VecDeque::new(),
+            dropped: 0,
+            retry: None,
+            limits: BTreeMap::new(),
+            wakes,
+            to_wake: Vec::new(),
+            helper: None,
+            last_line: String::new(),
+        };
+        let past = past_events(&ground.job);
+        if !past.is_empty() {
+            let mut told = ground.shared.told();
+            if let Ok(outbox) = Outbox::open(&ground.home, &info.session) {
+                // It may have died between telling and noting that it has.
+                let ours = outbox.entries(0).into_iter().filter(|entry| entry.job == info.handle);
+                told = ours.map(|entry| entry.seq).max().unwrap_or(0).max(told);
+            }
+            let notify = &ground.spec.notify;
+            let chosen = Chosen { exit: notify.exit, input: notify.input, port: notify.port };
+            past.iter().filter(|event| event.seq > told).for_each(|event| telling.note(event, chosen));
+        }
+        telling
+    }
+
+    /// An event happened: is it worth telling?
+    pub(super) fn note(&mut self, event: &Event, chosen: Chosen) {
+        let Some((kind, mut text)) = describe(&event.what, chosen) else { return };
+        if matches!(event.what, What::Ended { state: State::Failed(_) }) && !self.last_line.trim().is_empty()
+        {
+            text = format!("{text}: {}", self.last_line.trim());
+        }
+        let mut entry = Entry::about(self.job, self.name.as_deref(), &kind, text);
+        entry.seq = event.seq;
+        entry.at = event.at;
+        (entry.from, entry.offset) = (event.offset, event.offset);
+        if let What::Watch { fired } = &event.what {
+            (entry.count, entry.from, entry.offset) = (fired.count, fired.from, fired.to);
+        }
+        entry.more = more(self.job, &event.what, &entry);
+        entry.detail = Some(event.what.clone());
+        if kind != "ended" && !matches!(event.what, What::Watch { .. }) {
+            let limit = self.limits.entry(kind).or_insert_with(|| Limit {
+                since: Instant::now(),
+                count: 0,
+                gathered: None,
+            });
+            limit.count += 1;
+            if limit.count > BURST {
+                if let Some(known) = limit.gathered.take() {
+                    entry.count += known.count;
+                    entry.from = known.from;
+                }
+                limit.gathered = Some(entry);
+                return;
+            }
+        }
+        self.hold(entry);
+    }
+
+    fn hold(&mut self, entry: Entry) {
+        if self.held.len() >= MOST_HELD {
+            self.held.pop_front();
+            self.dropped += 1;
+        }
+        self.held.push_back(entry);
+    }
+
+    /// The end of each window: what was gathered in it becomes one entry.
+    fn release(&mut self, now: Instant, all: bool) {
+        let mut out = Vec::new();
+        self.limits.retain(|_, limit| {
+            if !all && now < limit.since + WINDOW {
+                return true;
+            }
+            out.extend(limit.gathered.take());
+            false
+        });
+        out.into_iter().for_each(|entry| self.hold(entry));
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let gathered = self.limits.values().filter(|limit| limit.gathered.is_some());
+        gathered.fold(self.retry, |next, limit| earliest(next, Some(limit.since + WINDOW)))
+    }
+
+    /// A child has ended that is not the job's.
+    pub(super) fn helper_ended(&mut self, pid: Pid) {
+        if self.helper == Some(pid) {
+            self.helper = None;
+        }
+    }
+
+    /// Leaves out the helper, and all below it: it is ours and no part of the job.
+    pub(super) fn without_helpers(&self, mut processes: Vec<Proc>) -> Vec<Proc> {
+        let Some(helper) = self.helper else { return processes };
+        let mut ours = HashSet::from([helper]);
+        loop {
+            let before = ours.len();
+            let below = |p: &&Proc| p.ppid.is_some_and(|parent| ours.contains(&parent));
+            let more: Vec<Pid> = processes.iter().filter(below).map(|p| p.pid).collect();
+            ours.extend(more);
+            if ours.len() == before {
+                break;
+            }
+        }
+        processes.retain(|process| !ours.contains(&process.pid));
+        processes
+    }
+}
+
+impl Keeper {
+    /// Writes what is held into the outbox, and wakes whoever is to be woken.
+    pub(super) fn tell_outbox(&mut self) {
+        let now = Instant::now();
+        self.telling.release(now, false);
+        if !self.telling.held.is_empty() && self.telling.retry.is_none_or(|at| now >= at) {
+            let written = self.write_held();
+            self.telling.retry = (!written).then_some(now + RETRY);
+        }
+        if self.telling.helper.is_none() {
+            self.wake();
+        }
+    }
+
+    fn write_held(&mut self) -> bool {
+        let Ok(outbox) = Outbox::open(&self.ground.home, &self.telling.session) else { return false };
+        let telling = &mut self.telling;
+        if telling.dropped > 0 {
+            let text = format!("{} earlier events of this job could not be written", telling.dropped);
+            let mut word = Entry::about(telling.job, telling.name.as_deref(), "dropped", text);
+            word.count = telling.dropped;
+            telling.held.push_front(word);
+            telling.dropped = 0;
+        }
+        if outbox.try_append(telling.held.make_contiguous()).is_err() {
+            return false;
+        }
+        if let Some(seq) = telling.held.iter().map(|entry| entry.seq).max() {
+            self.ground.shared.set_told(seq.max(self.ground.shared.told()));
+        }
+        let wakes = !telling.wakes.is_empty();
+        for entry in telling.held.drain(..).filter(|entry| wakes && entry.event != "went_on") {
+            if telling.to_wake.len() >= MOST_HELD {
+                telling.to_wake.remove(0);
+            }
+            telling.to_wake.push(entry);
+        }
+        true
+    }
+
+    /// Starts the helper with all that is there to tell: one at a time, so that notices come in order.
+    fn wake(&mut self) {
+        if self.telling.to_wake.is_empty() {
+            return;
+        }
+        let events = std::mem::take(&mut self.telling.to_wake);
+        let order = deliver::Order {
+            session: self.telling.session.clone(),
+            wakes: self.telling.wakes.clone(),
+            events,
+        };
+        let spec = &self.ground.spec;
+        let folder = std::path::Path::new(&spec.cwd);
+        let begun = deliver::begin(&order, &self.ground.home, &spec.env, folder);
+        self.telling.helper = begun.ok();
+    }
+
+    /// The keeper is done: its last words go out now, and a helper may outlive it.
+    pub(super) fn tell_last(&mut self) {
+        self.telling.release(Instant::now(), true);
+        let until = Instant::now() + LAST_WORDS;
+        while !self.telling.held.is_empty() && !self.write_held() && Instant::now() < until {
+            std::thread::sleep(RETRY);
+        }
+        if let Ok(outbox) = Outbox::open(&self.ground.home, &self.telling.session)
+            && self.ground.shared.told() > 0
+        {
+            outbox.sync();
+        }
+        self.wake();
+    }
+}
+
+/// What kind of entry an event is, and its line; none for what is not worth one.
+fn describe(what: &What, chosen: Chosen) -> Option<(String, String)> {
+    let (kind, text) = match what {
+        What::Ended { state } if chosen.exit => ("ended", ended(state)),
+        What::AwaitingInput { awaiting } if chosen.input => {
+            ("awaiting_input", format!("it waits for input ({}): {}", awaiting.kind, awaiting.prompt))
+        }
+        What::WentOn if chosen.input => ("went_on", "it no longer waits for input".into()),
+        What::PortOpen { port } if chosen.port => ("port_open", format!("it listens on port {port}")),
+        What::LogFailing { error } if chosen.exit => {
+            ("log_trouble", format!("its log can't be written: {error}"))
+        }
+        What::LogResumed { lost_from, lost_to } if chosen.exit => {
+            ("log_trouble", format!("its log is written again; bytes {lost_from} to {lost_to} are lost"))
+        }
+        What::Watch { fired } => {
+            let text = match (fired.reason, &fired.found, fired.port) {
+                (_, Some(found), _) => format!("[{}] {}", fired.watch, found.text),
+                (_, _, Some(port)) => format!("[{}] it listens on port {port}", fired.watch),
+                (Reason::Quiet, ..) => format!("[{}] it prints nothing any more", fired.watch),
+                (Reason::Stable, ..) => format!("[{}] its screen stands still", fired.watch),
+                (reason, ..) => format!("[{}] {}", fired.watch, reason.name()),
+            };
+            let kind = if fired.reason == Reason::Port { "port_open" } else { fired.reason.name() };
+            (kind, text)
+        }
+        _ => return None,
+    };
+    Some((kind.into(), text))
+}
+
+fn ended(state: &State) -> String {
+    let Some(receipt) = state.receipt() else { return state.name().into() };
+    let how = match &receipt.outcome {
+        Outcome::Exited { code } => format!("exit code {code}"),
+        Outcome::Signalled { signal, .. } => signal.clone(),
+        Outcome::NotStarted { error } => error.message.clone(),
+    };
+    match &receipt.ended_by {
+        crate::lifecycle::EndedBy::Itself => format!("{}: {how}", state.name()),
+        by => format!("{}: {how}, ended {}", state.name(), by.describe()),
+    }
+}
+
+/// The call that tells more.
+fn more(job: crate::spec::Handle, what: &What, entry: &Entry) -> String {
+    match what {
+        What::AwaitingInput { .. } => format!("outlast send {job} TEXT"),
+        What::Watch { fired } if fired.reason == Reason::Pattern => {
+            format!("outlast read {job} --since {}", entry.from.saturating_sub(400))
+        }
+        What::Watch { fired } if fired.reason == Reason::Stable => format!("outlast screen {job}"),
+        _ => format!("outlast read {job} --tail 20"),
+    }
+}

@@ -1,0 +1,428 @@
+//! The outbox: what a session's jobs have to tell, numbered without gaps, on the disk until it is acknowledged.
+//!
+//! ```text
+//! <home>/outbox/<session>/
+//!   events.jsonl      one entry a line; only ever appended to, or replaced as a whole by a shorter one
+//!   lock              held by whoever appends or replaces, for a moment
+//!   acked             the highest number that was acknowledged
+//!   reader-<name>     how far a reader with a name has come, see [`reader`]
+//! ```
+//!
+//! Keepers append, several at once; a line that a dying writer left unfinished is cut off by the next. Readers take
+//! no lock: they read whole lines and remember a number.
+
+pub mod follow;
+pub mod reader;
+
+use std::fmt::Write as _;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, ftruncate, mkdirat, openat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::log::writer::read_exact_at;
+use crate::registry::Home;
+use crate::registry::replace::{Durability, read_small, replace, write_all};
+use crate::spec::Handle;
+use crate::wire::event::What;
+use crate::wire::line;
+
+/// Below the home: one folder a session.
+pub const FOLDER: &str = "outbox";
+const EVENTS: &str = "events.jsonl";
+const LOCK: &str = "lock";
+const ACKED: &str = "acked";
+/// Past this the oldest go, acknowledged ones first, and an entry says which.
+const CAP: u64 = 1 << 20;
+/// Longer texts of a job are cut: an entry is a pointer, not the output.
+const LONGEST_TEXT: usize = 400;
+
+/// One thing worth knowing about a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Counts from 1 in each session, without gaps. 0 until it is in the outbox.
+    pub n: u64,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// Whose it is.
+    pub job: Handle,
+    /// The job's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The number of the job's own event; 0 for what the outbox itself has to tell.
+    #[serde(default)]
+    pub seq: u64,
+    /// `ended`, `awaiting_input`, `went_on`, `port_open`, `pattern`, `quiet`, `stable`, `output`, `log_trouble`,
+    /// `wake_failed`, `dropped`.
+    pub event: String,
+    /// How many of them this stands for.
+    pub count: u64,
+    /// Where in the log the first of them was.
+    pub from: u64,
+    /// Where the last of them was.
+    pub offset: u64,
+    /// In a line, for a person or a model.
+    pub text: String,
+    /// The call that tells more.
+    #[serde(default)]
+    pub more: String,
+    /// The job's own event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<What>,
+}
+
+impl Entry {
+    /// An entry about a job that stands for one thing.
+    #[must_use]
+    pub fn about(job: Handle, name: Option<&str>, event: &str, text: impl Into<String>) -> Self {
+        let mut text = visible(&text.into());
+        if text.len() > LONGEST_TEXT {
+            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+            text.push_str("...");
+        }
+        Self {
+            n: 0,
+            at: crate::clock::now_ms(),
+            job,
+            name: name.map(ToOwned::to_owned),
+            seq: 0,
+            event: event.into(),
+            count: 1,
+            from: 0,
+            offset: 0,
+            text,
+            more: format!("outlast read {job}"),
+            detail: None,
+        }
+    }
+
+    /// The entry in one short line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
+        let Self { n, job, event, text, more, .. } = self;
+        format!("{n} job {job}{name} {event}{times}: {text}   {more}")
+    }
+}
+
+/// Control characters of a job never reach anybody's terminal.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+/// A session's outbox.
+#[derive(Debug)]
+pub struct Outbox {
+    pub(crate) dir: OwnedFd,
+    pub(crate) path: std::path::PathBuf,
+    session: String,
+}
+
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
+    match mkdirat(&parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error),
+    }
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(&parent, name, flags, Mode::empty())
+}
+
+/// A session's name as the name of a folder: what is no letter, digit, `_` or `-` is written as `%` and two digits.
+#[must_use]
+pub fn folder_name(session: &str) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut name = String::new();
+    for byte in session.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => name.push(char::from(byte)),
+            _ => drop(write!(name, "%{byte:02x}")),
+        }
+    }
+    if name.len() > 150 || name.is_empty() {
+        let mut hasher = DefaultHasher::new();
+        session.hash(&mut hasher);
+        name.truncate(120);
+        let _ = write!(name, "%-{:016x}", hasher.finish());
+    }
+    name
+}
+
+/// The session of a folder's name, where it can be told.
+fn session_name(folder: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = folder.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte =
+            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).unwrap_or("x"), 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl Outbox {
+    /// Opens a session's outbox, making it if it is not there.
+    ///
+    /// # Errors
+    /// When the home can't be written.
+    pub fn open(home: &Home, session: &str) -> Result<Self, Failure> {
+        let folder = folder_name(session);
+        let dir = open_folder(home.as_dir(), FOLDER)
+            .and_then(|all| open_folder(&all, &folder))
+            .map_err(|error| Failure::system("the outbox can't be opened", error))?;
+        let path = home.path().join(FOLDER).join(&folder);
+        Ok(Self { dir, path, session: session.to_owned() })
+    }
+
+    /// The sessions that have an outbox.
+    #[must_use]
+    pub fn sessions(home: &Home) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(home.path().join(FOLDER)) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .filter_map(Result::ok)
+            .map(|entry| session_name(&entry.file_name().to_string_lossy()))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    fn lock(&self, operation: FlockOperation) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.dir, LOCK, flags, PRIVATE)?;
+        flock(&file, operation)?;
+        Ok(file)
+    }
+
+    /// Numbers entries and appends them; waits while somebody else does.
+    ///
+    /// # Errors
+    /// A full disk; nothing is then appended.
+    pub fn append(&self, entries: &mut [Entry]) -> Result<(), Errno> {
+        let _held = self.lock(FlockOperation::LockExclusive)?;
+        self.append_locked(entries, Durability::Machine)
+    }
+
+    /// As [`append`](Self::append), without waiting for anybody: `EAGAIN` when somebody else is at it.
+    pub(crate) fn try_append(&self, entries: &mut [Entry]) -> Result<(), Errno> {
+        let _held = self.lock(FlockOperation::NonBlockingLockExclusive)?;
+        self.append_locked(entries, Durability::Process)
+    }
+
+    /// Makes sure that what was appended survives the machine.
+    pub(crate) fn sync(&self) {
+        if let Ok(file) = openat(&self.dir, EVENTS, OFlags::RDWR | OFlags::CLOEXEC, PRIVATE) {
+            let _ = rustix::fs::fdatasync(file);
+        }
+    }
+
+    fn append_locked(&self, entries: &mut [Entry], durability: Durability) -> Result<(), Errno> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.dir, EVENTS, flags, PRIVATE)?;
+        let (size, last) = mend(&file);
+        let mut next = last.max(self.acked()) + 1;
+        let mut bytes = Vec::new();
+        for entry in &mut *entries {
+            entry.n = next;
+            next += 1;
+            bytes.extend_from_slice(&line(&entry));
+        }
+        if let Err(error) = write_all(&file, &bytes) {
+            // Half an entry is worse than none.
+            let _ = ftruncate(&file, size);
+            return Err(error);
+        }
+        if durability == Durability::Machine {
+            rustix::fs::fdatasync(&file)?;
+        }
+        if size + bytes.len() as u64 > CAP {
+            self.shorten(CAP / 2)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the file by one without the oldest: first what nobody needs any more, then what must go. Leaves
+    /// at most `target` bytes, the newest entry, and a word about what went unread.
+    fn shorten(&self, target: u64) -> Result<(), Errno> {
+        let done = self.acked().max(reader::slowest(&self.path).unwrap_or(0));
+        let all = self.entries(0);
+        let mut kept: Vec<&Entry> = all.iter().filter(|entry| entry.n > done).collect();
+        let mut lines: Vec<Vec<u8>> = kept.iter().map(line).collect();
+        let mut size: u64 = lines.iter().map(|line| line.len() as u64).sum();
+        let mut cut = 0;
+        while size > target && cut + 1 < lines.len() {
+            size -= lines[cut].len() as u64;
+            cut += 1;
+        }
+        let mut bytes = Vec::new();
+        if cut > 0 {
+            let gone: Vec<&Entry> = kept.drain(..cut).collect();
+            lines.drain(..cut);
+            if let (Some(first), Some(last)) = (gone.first(), gone.last()) {
+                // One that says so already counts for all that it stands for.
+                let count = gone.iter().map(|e| if e.event == "dropped" { e.count } else { 1 }).sum();
+                let text = format!("the outbox was full: {count} events up to number {} are gone", last.n);
+                let mut word = Entry::about(last.job, None, "dropped", text);
+                word.more = "outlast jobs --all".into();
+                (word.n, word.count, word.from, word.at) = (last.n, count, first.from, last.at);
+                bytes.extend_from_slice(&line(&word));
+            }
+        }
+        lines.iter().for_each(|line| bytes.extend_from_slice(line));
+        if bytes.is_empty() {
+            // The number of the last one must not be forgotten.
+            let last = all.last().map_or(done, |entry| entry.n).max(done);
+            replace(&self.dir, ACKED, last.to_string().as_bytes(), Durability::Process)?;
+        }
+        replace(&self.dir, EVENTS, &bytes, Durability::Process)
+    }
+
+    /// The highest number that was acknowledged.
+    #[must_use]
+    pub fn acked(&self) -> u64 {
+        let text = read_small(&self.dir, ACKED, 64).unwrap_or_default();
+        std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Acknowledges everything up to a number, or all there is; returns the number.
+    ///
+    /// # Errors
+    /// A full disk.
+    pub fn ack(&self, up_to: Option<u64>) -> Result<u64, Failure> {
+        let broken = |error| Failure::system("the outbox can't be written", error);
+        let _held = self.lock(FlockOperation::LockExclusive).map_err(broken)?;
+        let last = self.entries(0).last().map_or(0, |entry| entry.n);
+        let before = self.acked();
+        let number = up_to.unwrap_or(last).min(last).max(before);
+        if number > before {
+            replace(&self.dir, ACKED, number.to_string().as_bytes(), Durability::Machine).map_err(broken)?;
+            self.shorten(CAP).map_err(broken)?;
+        }
+        Ok(number)
+    }
+
+    /// The entries after a number, in order. A line that is being written is not among them.
+    #[must_use]
+    pub fn entries(&self, after: u64) -> Vec<Entry> {
+        let bytes = read_small(&self.dir, EVENTS, 64 << 20).unwrap_or_default();
+        whole_entries(&bytes).filter(|entry| entry.n > after).collect()
+    }
+}
+
+/// The entries in whole lines; what a newer version wrote in another form is passed over.
+pub(crate) fn whole_entries(bytes: &[u8]) -> impl Iterator<Item = Entry> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    bytes[..end].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// Cuts off a line that was never finished; returns the size and the last number.
+fn mend(file: &OwnedFd) -> (u64, u64) {
+    let size = rustix::fs::fstat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+    let from = size.saturating_sub(64 << 10);
+    let mut tail = vec![0; usize::try_from(size - from).unwrap_or(0)];
+    let got = read_exact_at(file, &mut tail, from);
+    tail.truncate(got);
+    let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < tail.len() {
+        let _ = ftruncate(file, from + whole as u64);
+    }
+    (from + whole as u64, whole_entries(&tail).last().map_or(0, |entry| entry.n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(&folder.path().join("home")).unwrap();
+        (folder, home)
+    }
+
+    fn entry(text: &str) -> Entry {
+        Entry::about(Handle(1), None, "pattern", text)
+    }
+
+    fn numbers(outbox: &Outbox) -> Vec<u64> {
+        outbox.entries(0).iter().map(|entry| entry.n).collect()
+    }
+
+    #[test]
+    fn names_are_safe_and_come_back() {
+        for session in ["plain", "a/../b", ".", "..", "with space", "ünïcode", "a%b"] {
+            let folder = folder_name(session);
+            assert!(!folder.contains('/') && !folder.starts_with('.'), "{folder}");
+            assert_eq!(session_name(&folder), session);
+        }
+        assert!(folder_name(&"x".repeat(500)).len() < 200);
+        assert_ne!(folder_name(&"x".repeat(500)), folder_name(&"x".repeat(501)));
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off_and_numbers_go_on() {
+        let (_folder, home) = home();
+        let outbox = Outbox::open(&home, "s").unwrap();
+        outbox.append(&mut [entry("one"), entry("two")]).unwrap();
+        let file = openat(&outbox.dir, EVENTS, OFlags::WRONLY | OFlags::APPEND, PRIVATE).unwrap();
+        write_all(&file, b"{\"n\":3,\"at\":1").unwrap();
+        assert_eq!(numbers(&outbox), [1, 2]);
+        outbox.append(&mut [entry("three")]).unwrap();
+        assert_eq!(numbers(&outbox), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_acknowledged_goes_and_its_numbers_are_not_used_again() {
+        let (_folder, home) = home();
+        let outbox = Outbox::open(&home, "s").unwrap();
+        outbox.append(&mut [entry("one"), entry("two")]).unwrap();
+        assert_eq!(outbox.ack(None).unwrap(), 2);
+        assert_eq!(numbers(&outbox), Vec::<u64>::new());
+        outbox.append(&mut [entry("three")]).unwrap();
+        assert_eq!(numbers(&outbox), [3]);
+        assert_eq!(outbox.ack(Some(99)).unwrap(), 3, "what is not there yet can't be acknowledged");
+    }
+
+    #[test]
+    fn a_full_outbox_says_what_is_gone() {
+        let (_folder, home) = home();
+        let outbox = Outbox::open(&home, "s").unwrap();
+        let text = "x".repeat(300);
+        for _ in 0..60 {
+            let mut many: Vec<Entry> = (0..100).map(|_| entry(&text)).collect();
+            outbox.append(&mut many).unwrap();
+        }
+        let entries = outbox.entries(0);
+        let word = entries.first().unwrap();
+        assert_eq!((word.event.as_str(), word.count), ("dropped", word.n));
+        let after: Vec<u64> = entries.iter().skip(1).map(|entry| entry.n).collect();
+        assert_eq!(after, (word.n + 1..=6000).collect::<Vec<_>>());
+        let size = std::fs::metadata(outbox.path.join(EVENTS)).unwrap().len();
+        assert!(size <= CAP + (64 << 10), "{size}");
+    }
+
+    #[test]
+    fn several_writers_leave_no_gap() {
+        let (_folder, home) = home();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let outbox = Outbox::open(&home, "s").unwrap();
+                    (0..50).for_each(|_| outbox.append(&mut [entry("x")]).unwrap());
+                });
+            }
+        });
+        let outbox = Outbox::open(&home, "s").unwrap();
+        assert_eq!(numbers(&outbox), (1..=200).collect::<Vec<_>>());
+    }
+}
