@@ -39,6 +39,8 @@ pub(crate) struct Answer {
     pub(crate) offset: u64,
     pub(crate) omitted_bytes: u64,
     pub(crate) gone_bytes: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) wakes: Vec<outlast_job::wakes::Will>,
     pub(crate) output_file: String,
     pub(crate) transcript_file: String,
 }
@@ -67,6 +69,7 @@ impl Answer {
             offset: job.log_end(),
             omitted_bytes: 0,
             gone_bytes: 0,
+            wakes: Vec::new(),
             output_file: file(layout::OUTPUT),
             transcript_file: file(layout::TRANSCRIPT),
         }

@@ -1,5 +1,7 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod tell;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
+pub(crate) use tell::*;
 
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
@@ -52,6 +55,9 @@ pub(crate) enum Verb {
     Attach(AttachArgs),
     Replay(ReplayArgs),
     Wait(WaitArgs),
+    Events(EventsArgs),
+    Watch(WatchArgs),
+    Tmux(TmuxArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
     Doctor(DoctorArgs),
@@ -120,6 +126,13 @@ pub(crate) struct RunArgs {
     /// How much of its output is kept; past it, the middle goes [default: 1GiB].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) log_cap: Option<u64>,
+    /// What goes to the session's outbox: exit, input, port, pattern=REGEX, quiet=30s, stable, or none [default:
+    /// exit,input, and nothing in the foreground].
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) notify: Vec<String>,
+    /// Whom to wake for it: exec:COMMAND, tmux:PANE, codex, webhook:URL, file:PATH; may be given more than once.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) wake: Vec<String>,
     /// Do not pass standard input on to the job.
     #[arg(short = 'n', long)]
     pub(crate) no_stdin: bool,

@@ -2,6 +2,7 @@
 
 mod attach;
 mod doctor;
+mod events;
 mod jobs;
 mod kill;
 mod logs;
@@ -12,7 +13,9 @@ mod replay;
 mod run;
 mod screen;
 mod send;
+mod tmux;
 mod wait;
+mod watch;
 
 use outlast_job::{Failure, Outlast};
 
@@ -35,6 +38,9 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Attach(args) => attach::attach(&open()?, &args, out),
         Verb::Replay(args) => replay::replay(&open()?, &args, out),
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
+        Verb::Events(args) => events::events(&open()?, &args, out),
+        Verb::Watch(args) => watch::watch(&open()?, &args, out),
+        Verb::Tmux(args) => tmux::tmux(open, args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),

@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 
 use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::notify::Notify;
+use outlast_job::wakes::{Wake, Will};
 use outlast_job::wire::Attach;
 use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
 
@@ -25,11 +27,13 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     };
     // A bad pattern is told before anything runs.
     wait.check()?;
-    let job = outlast.start(spec(outlast, &args)?)?;
+    let spec = spec(outlast, &args)?;
+    let wakes = outlast.wakes_of(&spec);
+    let job = outlast.start(spec)?;
     if args.background {
-        return started(&job, out);
+        return started(&job, wakes, out);
     }
-    if !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some() {
+    if goes_on(&args) {
         let waited = job.wait(&wait, Some(args.deadline))?;
         let info = job.info()?;
         let code = match waited.reason {
@@ -37,7 +41,8 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
             Reason::Deadline => DEADLINE,
             _ => 0,
         };
-        let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
+        let mut answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
+        answer.wakes = wakes;
         if out.json {
             out.value(&answer);
         } else {
@@ -54,6 +59,11 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
     }
     foreground(&job, &args, out)
+}
+
+/// Whether the caller comes back before the job has ended.
+fn goes_on(args: &RunArgs) -> bool {
+    !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some()
 }
 
 fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
@@ -83,6 +93,13 @@ fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
     spec.description.clone_from(&args.description);
     spec.timeout = args.timeout;
     spec.inactivity_timeout = args.inactivity_timeout;
+    let foreground = !args.background && !goes_on(args);
+    spec.notify = match args.notify.as_slice() {
+        [] if foreground && args.wake.is_empty() => Notify::default(),
+        [] => Notify::in_background(),
+        chosen => Notify::parse(chosen)?,
+    };
+    spec.wakes = args.wake.iter().map(|wake| Wake::parse(wake)).collect::<Result<_, _>>()?;
     spec.log_cap = args.log_cap.unwrap_or(outlast.settings().log_cap);
     Ok(spec)
 }
@@ -92,14 +109,18 @@ fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "-_./+@%,:".contains(c)
 }
 
-fn started(job: &Job, out: &mut Output) -> Result<i32, Failure> {
+fn started(job: &Job, wakes: Vec<Will>, out: &mut Output) -> Result<i32, Failure> {
     let info = job.info()?;
     if out.json {
-        out.value(&Answer::of(job, &info).because(Reason::Started));
+        out.value(&Answer { wakes, ..Answer::of(job, &info).because(Reason::Started) });
     } else {
         let handle = job.handle();
         let name = info.name.clone().unwrap_or_else(|| handle.to_string());
         out.line(&handle.to_string());
+        for wake in &wakes {
+            let will = if wake.will { "will wake" } else { "will NOT wake" };
+            out.talk(&format!("{will} {} {}: {}", wake.kind, wake.target, wake.why));
+        }
         out.talk(&format!(
             "job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"
         ));
