@@ -71,7 +71,7 @@ impl Keeper {
         }
         self.life = Life::Ended;
         self.watch_end();
-        self.telling.last_line = self.last_line();
+        self.telling.last_line = self.last_words();
         self.event(What::Ended { state: self.info.state.clone() });
         if let Some(channel) = self.channels.first() {
             self.waits.on_end(&channel.log, &mut self.peers);

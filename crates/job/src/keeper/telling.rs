@@ -245,6 +245,20 @@ impl Keeper {
         self.telling.helper = begun.ok();
     }
 
+    /// The last line that the job printed.
+    pub(super) fn last_words(&self) -> String {
+        let line = self.last_line();
+        if !line.trim().is_empty() {
+            return line;
+        }
+        let Ok(file) = self.ground.job.open(layout::TRANSCRIPT) else { return String::new() };
+        let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let mut tail = vec![0; 1024];
+        let got = crate::log::writer::read_exact_at(&file, &mut tail, size.saturating_sub(1024));
+        let text = String::from_utf8_lossy(&tail[..got]).into_owned();
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    }
+
     /// The keeper is done: its last words go out now, and a helper may outlive it.
     pub(super) fn tell_last(&mut self) {
         self.telling.release(Instant::now(), true);

@@ -42,7 +42,8 @@ pub struct Submission {
     pub patience_ms: u64,
     /// Clear the line first, as a person would with Escape and Ctrl-U.
     pub clear: bool,
-    /// Our place in the pane's queue.
+    /// Our place in the pane's queue: the file that holds all this.
+    #[serde(skip)]
     pub number: PathBuf,
 }
 
@@ -85,8 +86,20 @@ pub fn prepare(
     wanted.told = told.id().to_owned();
     let server = crate::outbox::folder_name(tmux.socket().unwrap_or("default"));
     let queue = home.join("tmux").join(format!("{server}-{}", &pane.id()[1..]));
-    wanted.number = take_number(&queue)?;
+    wanted.number = take_number(&queue, &wanted)?;
     Ok(wanted)
+}
+
+/// Reads back what [`prepare`] left in the queue.
+///
+/// # Errors
+/// When it is not there.
+pub fn read(number: &Path) -> Result<Submission, Failure> {
+    let text =
+        std::fs::read(number).map_err(|error| Failure::system("the submission can't be read", error))?;
+    let wanted: Submission = serde_json::from_slice(&text)
+        .map_err(|error| Failure::usage(format!("that is no submission: {error}")))?;
+    Ok(Submission { number: number.to_owned(), ..wanted })
 }
 
 /// Does it all; `say` gets a line for whatever a person would like to know.

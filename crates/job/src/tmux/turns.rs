@@ -1,5 +1,6 @@
 //! One after the other: submissions to the same pane take a number and wait for those before them.
 
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -24,8 +25,8 @@ fn numbers(folder: &Path) -> Vec<u64> {
     all
 }
 
-/// Takes the next number in a queue's folder.
-pub(super) fn take_number(folder: &Path) -> Result<PathBuf, Failure> {
+/// Takes the next number in a queue's folder, and leaves there what it is for.
+pub(super) fn take_number(folder: &Path, what: &impl serde::Serialize) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let broken = |error| Failure::system("no place in the pane's queue can be had", error);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(broken)?;
@@ -33,7 +34,10 @@ pub(super) fn take_number(folder: &Path) -> Result<PathBuf, Failure> {
     loop {
         let path = folder.join(next.to_string());
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(_) => return Ok(path),
+            Ok(mut file) => {
+                file.write_all(&crate::wire::line(what)).map_err(broken)?;
+                return Ok(path);
+            }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => next += 1,
             Err(error) => return Err(broken(error)),
         }
@@ -103,7 +107,7 @@ mod tests {
     fn numbers_are_served_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("queue");
-        let paths: Vec<PathBuf> = (0..5).map(|_| take_number(&folder).unwrap()).collect();
+        let paths: Vec<PathBuf> = (0..5).map(|_| take_number(&folder, &()).unwrap()).collect();
         let served = std::sync::Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for path in paths.iter().rev() {

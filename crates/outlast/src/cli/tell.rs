@@ -113,7 +113,10 @@ pub(crate) enum TmuxVerb {
     Read(TmuxReadArgs),
     /// Does what `submit` was asked for; the command of its job.
     #[command(hide = true)]
-    Work,
+    Work {
+        /// Where it was written down.
+        number: std::path::PathBuf,
+    },
     /// Shows a pane and passes keys on; the command of `watch`'s job.
     #[command(hide = true)]
     Mirror(TmuxWatchArgs),

@@ -3,12 +3,12 @@
 mod mirror;
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::path::Path;
 
 use outlast_job::tmux::Tmux;
 use outlast_job::tmux::submit::{self, Done, Submission};
 use outlast_job::wire::Stable;
-use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Send, Streams};
+use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams};
 
 use crate::answer::Answer;
 use crate::cli::{SubmitArgs, TmuxArgs, TmuxVerb};
@@ -26,7 +26,7 @@ pub(super) fn tmux(
     };
     match args.verb {
         TmuxVerb::Submit(submit) => self::submit(&open()?, args.socket, &submit, &env, out),
-        TmuxVerb::Work => work(out),
+        TmuxVerb::Work { number } => work(&number, out),
         TmuxVerb::Read(read) => {
             let pane = server().pane(&read.pane)?;
             let text = pane.text(read.scrollback, false)?;
@@ -104,13 +104,12 @@ fn submit(
         number: std::path::PathBuf::new(),
     };
     let wanted = submit::prepare(outlast.home().path(), wanted, env)?;
-    let mut spec = own_job(vec!["tmux".to_owned(), "work".to_owned()]);
+    let number = wanted.number.display().to_string();
+    let mut spec = own_job(vec!["tmux".to_owned(), "work".to_owned(), number]);
     let shown: String = args.command.join(" ").chars().take(120).collect();
     spec.description = Some(format!("typed into tmux pane {}: {shown}", wanted.pane));
     spec.streams = Streams::Pipes;
     let job = outlast.start(spec)?;
-    let text = serde_json::to_string(&wanted).unwrap_or_default();
-    job.send(&Send { text, newline: true, eof: true, ..Send::default() }, None)?;
     if !out.json {
         out.talk(&format!("job {} types it into {} when that is free", job.handle(), wanted.pane));
     }
@@ -118,14 +117,11 @@ fn submit(
 }
 
 /// The command of a submission's job.
-fn work(out: &mut Output) -> Result<i32, Failure> {
-    let mut text = String::new();
-    let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
-    read.map_err(|error| Failure::system("the submission can't be read", error))?;
-    let wanted: Submission = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("that is no submission: {error}")))?;
-    let done = submit::work(&wanted, &mut |line| {
-        out.line(line);
+fn work(number: &Path, out: &mut Output) -> Result<i32, Failure> {
+    let done = submit::read(number).and_then(|wanted| {
+        submit::work(&wanted, &mut |line| {
+            out.line(line);
+        })
     });
     match done {
         Ok(Done::Still) => Ok(0),

@@ -1,0 +1,133 @@
+//! Wakes: what `run` promises, and what really happens, also when nobody is there any more.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use outlast_testkit::{PATIENCE, eventually};
+
+use super::{entry, sandbox};
+
+#[test]
+fn run_says_which_wakes_will_happen() {
+    let sandbox = sandbox();
+    let answer = sandbox.json([
+        "run",
+        "-d",
+        "--wake",
+        "exec:true",
+        "--wake",
+        "webhook:https://example.org/",
+        "--wake",
+        "tmux:nowhere",
+        "--wake",
+        "codex",
+        "--wake",
+        "file:/nowhere/at/all",
+        "true",
+    ]);
+    let will: Vec<(&str, bool)> = answer["wakes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|wake| (wake["kind"].as_str().unwrap(), wake["will"].as_bool().unwrap()))
+        .collect();
+    let expected = [("exec", true), ("webhook", false), ("tmux", false), ("codex", false), ("file", false)];
+    assert_eq!(will, expected, "{answer}");
+    sandbox.run(["run", "-d", "--wake", "pigeon:home", "true"]).code(2).says("pigeon");
+}
+
+#[test]
+fn a_command_gets_the_event_and_its_failure_is_told() {
+    let sandbox = sandbox();
+    let file = sandbox.root().join("got");
+    let good = format!("exec:cat > {0}.new && mv {0}.new {0}", file.display());
+    sandbox.start(["--wake", &good, "--wake", "exec:echo out of luck >&2; exit 9", "exit 4"]);
+    let told = entry(&sandbox, "wake_failed");
+    assert!(told["text"].as_str().unwrap().contains("out of luck"), "{told}");
+    let got: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!((got["event"].as_str(), got["n"].as_u64()), (Some("ended"), Some(1)));
+    sandbox.nothing_runs();
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_and_no_part_of_the_job() {
+    let sandbox = sandbox();
+    let config = sandbox.root().join("config/outlast");
+    std::fs::create_dir_all(&config).unwrap();
+    let text = "[[wake]]\nkind = \"exec\"\ncommand = \"sleep 1000\"\ntimeout = \"300ms\"\non = [\"ended\"]\n";
+    std::fs::write(config.join("config.toml"), text).unwrap();
+    let job = sandbox.start(["true"]);
+    let answer = sandbox.wait_for_end(job);
+    assert!(answer["left_behind"].as_array().is_none_or(Vec::is_empty), "{answer}");
+    let told = entry(&sandbox, "wake_failed");
+    assert!(told["text"].as_str().unwrap().contains("300 ms"), "{told}");
+    sandbox.nothing_runs();
+}
+
+#[test]
+fn a_running_wake_is_not_killed_with_the_job_and_does_not_hold_it_up() {
+    let sandbox = sandbox();
+    let file = sandbox.root().join("woken");
+    let fifo = sandbox.root().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let wake = format!("exec:cat < {} > {}", fifo.display(), file.display());
+    let job =
+        sandbox.start(["--notify", "pattern=here", "--wake", &wake, "echo here; sleep 1000"]).to_string();
+    entry(&sandbox, "pattern");
+    let killed = sandbox.json(["kill", &job]);
+    assert_eq!(killed["survivors"].as_array().map(Vec::len), Some(0), "{killed}");
+    std::fs::write(&fifo, "through").unwrap();
+    eventually("the wake ends by itself", PATIENCE, || {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if text == "through" { Ok(()) } else { Err(text) }
+    });
+    sandbox.nothing_runs();
+}
+
+/// Takes one request; answers it; returns its head and body.
+fn serve(listener: &TcpListener, answer: &str) -> (String, Vec<u8>) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let n = stream.read(&mut piece).unwrap();
+        bytes.extend_from_slice(&piece[..n]);
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse::<usize>().ok());
+        if bytes.len() >= end + 4 + length.unwrap() {
+            stream.write_all(format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").as_bytes()).unwrap();
+            return (head, bytes[end + 4..].to_vec());
+        }
+    }
+}
+
+#[test]
+fn a_webhook_is_signed_and_tried_again() {
+    let sandbox = sandbox();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = sandbox.root().join("config/outlast");
+    std::fs::create_dir_all(&config).unwrap();
+    let text =
+        format!("[[wake]]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:{port}/hook\"\nkey = \"secret\"\n");
+    std::fs::write(config.join("config.toml"), text).unwrap();
+    sandbox.start(["true"]);
+    serve(&listener, "503 Later");
+    let (head, body) = serve(&listener, "204 No Content");
+    assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
+    let event: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(event["event"], "ended");
+    let signature = head.lines().find_map(|line| line.strip_prefix("X-Outlast-Signature: sha256=")).unwrap();
+    let mut openssl = std::process::Command::new("python3");
+    openssl.args([
+        "-c",
+        "import hmac,sys;print(hmac.new(b'secret',sys.stdin.buffer.read(),'sha256').hexdigest())",
+    ]);
+    openssl.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = openssl.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&body).unwrap();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(said.trim(), signature);
+}

@@ -1,0 +1,71 @@
+//! Watches: set, listed, replaced, removed; once, each time, and after the keeper died.
+
+use outlast_testkit::{PATIENCE, eventually};
+
+use super::{entries, entry, sandbox};
+
+#[test]
+fn a_watch_is_set_listed_replaced_and_removed() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["sleep 1000"]).to_string();
+    let set = sandbox.json(["watch", &job, "--pattern", "a", "--id", "x"]);
+    assert_eq!(set["watches"][0]["id"], "x");
+    let set = sandbox.json(["watch", &job, "--pattern", "b", "--id", "x", "--each"]);
+    assert_eq!(set["watches"].as_array().unwrap().len(), 1);
+    assert_eq!(set["watches"][0]["on"]["patterns"][0], "b");
+    sandbox.json(["watch", &job, "--quiet-for", "1h"]);
+    let listed = sandbox.run(["watch", &job, "--list"]).ok().text();
+    assert_eq!(listed, "x each time: pattern \"b\"\nw1 once: quiet for 3600000 ms\n");
+    sandbox.run(["watch", &job, "--remove", "x"]).ok();
+    sandbox.run(["watch", &job, "--remove", "x"]).code(2).says("no watch");
+    sandbox.run(["watch", &job]).code(2).says("something to watch for");
+    sandbox.run(["watch", &job, "--pattern", "("]).code(2);
+}
+
+#[test]
+fn once_is_once_and_each_time_is_each_time() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["while read x; do echo got $x; done"]).to_string();
+    sandbox.run(["watch", &job, "--pattern", "got 1", "--id", "once"]).ok();
+    sandbox.run(["watch", &job, "--pattern", r"got (\d)", "--id", "each", "--each"]).ok();
+    for round in 1..=3 {
+        sandbox.run(["send", &job, "1", "--no-wait"]).ok();
+        let fired = |id: &str| {
+            let all = entries(&sandbox);
+            all.iter().filter(|entry| entry["detail"]["watch"] == id).count()
+        };
+        eventually("the watch tells", PATIENCE, || {
+            if fired("each") == round { Ok(()) } else { Err(fired("each")) }
+        });
+        assert_eq!(fired("once"), 1);
+    }
+    let told = entries(&sandbox).into_iter().find(|entry| entry["detail"]["watch"] == "each").unwrap();
+    assert_eq!(told["detail"]["match"]["captures"][0], "1");
+}
+
+#[test]
+fn silence_a_still_screen_and_a_port_are_told() {
+    let sandbox = sandbox();
+    let script = "import socket,time; print('up'); s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(); time.sleep(1000)";
+    let job = sandbox.start(["--notify", "port,quiet=300ms", "--", "python3", "-c", script]).to_string();
+    sandbox.run(["watch", &job, "--stable", "2", "--stable-interval", "100ms"]).ok();
+    for kind in ["quiet", "stable", "port_open"] {
+        entry(&sandbox, kind);
+    }
+    assert_eq!(entries(&sandbox).iter().filter(|entry| entry["event"] == "quiet").count(), 1);
+}
+
+#[test]
+fn an_heir_takes_up_the_watches() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["while read x; do echo got $x; done"]);
+    let name = job.to_string();
+    sandbox.run(["watch", &name, "--pattern", "got 2", "--each", "--id", "w"]).ok();
+    outlast_testkit::processes::kill_dash_nine(&sandbox.process(job, "keeper"));
+    eventually("the heir answers", PATIENCE, || {
+        let ran = sandbox.call(["send", &name, "2", "--no-wait"]).run();
+        if ran.code == Some(0) { Ok(()) } else { Err(ran.stderr) }
+    });
+    let told = entry(&sandbox, "pattern");
+    assert_eq!((told["detail"]["watch"].as_str(), told["count"].as_u64()), (Some("w"), Some(1)));
+}
