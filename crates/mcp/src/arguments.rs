@@ -22,13 +22,9 @@ impl Arguments {
         self.0.keys().filter(|name| !known.contains(name) && !noise(name)).cloned().collect()
     }
 
-    /// The same argument under the first of several names that is there.
+    /// What was given; null counts as not given.
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
-    }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, Failure> {

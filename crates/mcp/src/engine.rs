@@ -17,7 +17,7 @@ use std::time::Duration;
 use outlast_job::client::read::Stream;
 use outlast_job::{Failure, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
 
-use crate::answer::{Answer, Screen, marked};
+use crate::answer::{Answer, Screen};
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -127,9 +127,6 @@ impl Engine {
                 "this call was cut at {cut} s (asked for: {asked} s); call wait_for to wait on"
             ));
         }
-        if waited.already && reason == Reason::Pattern {
-            answer.note("the pattern was already there when this call began");
-        }
         self.add_screen(job, &mut answer);
         let shown = if reason == Reason::Started { Shown::Glimpsed } else { Shown::Seen };
         self.remember(job, caller, &mut answer, (shown, &waited), errors);
@@ -151,9 +148,9 @@ impl Engine {
         let range = job.range(Stream::Errors, from, None)?;
         let errors = range.text(budget / 4, &job.handle().to_string());
         if !errors.text.is_empty() {
-            let handle = job.handle();
-            let text = printed::shown(&errors.text);
-            answer.facts.output.push_str(marked(&format!("stderr of job {handle}"), &text).trim_start());
+            let output = &mut answer.facts.output;
+            let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
+            output.push_str(&format!("{line_break}[stderr]\n{}", printed::shown(&errors.text)));
         }
         Ok(Some(errors.offset))
     }

@@ -54,7 +54,9 @@ pub(crate) fn list(engine: &Engine, session: &str) -> Vec<Resource> {
     let mut jobs = engine.outlast.jobs();
     jobs.sort_by_key(|info| (info.session != session, std::cmp::Reverse(info.handle)));
     jobs.truncate(JOBS);
-    jobs.iter().flat_map(|info| PARTS.into_iter().map(|part| resource(info, part))).collect()
+    let has = |info: &Info, part: Part| part != Part::Screen || info.has_terminal();
+    let parts = |info| PARTS.into_iter().filter(move |part| has(info, *part)).map(move |part| resource(info, part));
+    jobs.iter().flat_map(parts).collect()
 }
 
 fn resource(info: &Info, part: Part) -> Resource {

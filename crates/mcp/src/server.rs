@@ -152,7 +152,6 @@ fn success(reply: Reply) -> CallToolResult {
     result
 }
 
-#[expect(deprecated, reason = "the older era subscribes with the methods that the newer one has dropped")]
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()

@@ -101,9 +101,13 @@ impl Engine {
         let already_shown = waited.reason == Reason::Pattern && waited.offset <= cursors[first].read;
         let shown_line =
             if already_shown { matched_line(job, begins[first], waited.offset)? } else { String::new() };
+        let already = waited.already && waited.reason == Reason::Pattern;
         let timed_out = waited.reason == Reason::Deadline;
         let mut answer = self.answer(job, caller, waited, (cursors[first].read, order.budget), patience)?;
         answer.facts.output.insert_str(0, &shown_line);
+        if already {
+            answer.note("the pattern was already there when this call began");
+        }
         if timed_out && !caller.watch.is_cancelled() {
             self.look_again(job, &wait, begins[first], &mut answer);
         }
