@@ -31,13 +31,27 @@ pub(crate) fn text(job: &Job, from: u64, until: Option<u64>, budget: usize) -> R
 /// The text of a range, at most `budget` bytes.
 pub(crate) fn of(job: &Job, range: &Range, budget: usize) -> Printed {
     let handle = job.handle();
-    let text = range.text(budget, &handle.to_string());
+    let mut text = range.text(budget, &handle.to_string());
+    if !ends_a_line(range) && text.text.ends_with('\n') {
+        // A prompt is not a line yet; the fold closes it, because nothing more comes.
+        text.text.pop();
+    }
     Printed {
         text: shown(&with_our_call(&text, handle.0)),
         from: text.from,
         to: text.offset,
         omitted_bytes: text.omitted_bytes,
     }
+}
+
+/// Whether the last byte of a range ends a line.
+fn ends_a_line(range: &Range) -> bool {
+    let mut ends = true;
+    range.last_lines(1).pieces(|_, piece| {
+        ends = matches!(piece, Piece::Gone { .. } | Piece::Bytes([.., b'\n']));
+        true
+    });
+    ends
 }
 
 /// The library tells how to read what was left out in words of the command line.

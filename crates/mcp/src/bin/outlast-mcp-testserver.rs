@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("outlast-mcp: {failure}");
+            eprintln!("outlast-mcp-testserver: {failure}");
             ExitCode::FAILURE
         }
     }
