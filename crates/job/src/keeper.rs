@@ -7,7 +7,7 @@
 //!
 //! [`start`] makes what both share ([`ground`]) and forks; [`heir`] sleeps and takes over. The keeper itself is
 //! one thread in one loop: [`inputs`] are a closed set, and each is dealt with in turn. Bytes go
-//! [`pump`] → log → fold → [`waits`] and followers ([`peers`]); requests are [`answer`]ed; children are
+//! [`pump`] → log → fold → [`waits`] (helped by [`looking`] and [`standing`]) and followers ([`peers`]); requests are [`answer`]ed; children are
 //! [`reaping`] work; a job is ended in [`ending`].
 
 mod answer;
@@ -16,13 +16,16 @@ mod events;
 mod ground;
 mod heir;
 mod inputs;
+mod looking;
 mod nested;
 mod peers;
 mod pump;
 mod reaping;
 mod shared;
+mod standing;
 mod start;
 mod typing;
+mod viewers;
 mod waits;
 
 use std::time::{Duration, Instant};
@@ -39,9 +42,11 @@ use crate::wire::event::What;
 use ending::Ending;
 use events::EventLog;
 use ground::Ground;
+use looking::Looking;
 use peers::Peers;
 use pump::Channel;
 use typing::Typing;
+use viewers::Viewers;
 use waits::Waits;
 
 pub(crate) use start::keep;
@@ -70,10 +75,13 @@ struct Keeper {
     typing: Typing,
     peers: Peers,
     waits: Waits,
+    looking: Looking,
+    viewers: Viewers,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
     last_signal: Option<(Signal, String)>,
     last_output: Instant,
+    last_input: Instant,
     signals: outlast_pty::signals::Signals,
     oom_kills_before: u64,
     record_is_stale: bool,
@@ -96,7 +104,9 @@ impl Keeper {
 
     /// Nothing of the job is left, and nobody waits for an answer about its end.
     fn is_over(&self) -> bool {
-        self.life == Life::Ended && self.ending.is_none() && (self.childless || self.only_nested_keepers_left())
+        self.life == Life::Ended
+            && self.ending.is_none()
+            && (self.childless || self.only_nested_keepers_left())
     }
 
     /// The next moment at which time itself is an input.
@@ -107,6 +117,7 @@ impl Keeper {
         } else if matches!(self.life, Life::Running { .. }) {
             next = earliest(next, self.limit().map(|(at, _)| at));
         }
+        next = earliest(next, self.looking.next());
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
         }
@@ -140,7 +151,12 @@ impl Keeper {
         {
             self.begin_ending(by, ending::GRACE, None);
         }
+        self.look_if_due(now);
         let grown = self.grown();
+        if self.waits.wants_screen(now) {
+            let rows = self.screen_rows();
+            self.waits.on_screen(&rows, now, grown.offset, &mut self.peers);
+        }
         self.waits.on_time(now, self.last_output, grown.offset, &mut self.peers);
     }
 
@@ -155,6 +171,7 @@ impl Keeper {
         self.peers.flush();
         let gone = self.peers.remove_gone();
         self.waits.forget_peers(&gone);
+        self.forget_viewers(&gone);
     }
 
     /// How far the logs have grown.
@@ -213,7 +230,11 @@ impl Keeper {
         self.waits.end_all(grown.offset, &mut self.peers);
         self.peers.tell_growth(grown);
         self.peers.say_goodbye();
-        crate::registry::sweep::sweep_in_passing(&self.ground.home, &self.ground.settings.retention, now_ms());
+        crate::registry::sweep::sweep_in_passing(
+            &self.ground.home,
+            &self.ground.settings.retention,
+            now_ms(),
+        );
     }
 
     fn write_last_screen(&mut self) {
@@ -222,7 +243,8 @@ impl Keeper {
         text.truncate(text.trim_end().len());
         text.push('\n');
         let name = crate::registry::layout::SCREEN;
-        let _ = crate::registry::replace::replace(&self.ground.job, name, text.as_bytes(), Durability::Process);
+        let _ =
+            crate::registry::replace::replace(&self.ground.job, name, text.as_bytes(), Durability::Process);
     }
 
     /// Whether the state on the disk says that somebody is ending the job.

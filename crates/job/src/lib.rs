@@ -26,3 +26,9 @@ pub use client::{Job, Outlast};
 pub use failure::{Failure, Kind};
 pub use spec::{Handle, JobSpec, Run, Size, Streams};
 pub use wire::{Reason, Send, Waited};
+
+/// The number of a signal's name, with or without `SIG`.
+#[must_use]
+pub fn signal_number(name: &str) -> Option<i32> {
+    outlast_pty::signal::parse(name).map(rustix::process::Signal::as_raw)
+}

@@ -4,7 +4,7 @@ use outlast_job::client::read::{Stream, Text};
 use outlast_job::lifecycle::{Outcome, Receipt, State};
 use outlast_job::registry::format::Info;
 use outlast_job::registry::layout;
-use outlast_job::wire::Found;
+use outlast_job::wire::{Awaiting, Found};
 use outlast_job::{Failure, Job, Reason, Waited};
 use serde::Serialize;
 
@@ -28,6 +28,10 @@ pub(crate) struct Answer {
     pub(crate) elapsed_ms: Option<u64>,
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub(crate) found: Option<Found>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) awaiting_input: Option<Awaiting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +60,8 @@ impl Answer {
             reason: None,
             elapsed_ms: None,
             found: None,
+            awaiting_input: None,
+            port: None,
             output: None,
             stderr: None,
             offset: job.log_end(),
@@ -71,6 +77,8 @@ impl Answer {
         self.reason = Some(waited.reason.name());
         self.elapsed_ms = Some(waited.elapsed_ms);
         self.found.clone_from(&waited.found);
+        self.awaiting_input.clone_from(&waited.awaiting_input);
+        self.port = waited.port;
         self
     }
 

@@ -34,10 +34,11 @@ Examples:
   outlast jobs                               what runs, what ended and how
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
+  outlast attach web                         its terminal, in yours; Ctrl-] leaves it
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 deadline, 5 denied.
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 not finished in time or for want of input, 5 denied.
 A foreground run exits with the job's own code, or 128 + the signal that ended it.";
 
 #[derive(Debug, Subcommand)]
@@ -48,6 +49,8 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Attach(AttachArgs),
+    Replay(ReplayArgs),
     Wait(WaitArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
@@ -73,15 +76,21 @@ pub(crate) struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
     /// Start it and come back at once.
-    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for"])]
+    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for", "port", "input"])]
     pub(crate) background: bool,
+    /// Come back when it waits for input; it goes on in the background.
+    #[arg(long)]
+    pub(crate) input: bool,
+    /// Come back when it listens on a TCP port: this one, or any; it goes on in the background.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
+    pub(crate) port: Option<u16>,
     /// Come back when this regular expression is found in what it prints; it goes on in the background.
     #[arg(long, value_name = "REGEX")]
     pub(crate) pattern: Vec<String>,
     /// Come back when it has printed nothing for so long; it goes on in the background.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) quiet_for: Option<Duration>,
-    /// With --pattern or --quiet-for: come back after so long at the latest.
+    /// With --pattern, --port, --input or --quiet-for: come back after so long at the latest.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub(crate) deadline: Duration,
     /// End the job after so long.
@@ -174,7 +183,9 @@ pub(crate) struct ReadArgs {
 
 /// Show what a job printed, and follow it.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web")]
+#[command(
+    after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web"
+)]
 pub(crate) struct LogsArgs {
     /// Its handle or name.
     pub(crate) job: String,
@@ -205,7 +216,8 @@ pub(crate) struct ScreenArgs {
 
 /// Type into a job.
 ///
-/// The text is typed as it is, then Enter, then the keys.
+/// The text is typed as it is, then Enter, then the keys. What the program prints in answer is shown, until it
+/// asks for more, ends, or the time is up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -232,9 +244,71 @@ pub(crate) struct SendArgs {
     /// Type what comes on standard input, of any size.
     #[arg(long, conflicts_with = "text")]
     pub(crate) stdin: bool,
+    /// Come back at once; otherwise what it prints in answer is shown, until it asks again.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Show the answer until this regular expression is found in it.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) pattern: Vec<String>,
+    /// Show the answer for so long at the most [default: 3s, with --pattern 30s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) deadline: Option<Duration>,
     /// How long a program that does not read may hold it up.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) patience: Duration,
+}
+
+/// Sit down in front of a job: its terminal, in yours.
+///
+/// The screen is there at once, keys go to the job, Ctrl-] leaves it and sends nothing. While you type, agents
+/// can't, unless you share. The job takes the size of the smallest terminal that is attached to type.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast attach web\n  outlast attach --read-only web")]
+pub(crate) struct AttachArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Only look.
+    #[arg(short, long)]
+    pub(crate) read_only: bool,
+    /// Let others type at the same time.
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) shared: bool,
+}
+
+/// Play a job again.
+///
+/// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast replay build --speed 4 --idle-limit 1s
+  outlast replay build --at 12.5s          the screen as it was then
+  outlast replay build --export cast > build.cast")]
+pub(crate) struct ReplayArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// How many times as fast.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) speed: f64,
+    /// Pauses are not longer than this.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) idle_limit: Option<Duration>,
+    /// Print the screen as it was so long after the start.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["offset", "export"])]
+    pub(crate) at: Option<Duration>,
+    /// Print the screen as it was at this offset of the log.
+    #[arg(long, conflicts_with = "export")]
+    pub(crate) offset: Option<u64>,
+    /// Print it as a recording.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) export: Option<ExportFormat>,
+}
+
+/// A format for recordings.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// asciicast version 3, for asciinema and its player.
+    Cast,
 }
 
 /// Wait until something holds; the first condition wins.
@@ -247,7 +321,10 @@ Examples:
   outlast wait build
   outlast wait web --pattern 'ready in (\\d+)' --deadline 20s
   outlast wait a b c --exit               the first of three
-  outlast wait import --quiet-for 5s --exit")]
+  outlast wait import --quiet-for 5s --exit
+  outlast wait installer --input          until it asks something
+  outlast wait web --port 5173 --exit     until it listens, or failed to
+  outlast wait tui --stable --gone 'Loading'")]
 pub(crate) struct WaitArgs {
     /// Handles or names.
     #[arg(required = true)]
@@ -264,6 +341,24 @@ pub(crate) struct WaitArgs {
     /// Until it prints anything.
     #[arg(long)]
     pub(crate) output: bool,
+    /// Until it waits for input.
+    #[arg(long)]
+    pub(crate) input: bool,
+    /// Until it, or a child of it, listens on a TCP port: this one, or any.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
+    pub(crate) port: Option<u16>,
+    /// Until its screen has not changed for so many checks of a second.
+    #[arg(long, value_name = "CHECKS", num_args = 0..=1, default_missing_value = "3")]
+    pub(crate) stable: Option<u32>,
+    /// How far apart the checks of --stable are.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub(crate) stable_interval: Duration,
+    /// What --stable leaves out: a regular expression for clocks and spinners; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) stable_ignore: Vec<String>,
+    /// Until this regular expression is no longer on the screen; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) gone: Vec<String>,
     /// Look only at what is printed after this offset; `now` for its end now.
     #[arg(long, value_name = "OFFSET|now")]
     pub(crate) since: Option<String>,
@@ -277,7 +372,9 @@ pub(crate) struct WaitArgs {
 /// SIGTERM first, SIGKILL after the grace, to every process, also those that left its session. With --signal,
 /// only that signal is sent.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP")]
+#[command(
+    after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP"
+)]
 pub(crate) struct KillArgs {
     /// Handles or names.
     #[arg(required = true)]
@@ -292,7 +389,9 @@ pub(crate) struct KillArgs {
 
 /// Remove finished jobs that are past retention.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all")]
+#[command(
+    after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all"
+)]
 pub(crate) struct PruneArgs {
     /// Keep those that ended less than this ago.
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -317,7 +416,9 @@ pub(crate) struct DoctorArgs {}
 
 /// Print completions for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast")]
+#[command(
+    after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast"
+)]
 pub(crate) struct CompletionsArgs {
     /// The shell.
     pub(crate) shell: clap_complete::Shell,
@@ -339,7 +440,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 fn size(text: &str) -> Result<Size, String> {
-    let sides = text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
+    let sides =
+        text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
     let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is no size; write for example 120x40"))?;
     Size { cols, rows }.checked().map_err(|failure| failure.to_string())
 }

@@ -264,6 +264,20 @@ impl Reader {
         self.queue = queue;
     }
 
+    /// What a program is called by those who started it: the name of its main thread, unless it has given
+    /// itself one (`MainThread`, `tmux: client`) that its command line knows nothing of.
+    pub(crate) fn program(&mut self, pid: Pid, comm: &str) -> String {
+        let Ok(line) = self.read(format_args!("/proc/{pid}/cmdline")) else { return comm.to_owned() };
+        let base = |word: &[u8]| {
+            let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or(word);
+            String::from_utf8_lossy(name.strip_prefix(b"-").unwrap_or(name)).into_owned()
+        };
+        let mut words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(base);
+        let Some(first) = words.next() else { return comm.to_owned() };
+        let known = first.starts_with(comm) || words.take(2).any(|word| word.starts_with(comm));
+        if known { comm.to_owned() } else { first }
+    }
+
     fn set_path(&mut self, path: fmt::Arguments<'_>) {
         self.path.clear();
         // Writing to a string can't fail.
@@ -282,6 +296,12 @@ pub(crate) fn number(digits: &[u8]) -> Option<i32> {
     })
 }
 
+/// The number in `pipe:[123]` or `socket:[123]`.
+pub(crate) fn inode_in(link: &[u8], kind: &[u8]) -> Option<u64> {
+    let digits = link.strip_prefix(kind)?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// Takes a `stat` line apart. The name in it may itself contain blanks and brackets, so the last `)` ends it.
 fn parse_stat(line: &[u8]) -> Option<Proc> {
     let open = line.iter().position(|byte| *byte == b'(')?;
@@ -298,6 +318,43 @@ fn parse_stat(line: &[u8]) -> Option<Proc> {
     let start_time = fields.nth(1)?.parse().ok()?;
     let ppid = Pid::from_raw(ppid);
     Some(Proc { pid, ppid, pgrp, session, tty_nr, tpgid, start_time, state, threads, comm })
+}
+
+/// The command line of a process, as it was started.
+#[must_use]
+pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
+    let bytes = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+    let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
+}
+
+/// What the kernel calls one of our own descriptors: a terminal's path, or a pipe's number.
+#[must_use]
+pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// What the kernel calls a process's three standard descriptors.
+#[must_use]
+pub fn standard_descriptors(pid: Pid) -> Vec<String> {
+    let name = |fd: i32| {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
+        Some(link.to_string_lossy().into_owned())
+    };
+    (0..3).filter_map(name).collect()
+}
+
+/// Every process there is.
+#[must_use]
+pub fn everything() -> Vec<Proc> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
+        .filter_map(stat)
+        .collect()
 }
 
 #[cfg(test)]
@@ -408,41 +465,4 @@ mod tests {
             assert_eq!(boot_id().unwrap().len(), 36);
         }
     }
-}
-
-/// The command line of a process, as it was started.
-#[must_use]
-pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
-    let bytes = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
-    let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
-    Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
-}
-
-/// What the kernel calls one of our own descriptors: a terminal's path, or a pipe's number.
-#[must_use]
-pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {
-    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-    Some(link.to_string_lossy().into_owned())
-}
-
-/// What the kernel calls a process's three standard descriptors.
-#[must_use]
-pub fn standard_descriptors(pid: Pid) -> Vec<String> {
-    let name = |fd: i32| {
-        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
-        Some(link.to_string_lossy().into_owned())
-    };
-    (0..3).filter_map(name).collect()
-}
-
-/// Every process there is.
-#[must_use]
-pub fn everything() -> Vec<Proc> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Pid::from_raw)
-        .filter_map(stat)
-        .collect()
 }

@@ -69,7 +69,7 @@ impl Marks {
     }
 
     pub(crate) fn is_too_far(&self, offset: u64) -> bool {
-        offset - self.usable.offset > MAX_DISTANCE
+        offset.saturating_sub(self.usable.offset) > MAX_DISTANCE
     }
 
     pub(crate) fn force(&mut self, point: Checkpoint) {

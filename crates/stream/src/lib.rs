@@ -12,7 +12,12 @@
 //!               └─ modes        what the program has asked of its terminal
 //! ```
 //!
-//! [`Pipeline`] holds it together.
+//! [`Pipeline`] holds it together. The other direction, and views for those who look:
+//! - [`Key`], [`encode`], [`typed`], [`paste`]: what keys and text send to a program in its present modes
+//! - [`excerpt`](fn@excerpt): long text cut to what fits an answer
+//! - [`visible`](fn@visible): text in which nothing acts or hides
+//! - [`Passthrough`]: raw output that may reach a person's terminal
+//! - [`LineStream`]: each line once, as it comes
 
 mod size;
 mod scan;
@@ -27,12 +32,22 @@ mod screen;
 mod checkpoint;
 mod outcome;
 mod pipeline;
+mod keys;
+mod excerpt;
+mod visible;
+mod passthrough;
+mod line_stream;
 
 pub use checkpoint::Checkpoint;
+pub use excerpt::{Excerpt, excerpt};
+pub use keys::{Base, Key, UnknownKey, encode, paste, typed};
+pub use line_stream::{CUT_MARK, LineStream, MAX_LINE_BYTES};
 pub use matching::Hit;
 pub use modes::Modes;
 pub use outcome::Outcome;
+pub use passthrough::Passthrough;
 pub use pattern::{MAX_PATTERN_BYTES, MAX_PATTERNS, PatternError, PatternSet};
 pub use pipeline::{Config, Pipeline, scan};
 pub use screen::{CursorPosition, Snapshot};
 pub use size::Size;
+pub use visible::visible;

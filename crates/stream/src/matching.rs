@@ -174,7 +174,7 @@ impl Watches {
             // A very long line is cut where the buffer is full, not where a read happened to end.
             let room = (2 * KEPT + 1).saturating_sub(self.printed.bytes.len()).max(1);
             let (piece, after) = rest.split_at(rest.len().min(room));
-            self.printed.push(piece, log_end - after.len() as u64);
+            self.printed.push(piece, log_end.saturating_sub(after.len() as u64));
             for watch in &mut self.watches {
                 watch.run(piece);
             }

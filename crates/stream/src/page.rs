@@ -39,8 +39,6 @@ pub(crate) struct Page {
     region: (usize, usize),
     /// Rows that left at the top and are now final.
     pub(crate) gone: Vec<Row>,
-    /// The last printed character, for REP.
-    last_printed: Option<char>,
 }
 
 impl Page {
@@ -48,7 +46,7 @@ impl Page {
     pub(crate) fn new(size: Size, first: usize, rows: VecDeque<Row>, cursor: Cursor) -> Self {
         let (cols, screen_rows) = (size.columns(), size.lines());
         let region = (0, screen_rows);
-        Self { cols, screen_rows, first, rows, cursor, region, gone: Vec::new(), last_printed: None }
+        Self { cols, screen_rows, first, rows, cursor, region, gone: Vec::new() }
     }
 
     /// Whether nothing limits scrolling to a part of the screen.
@@ -56,14 +54,40 @@ impl Page {
         self.region == (0, self.screen_rows)
     }
 
-    /// Whether the cursor is at the start of a fresh row below all text: what is above can be given out.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether the cursor is at the start of a fresh row below all text: what is above can be given out. `open` is the
+    /// line given out before that goes on in the page's first row.
+    pub(crate) fn is_settled(&self, open: &[u8]) -> bool {
         let index = self.cursor.row - self.first;
         self.cursor.col == 0
             && !self.cursor.pending
             && self.scrolls_whole()
             && self.rows.iter().skip(index).all(Row::is_blank)
-            && !(index > 0 && self.rows.get(index - 1).is_some_and(|row| row.is_wrapped(self.cols)))
+            && self.reads_back(index, open)
+    }
+
+    /// Whether the first `count` rows, given out as lines, would lie on the screen as they do now. Erasing and
+    /// scrolling can leave rows that no text would give; those wait here until they have left the screen.
+    fn reads_back(&self, count: usize, open: &[u8]) -> bool {
+        let mut text = open[row_start_from_end(open, self.cols, 1).0..].to_vec();
+        let mut rows = usize::from(!open.is_empty());
+        for index in 0..count {
+            let Some(row) = self.rows.get(index) else { return rows == 0 };
+            let start = text.len();
+            row.push_text(self.cols, &mut text);
+            rows += 1;
+            if row.is_wrapped(self.cols) {
+                if row_start_from_end(&text, self.cols, 1).0 != start {
+                    return false;
+                }
+                continue;
+            }
+            if rows_of(&text, self.cols) != rows || (rows > 1 && text.len() == start) {
+                return false;
+            }
+            text.clear();
+            rows = 0;
+        }
+        rows == 0
     }
 
     /// Whether the row above the cursor has text: the cursor did not just jump somewhere empty.
@@ -98,7 +122,6 @@ impl Page {
                 let col = self.cursor.col;
                 self.cursor_row().put_ascii(col, run.as_bytes());
                 self.cursor.col += count;
-                self.last_printed = run.chars().next_back();
                 rest = after;
                 continue;
             }
@@ -115,7 +138,6 @@ impl Page {
             self.cursor_row().add_mark(col, character);
             return;
         }
-        self.last_printed = Some(character);
         let cols = self.cols;
         if self.cursor.pending {
             self.wrap(modes);
@@ -160,20 +182,6 @@ impl Page {
         self.cursor.pending = false;
     }
 
-    /// REP: the last character again. Bounded by a row, or a few bytes could print for seconds.
-    pub(crate) fn repeat(&mut self, count: usize, modes: &Modes) {
-        if let Some(character) = self.last_printed {
-            for _ in 0..count.min(self.cols) {
-                self.print_char(character, modes);
-            }
-        }
-    }
-
-    /// What REP repeats, where printing began before this page did.
-    pub(crate) fn set_last_printed(&mut self, character: Option<char>) {
-        self.last_printed = character;
-    }
-
     pub(crate) fn tab(&mut self, modes: &Modes) {
         if self.cursor.pending {
             return self.wrap(modes);
@@ -213,6 +221,18 @@ impl Page {
     /// The tab moves of the engine leave a pending wrap pending.
     pub(crate) fn set_col_keeping_wrap(&mut self, col: usize) {
         self.cursor.col = col.min(self.cols - 1);
+    }
+
+    /// The row that is `count` steps up or down: steps stop at the region's edge when they begin inside.
+    pub(crate) fn step(&self, up: bool, count: usize) -> usize {
+        let row = self.cursor.row;
+        let (top, end) = self.region;
+        match up {
+            true if row >= top => row.saturating_sub(count).max(top),
+            true => row.saturating_sub(count),
+            false if row < end => (row + count).min(end - 1),
+            false => row + count,
+        }
     }
 
     /// The first row of the scroll region.

@@ -75,7 +75,7 @@ impl PatternSet {
         }
         for (index, hir) in hirs.iter().enumerate() {
             build_nfa(std::slice::from_ref(hir))
-                .map_err(|error| refuse(index, patterns[index].as_ref(), error.to_string()))?;
+                .map_err(|error| refuse(index, patterns[index].as_ref(), error))?;
         }
         let last = hirs.len().saturating_sub(1);
         let all = |problem: String| refuse(last, patterns.last().map_or("", AsRef::as_ref), problem);
@@ -122,7 +122,7 @@ fn refuse(index: usize, pattern: &str, problem: String) -> PatternError {
     PatternError { index, pattern: pattern.chars().take(200).collect(), problem, column: None }
 }
 
-fn build_nfa(hirs: &[Hir]) -> Result<thompson::NFA, thompson::BuildError> {
+fn build_nfa(hirs: &[Hir]) -> Result<thompson::NFA, String> {
     thompson::Compiler::new()
         .configure(
             thompson::NFA::config()
@@ -131,6 +131,7 @@ fn build_nfa(hirs: &[Hir]) -> Result<thompson::NFA, thompson::BuildError> {
                 .which_captures(WhichCaptures::None),
         )
         .build_many_from_hir(hirs)
+        .map_err(|error| error.to_string())
 }
 
 fn parse(index: usize, pattern: &str) -> Result<Hir, PatternError> {

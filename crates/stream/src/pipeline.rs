@@ -53,8 +53,10 @@ struct Fold {
     responder: Responder,
     watches: Watches,
     marks: Marks,
-    /// The scroll region is less than the screen.
-    region: bool,
+    /// First and last row of the scroll region, where it is less than the screen.
+    region: Option<(usize, usize)>,
+    /// What REP repeats; a line's first character has nothing before it.
+    last_printed: Option<char>,
 }
 
 impl Pipeline {
@@ -82,11 +84,12 @@ impl Pipeline {
                 responder: Responder::new(from.offset),
                 watches: Watches::new(),
                 marks: Marks::new(from.clone()),
-                region: false,
+                region: None,
+                last_printed: None,
             },
         };
         // The prelude only switches modes: what comes of it was given out long ago.
-        pipeline.advance(&from.prelude, 0, &mut Outcome::default());
+        pipeline.advance(&from.prelude, from.offset, &mut Outcome::default());
         pipeline.fold.offset = from.offset;
         pipeline.fold.transcript.take_strayed();
         pipeline.fold.marks = Marks::new(from.clone());
@@ -129,7 +132,7 @@ impl Pipeline {
         self.fold.screen.resize(size);
         self.fold.transcript.resize(size, out);
         self.fold.marks.stray();
-        self.fold.region = false;
+        self.fold.region = None;
     }
 
     /// The end of all output: the unfinished rest becomes lines.
@@ -219,7 +222,10 @@ impl Fold {
         if self.transcript.take_strayed() {
             self.marks.stray();
         }
-        if self.transcript.is_at_line_start() && !self.region && self.marks.line(self.screen.size().lines()) {
+        if self.transcript.is_at_line_start()
+            && self.region.is_none()
+            && self.marks.line(self.screen.size().lines())
+        {
             let point = self.point(offset);
             self.marks.set_candidate(point);
         }

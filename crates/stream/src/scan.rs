@@ -130,7 +130,7 @@ impl Scanner {
                 Ok(text) => return pass_text(text, ascii, end, sink),
                 Err(error) => {
                     let (good, rest) = bytes.split_at(error.valid_up_to());
-                    let rest_start = end - rest.len() as u64;
+                    let rest_start = end.saturating_sub(rest.len() as u64);
                     if let Ok(text) = std::str::from_utf8(good) {
                         pass_text(text, false, rest_start, sink);
                     }
@@ -274,7 +274,7 @@ fn pass_text(text: &str, ascii: bool, end: u64, sink: &mut impl Sink) {
         return sink.text(text, end);
     }
     let mut kept_from = 0;
-    let start = end - text.len() as u64;
+    let start = end.saturating_sub(text.len() as u64);
     for (at, character) in text.char_indices() {
         if ('\u{80}'..='\u{9f}').contains(&character) {
             if at > kept_from {

@@ -227,7 +227,6 @@ impl Transcript {
         if gone > 0 {
             self.given.give(&self.line[..laid[gone].start], out);
         }
-        let last_printed = std::str::from_utf8(&self.line).ok().and_then(|line| line.chars().next_back());
         let rows: VecDeque<Row> = laid.into_iter().skip(gone).map(|laid| laid.row).collect();
         let cursor = Cursor {
             row: above + rows.len() - 1,
@@ -236,9 +235,7 @@ impl Transcript {
         };
         self.line.clear();
         self.returned = false;
-        let mut page = Page::new(self.size, above, rows, cursor);
-        page.set_last_printed(last_printed);
-        page
+        Page::new(self.size, above, rows, cursor)
     }
 
     fn give_rows(&mut self, rows: impl Iterator<Item = Row>, out: &mut Outcome) {
@@ -286,7 +283,8 @@ impl Transcript {
 
     /// Goes back to working plainly if the cursor stands on a fresh row below all text.
     fn settle(&mut self, out: &mut Outcome) {
-        if !self.page.as_ref().is_some_and(Page::is_settled) {
+        let open = self.given.open_line(MAX_LINE);
+        if !self.page.as_ref().is_some_and(|page| page.is_settled(open)) {
             return;
         }
         if let Some(mut page) = self.page.take() {

@@ -22,6 +22,12 @@ pub fn find(info: &Info) -> Vec<Process> {
     living(info).iter().map(named).collect()
 }
 
+/// As [`find`], for a job of which it is not known that it is lost: none otherwise.
+#[must_use]
+pub fn find_if_lost(info: &Info) -> Vec<Process> {
+    if matches!(info.state, crate::lifecycle::State::Lost { .. }) { find(info) } else { Vec::new() }
+}
+
 /// Ends what a lost job left.
 pub(crate) fn end(info: &Info, grace: Duration) -> Killed {
     let signalled = signal_all(&living(info), Signal::TERM);
@@ -67,5 +73,9 @@ fn holds_an_end(process: &Proc, endpoints: &[String]) -> bool {
 }
 
 fn named(process: &Proc) -> Process {
-    Process { pid: process.pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm.clone() }
+    Process {
+        pid: process.pid.as_raw_nonzero().get(),
+        started: process.start_time,
+        program: process.comm.clone(),
+    }
 }

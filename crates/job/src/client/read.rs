@@ -93,6 +93,12 @@ impl Job {
     }
 }
 
+/// A fold for a job's output that knows nothing of what came before an offset.
+#[must_use]
+pub fn fold_from(info: &crate::registry::format::Info, offset: u64) -> Pipeline {
+    Pipeline::resume(fold_config(info.streams), &begin_at(offset))
+}
+
 fn size(log: &OwnedFd) -> u64 {
     rustix::fs::fstat(log).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
 }
@@ -160,7 +166,8 @@ impl Range {
     }
 
     /// The same range with other borders.
-    fn part(&self, from: u64, to: u64) -> Self {
+    #[must_use]
+    pub(crate) fn part(&self, from: u64, to: u64) -> Self {
         let log = self.log.as_ref().and_then(|log| log.try_clone().ok());
         Self { log, from, to, gone: self.gone.clone(), streams: self.streams }
     }
@@ -182,15 +189,13 @@ impl Range {
     }
 
     fn whole_text(&self) -> String {
-        let mut text = Vec::new();
         let mut fold = Fold::new(self.streams, self.from);
         self.pieces(|at, piece| {
             fold.piece(at, &piece);
             true
         });
         fold.finish();
-        text.append(&mut fold.text);
-        String::from_utf8_lossy(&text).into_owned()
+        String::from_utf8_lossy(&fold.text).into_owned()
     }
 
     /// At most `max` bytes of text; `reference` names the job in the line that tells how to read the rest.
@@ -366,12 +371,18 @@ impl Fold {
     }
 
     fn finish(&mut self) {
+        let open = !self.pipeline.unfinished().is_empty();
         self.pipeline.finish(&mut self.outcome);
         self.collect();
+        if open && self.text.ends_with(b"\n") {
+            // The program has not ended this line, so neither do we.
+            self.text.pop();
+        }
     }
 
     fn collect(&mut self) {
-        let keep = self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
+        let keep =
+            self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
         self.text.truncate(keep);
         self.text.extend_from_slice(&self.outcome.text);
         self.outcome.clear();

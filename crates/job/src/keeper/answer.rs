@@ -6,6 +6,7 @@ use outlast_pty::procfs;
 use rustix::process::getpid;
 
 use super::peers::PeerId;
+use super::waits::Now;
 use super::{Keeper, Life};
 use crate::clock::millis;
 use crate::failure::Failure;
@@ -45,9 +46,9 @@ impl Keeper {
             }
             Verb::Send(send) => self.on_send(peer, id, &send),
             Verb::Wait(wait) => {
-                let ended = self.life == Life::Ended;
-                let context = (self.info.streams, self.grown().offset, ended);
-                self.waits.begin((peer, id), wait, context)
+                let answer = self.begin_wait(peer, id, wait);
+                self.plan_look();
+                answer
             }
             Verb::Cancel { wait } => {
                 self.waits.cancel(peer, wait);
@@ -60,8 +61,29 @@ impl Keeper {
                 None
             }
             Verb::Resize { size } => Some(self.on_resize(size)),
+            Verb::Attach(attach) => Some(self.on_attach(peer, &attach)),
+            Verb::ViewerSize { size } => Some(self.on_viewer_size(peer, size)),
             Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
         }
+    }
+
+    fn begin_wait(&mut self, peer: PeerId, id: u64, wait: crate::wire::Wait) -> Option<Answer> {
+        let rows =
+            if wait.stable.is_some() || !wait.gone.is_empty() { self.screen_rows() } else { Vec::new() };
+        let now = Now {
+            streams: self.info.streams,
+            end: self.grown().offset,
+            ended: self.life == Life::Ended,
+            rows: &rows,
+            awaiting: self.looking.awaiting.as_ref(),
+            ports: &self.looking.ports,
+        };
+        self.waits.begin((peer, id), wait, &now)
+    }
+
+    /// The rows of the screen.
+    pub(super) fn screen_rows(&mut self) -> Vec<String> {
+        self.channels.first_mut().map(|channel| channel.fold.screen().rows).unwrap_or_default()
     }
 
     fn status(&self) -> Status {
@@ -69,6 +91,7 @@ impl Keeper {
         let activity = match self.life {
             Life::Ended => Activity::Ended,
             Life::Running { stopped: true, .. } => Activity::Stopped,
+            Life::Running { .. } if self.looking.awaiting.is_some() => Activity::AwaitingInput,
             Life::Running { .. } if silent < FRESH => Activity::Working,
             Life::Running { .. } => Activity::Quiet { for_ms: millis(silent) },
         };
@@ -78,8 +101,8 @@ impl Keeper {
             activity,
             queued_input: self.typing.queued(),
             log_failing: self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string()),
-            awaiting_input: None,
-            ports: Vec::new(),
+            awaiting_input: self.looking.awaiting.clone(),
+            ports: self.looking.ports.clone(),
             last_line: self.last_line(),
             processes: self.processes(),
         }
@@ -100,7 +123,7 @@ impl Keeper {
         super::nested::without_nested_jobs(procfs::descendants(getpid()))
     }
 
-    fn on_resize(&mut self, size: Size) -> Answer {
+    pub(super) fn on_resize(&mut self, size: Size) -> Answer {
         let size = match size.checked() {
             Ok(size) => size,
             Err(failure) => return Answer::Error(failure.into()),
@@ -141,7 +164,11 @@ impl Keeper {
             size: Size { cols: shot.size.cols, rows: shot.size.rows },
             rows,
             scrollback,
-            cursor: Cursor { row: narrow(shot.cursor.row), col: narrow(shot.cursor.col), visible: shot.cursor.visible },
+            cursor: Cursor {
+                row: narrow(shot.cursor.row),
+                col: narrow(shot.cursor.col),
+                visible: shot.cursor.visible,
+            },
             title: shot.title,
             alternate: shot.alternate,
             bracketed_paste: shot.modes.bracketed_paste,

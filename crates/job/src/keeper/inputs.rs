@@ -26,6 +26,8 @@ pub(super) enum Input {
     Said(PeerId),
     /// A client can be told more.
     RoomToTell(PeerId),
+    /// A look at the job is done.
+    Seen,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -44,6 +46,9 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
     {
         sources.push((Input::RoomToType, PollFd::from_borrowed_fd(sink, PollFlags::OUT)));
     }
+    if let Some(wake) = keeper.looking.wake() {
+        sources.push((Input::Seen, PollFd::from_borrowed_fd(wake, PollFlags::IN)));
+    }
     for (id, peer) in keeper.peers.all() {
         if peer.may_speak() {
             sources.push((Input::Said(id), PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::IN)));
@@ -58,7 +63,10 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
         deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
             // Rounded up to the kernel's grain: waking a moment early would mean spinning until it is time.
-            Timespec { tv_sec: left.as_secs().min(1 << 30).cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
+            Timespec {
+                tv_sec: left.as_secs().min(1 << 30).cast_signed(),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
         })
     };
     let (inputs, mut fds): (Vec<Input>, Vec<PollFd<'_>>) = sources.into_iter().unzip();
@@ -82,6 +90,7 @@ impl Keeper {
             Input::Knock => self.peers.accept(&self.ground.listener, self.info.handle),
             Input::Said(peer) => self.on_said(peer),
             Input::RoomToTell(peer) => self.peers.flush_one(peer),
+            Input::Seen => self.on_seen(),
         }
     }
 
@@ -96,7 +105,10 @@ impl Keeper {
         if signals.contains(&Signal::CHILD) {
             self.look_at_children();
         }
-        if signals.contains(&Signal::TERM) && matches!(self.life, Life::Running { .. }) && self.ending.is_none() {
+        if signals.contains(&Signal::TERM)
+            && matches!(self.life, Life::Running { .. })
+            && self.ending.is_none()
+        {
             // The machine goes down, or somebody ends us by name: the job goes first, with a receipt.
             self.begin_ending(EndedBy::Outside, super::ending::GRACE, None);
         }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use outlast_stream::{Key, encode as encode_keys, typed};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
@@ -20,6 +21,9 @@ use crate::wire::{self, Answer, Send, Sent};
 const HIGH_WATER: usize = 256 << 10;
 /// The longest line that a terminal in line mode passes on; the kernel drops the rest without a word.
 const LONGEST_COOKED_LINE: usize = 4095;
+
+/// For a name that is near to none.
+const COMMON_KEYS: &str = "Enter, Tab, Escape, Up, PageDown, F1, Ctrl-C, Alt-x, Shift-Tab";
 
 #[derive(Debug, Default)]
 pub(super) struct Typing {
@@ -82,9 +86,11 @@ impl Keeper {
 
     /// Answers a `send` request, now or when there is room.
     pub(super) fn on_send(&mut self, peer: PeerId, id: u64, send: &Send) -> Option<Answer> {
-        match self.queue_input(send) {
+        match self.may_type(peer).and_then(|()| self.queue_input(send)) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(sent) => {
+                self.last_input = std::time::Instant::now();
+                self.note_activity();
                 self.type_more();
                 let sent = Sent { queued: self.typing.queued(), ..sent };
                 if self.typing.queue.len() <= HIGH_WATER {
@@ -119,11 +125,23 @@ impl Keeper {
 
     /// The bytes for what is to be typed. An unknown key is an error, and then nothing is typed.
     fn encode(&mut self, send: &Send) -> Result<Vec<u8>, Failure> {
+        let Some(channel) = self.channels.first_mut() else { return Ok(Vec::new()) };
+        let modes = channel.fold.modes();
+        let mut pressed = Vec::new();
+        for name in &send.keys {
+            pressed.push(Key::parse(name).map_err(|unknown| {
+                let near = if unknown.near.is_empty() { COMMON_KEYS.into() } else { unknown.near.join(", ") };
+                Failure::usage(format!("there is no key {:?}", unknown.name))
+                    .hint(format!("nothing was typed; keys are for example {near}"))
+            })?);
+        }
         let mut bytes = if send.bytes.is_empty() {
-            { let e = if self.info.has_terminal() { "\r" } else { "\n" }; let mut t = send.text.replace('\n', e); if send.newline { t.push_str(e); } t.into_bytes() }
+            typed(&send.text, send.newline, &modes)
         } else {
-            wire::base64::decode(&send.bytes).ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
+            wire::base64::decode(&send.bytes)
+                .ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
         };
+        bytes.extend(encode_keys(&pressed, &modes));
         Ok(bytes)
     }
 

@@ -6,21 +6,26 @@
 use std::time::{Duration, Instant};
 
 use super::peers::{PeerId, Peers};
+use super::standing::{Standing, Vanishing};
 use crate::clock::{earliest, millis};
 use crate::failure::Failure;
 use crate::log::writer::LogWriter;
 use crate::search::Search;
 use crate::spec::Streams;
-use crate::wire::{Answer, Found, Reason, Wait, Waited};
+use crate::wire::{Answer, Awaiting, Found, Reason, Wait, Waited};
 
 /// More waits than this at one job are refused.
 const MOST: usize = 1024;
+/// How long after output a screen is looked at for what should vanish from it.
+const VANISH_LOOK: Duration = Duration::from_millis(50);
 
 struct Pending {
     peer: PeerId,
     request: u64,
     wait: Wait,
     search: Option<Search>,
+    standing: Option<Standing>,
+    vanishing: Option<Vanishing>,
     from: u64,
     began: Instant,
     deadline: Option<Instant>,
@@ -36,15 +41,68 @@ impl Pending {
     }
 
     fn end(&self, reason: Reason, offset: u64, found: Option<Found>, already: bool) -> Answer {
-        let elapsed_ms = millis(self.began.elapsed());
-        Answer::Waited(Waited { elapsed_ms, already, found, ..Waited::because(reason, offset) })
+        self.end_with(Waited { already, found, ..Waited::because(reason, offset) })
     }
+
+    fn end_with(&self, waited: Waited) -> Answer {
+        Answer::Waited(Waited { elapsed_ms: millis(self.began.elapsed()), ..waited })
+    }
+
+    /// Whether a wait for a port ends with these.
+    fn port_among(&self, ports: &[u16]) -> Option<u16> {
+        let wanted = self.wait.port?;
+        ports.iter().copied().find(|port| wanted == 0 || *port == wanted)
+    }
+}
+
+/// What a new wait is measured against.
+pub(super) struct Now<'a> {
+    pub(super) streams: Streams,
+    pub(super) end: u64,
+    pub(super) ended: bool,
+    /// The screen; only filled for waits that look at it.
+    pub(super) rows: &'a [String],
+    pub(super) awaiting: Option<&'a Awaiting>,
+    pub(super) ports: &'a [u16],
+}
+
+impl Pending {
+    fn holds_already(&self, now: &Now<'_>) -> Option<Answer> {
+        let already = |waited: Waited| Some(self.end_with(Waited { already: true, ..waited }));
+        if self.wait.output && now.end > self.from {
+            return already(Waited::because(Reason::Output, now.end));
+        }
+        if let (true, Some(awaiting)) = (self.wait.awaiting_input, now.awaiting) {
+            let awaiting_input = Some(awaiting.clone());
+            return already(Waited { awaiting_input, ..Waited::because(Reason::AwaitingInput, now.end) });
+        }
+        if let Some(port) = self.port_among(now.ports) {
+            return already(Waited { port: Some(port), ..Waited::because(Reason::Port, now.end) });
+        }
+        if self.vanishing.as_ref().is_some_and(|vanishing| vanishing.is_gone(now.rows)) {
+            return already(Waited::because(Reason::Gone, now.end));
+        }
+        let searched = self.search.as_ref().is_none_or(|search| !search.is_behind(now.end));
+        if now.ended && self.wait.exit && searched {
+            return already(Waited::because(Reason::Exit, now.end));
+        }
+        None
+    }
+}
+
+/// What the waits that are pending need somebody to look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) awaiting_input: bool,
+    pub(super) port: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Waits {
     pending: Vec<Pending>,
     behind: bool,
+    /// When to look whether something has vanished from the screen.
+    vanishing_at: Option<Instant>,
 }
 
 impl Waits {
@@ -53,34 +111,40 @@ impl Waits {
         &mut self,
         (peer, request): (PeerId, u64),
         wait: Wait,
-        (streams, end, ended): (Streams, u64, bool),
+        now: &Now<'_>,
     ) -> Option<Answer> {
-        let from = wait.from.unwrap_or(end);
-        let refuse = |failure: Failure| Some(Answer::Error(failure.into()));
-        if self.pending.len() >= MOST {
-            return refuse(Failure::usage("too many waits on this job at once").hint("end some of them first"));
+        match self.prepare((peer, request), wait, now) {
+            Err(failure) => Some(Answer::Error(failure.into())),
+            Ok(pending) => {
+                if let Some(answer) = pending.holds_already(now) {
+                    return Some(answer);
+                }
+                self.behind |= pending.search.as_ref().is_some_and(|search| search.is_behind(now.end));
+                self.pending.push(pending);
+                None
+            }
         }
+    }
+
+    fn prepare(&self, (peer, request): (PeerId, u64), wait: Wait, now: &Now<'_>) -> Result<Pending, Failure> {
+        if self.pending.len() >= MOST {
+            return Err(Failure::usage("too many waits on this job at once").hint("end some of them first"));
+        }
+        let from = wait.from.unwrap_or(now.end);
         let search = if wait.patterns.is_empty() {
             None
         } else {
-            match Search::new(&wait.patterns, streams, from) {
-                Ok(search) => Some(search),
-                Err(failure) => return refuse(failure),
-            }
+            Some(Search::new(&wait.patterns, now.streams, from)?)
         };
         let began = Instant::now();
+        let standing = match &wait.stable {
+            Some(stable) => Some(Standing::new(stable, now.rows, began)?),
+            None => None,
+        };
+        let vanishing = if wait.gone.is_empty() { None } else { Some(Vanishing::new(&wait.gone)?) };
         let deadline = wait.deadline_ms.and_then(|ms| began.checked_add(Duration::from_millis(ms)));
-        let pending = Pending { peer, request, search, from, began, deadline, known: end, wait };
-        let nothing_to_search = pending.search.as_ref().is_none_or(|search| !search.is_behind(end));
-        if pending.wait.output && end > from {
-            return Some(pending.end(Reason::Output, end, None, true));
-        }
-        if ended && pending.wait.exit && nothing_to_search {
-            return Some(pending.end(Reason::Exit, end, None, true));
-        }
-        self.behind |= !nothing_to_search;
-        self.pending.push(pending);
-        None
+        let known = now.end;
+        Ok(Pending { peer, request, search, standing, vanishing, from, began, deadline, known, wait })
     }
 
     pub(super) fn cancel(&mut self, peer: PeerId, request: u64) {
@@ -100,19 +164,79 @@ impl Waits {
 
     /// The next moment at which a wait could end by time alone.
     pub(super) fn next_deadline(&self, last_output: Instant) -> Option<Instant> {
-        self.pending
-            .iter()
-            .fold(None, |next, pending| {
-                earliest(next, earliest(pending.deadline, pending.quiet_at(last_output)))
-            })
+        self.pending.iter().fold(self.vanishing_at, |next, pending| {
+            let standing = pending.standing.as_ref().map(Standing::next);
+            let by_time = earliest(pending.deadline, pending.quiet_at(last_output));
+            earliest(next, earliest(standing, by_time))
+        })
+    }
+
+    /// What somebody must look at for these waits.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted {
+            awaiting_input: self.pending.iter().any(|pending| pending.wait.awaiting_input),
+            port: self.pending.iter().any(|pending| pending.wait.port.is_some()),
+        }
+    }
+
+    /// Whether some wait looks at the screen now.
+    pub(super) fn wants_screen(&self, now: Instant) -> bool {
+        self.vanishing_at.is_some_and(|at| now >= at)
+            || self.pending.iter().any(|p| p.standing.as_ref().is_some_and(|standing| now >= standing.next()))
     }
 
     /// Something was printed.
-    pub(super) fn on_output(&mut self, channel: usize, peers: &mut Peers) {
+    pub(super) fn on_output(&mut self, channel: usize, now: Instant) {
         if channel == 0 {
             self.behind |= self.pending.iter().any(|pending| pending.search.is_some());
         }
-        let _ = peers;
+        if self.vanishing_at.is_none() && self.pending.iter().any(|pending| pending.vanishing.is_some()) {
+            // A flood is not looked at screen by screen.
+            self.vanishing_at = Some(now + VANISH_LOOK);
+        }
+    }
+
+    /// Looks at the screen for those who asked.
+    pub(super) fn on_screen(&mut self, rows: &[String], now: Instant, end: u64, peers: &mut Peers) {
+        self.vanishing_at = self.vanishing_at.filter(|at| now < *at);
+        self.pending.retain_mut(|pending| {
+            let stands = pending
+                .standing
+                .as_mut()
+                .is_some_and(|standing| now >= standing.next() && standing.check(rows, now));
+            let reason = if stands {
+                Reason::Stable
+            } else if pending.vanishing.as_ref().is_some_and(|vanishing| vanishing.is_gone(rows)) {
+                Reason::Gone
+            } else {
+                return true;
+            };
+            peers.reply(pending.peer, pending.request, pending.end(reason, end, None, false));
+            false
+        });
+    }
+
+    /// The job waits for input.
+    pub(super) fn on_awaiting(&mut self, awaiting: &Awaiting, end: u64, peers: &mut Peers) {
+        self.pending.retain(|pending| {
+            if !pending.wait.awaiting_input {
+                return true;
+            }
+            let awaiting_input = Some(awaiting.clone());
+            let waited = Waited { awaiting_input, ..Waited::because(Reason::AwaitingInput, end) };
+            peers.reply(pending.peer, pending.request, pending.end_with(waited));
+            false
+        });
+    }
+
+    /// The job listens on these ports now.
+    pub(super) fn on_ports(&mut self, ports: &[u16], end: u64, peers: &mut Peers) {
+        self.pending.retain(|pending| {
+            let Some(port) = pending.port_among(ports) else { return true };
+            let waited = Waited { port: Some(port), ..Waited::because(Reason::Port, end) };
+            peers.reply(pending.peer, pending.request, pending.end_with(waited));
+            false
+        });
     }
 
     /// Lets each search look at the next piece of the log.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Awaiting;
 use crate::lifecycle::State;
 
 /// A numbered fact about a job.
@@ -35,6 +36,19 @@ pub enum What {
     },
     /// Children that the command left behind have ended too.
     AllGone,
+    /// It waits for input.
+    AwaitingInput {
+        /// For what, and how we know.
+        #[serde(flatten)]
+        awaiting: Box<Awaiting>,
+    },
+    /// It no longer waits for input.
+    WentOn,
+    /// It listens on a TCP port.
+    PortOpen {
+        /// Which.
+        port: u16,
+    },
     /// The log can't be written.
     LogFailing {
         /// What the system says.

@@ -19,7 +19,7 @@ const FILLER: u8 = 8;
 pub(crate) struct Cell {
     character: char,
     flags: u8,
-    marks: Option<Box<String>>,
+    marks: Option<Box<str>>,
 }
 
 const BLANK: char = '\0';
@@ -135,9 +135,9 @@ impl Row {
         if cell.character == BLANK {
             cell.character = ' ';
         }
-        let marks = cell.marks.get_or_insert_default();
-        if marks.chars().count() < MAX_MARKS {
-            marks.push(mark);
+        let before = cell.marks.as_deref().unwrap_or_default();
+        if before.chars().count() < MAX_MARKS {
+            cell.marks = Some(format!("{before}{mark}").into());
         }
     }
 

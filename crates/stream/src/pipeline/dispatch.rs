@@ -18,12 +18,13 @@ pub(super) struct Step<'a> {
 
 impl Sink for Step<'_> {
     fn text(&mut self, text: &str, end: u64) {
-        let Fold { transcript, screen, watches, modes, charsets, region, .. } = &mut *self.fold;
+        let Fold { transcript, screen, watches, modes, charsets, region, last_printed, .. } = &mut *self.fold;
+        *last_printed = text.chars().next_back();
         let shown = charsets.map(text);
         if !watches.is_empty() {
             watches.text(shown.as_bytes(), end, &mut self.out.hits);
         }
-        if modes.alternate_screen || *region {
+        if modes.alternate_screen || region.is_some() {
             screen.far_reaching(text.as_bytes());
         } else {
             screen.line_local(text.as_bytes());
@@ -166,6 +167,7 @@ impl Sink for Step<'_> {
 impl Step<'_> {
     fn line_feed(&mut self, byte: u8, end: u64) {
         let returns = self.fold.modes.newline;
+        self.fold.last_printed = None;
         if !self.fold.watches.is_empty() {
             self.fold.watches.line_feed(end, &mut self.out.hits);
         }
@@ -176,7 +178,7 @@ impl Step<'_> {
             return self.keep_checkpoint_near(end);
         }
         transcript.line_feed(returns, self.out);
-        if *region {
+        if region.is_some() {
             screen.far_reaching(drawn);
         } else {
             screen.line_end(drawn, transcript.is_at_line_start());
@@ -197,7 +199,7 @@ impl Step<'_> {
 
     /// Something that the terminal draws within the cursor's line.
     fn draw_local(&mut self, bytes: &[u8]) {
-        if self.fold.modes.alternate_screen || self.fold.region {
+        if self.fold.modes.alternate_screen || self.fold.region.is_some() {
             self.fold.screen.far_reaching(bytes);
         } else {
             self.fold.screen.line_local(bytes);
@@ -228,11 +230,7 @@ impl Step<'_> {
         let watched = !self.fold.watches.is_empty();
         let local = match csi.last {
             b'@' | b'P' | b'X' | b'K' => true,
-            b'b' => {
-                let cols = self.fold.screen.size().columns();
-                self.draw_local(format!("\x1b[{}b", count.min(cols)).as_bytes());
-                return self.transcribe(params, csi.last);
-            }
+            b'b' => return self.repeat(count, end),
             b'C' | b'a' => {
                 if watched {
                     self.fold.watches.forward(count, end, hits);
@@ -268,11 +266,44 @@ impl Step<'_> {
             let lines = self.fold.screen.size().lines();
             let bottom = params.get(1, self.fold.screen.size().rows).min(lines);
             if count - 1 < bottom {
-                self.fold.region = !(count == 1 && bottom == lines);
+                let whole = count == 1 && bottom == lines;
+                self.fold.region = if whole { None } else { Some((count - 1, bottom - 1)) };
             }
         }
-        self.draw_csi(csi, local);
+        if matches!(csi.last, b'A' | b'B' | b'E' | b'F')
+            && let Some(region) = self.fold.region
+        {
+            self.draw_step(csi.last, count, region);
+        } else {
+            self.draw_csi(csi, local);
+        }
         self.transcribe(params, csi.last);
+    }
+
+    /// Steps up and down stop at the scroll region's edges, which the engine does not know.
+    fn draw_step(&mut self, last: u8, count: usize, (top, bottom): (usize, usize)) {
+        let (row, _) = self.fold.screen.cursor();
+        let limit = match last {
+            b'A' | b'F' if row >= top => row - top,
+            b'B' | b'E' if row <= bottom => bottom - row,
+            _ => count,
+        };
+        if matches!(last, b'E' | b'F') {
+            self.fold.screen.far_reaching(b"\r");
+        }
+        if limit > 0 {
+            let step = if matches!(last, b'A' | b'F') { 'A' } else { 'B' };
+            self.fold.screen.far_reaching(format!("\x1b[{}{step}", count.min(limit)).as_bytes());
+        }
+    }
+
+    /// REP is the same as printing again. Bounded by a row, or a few bytes could print for seconds.
+    fn repeat(&mut self, count: usize, end: u64) {
+        if let Some(character) = self.fold.last_printed {
+            let count = count.min(self.fold.screen.size().columns());
+            let text: String = std::iter::repeat_n(character, count).collect();
+            self.text(&text, end);
+        }
     }
 
     fn transcribe(&mut self, params: &Params, last: u8) {
@@ -313,7 +344,7 @@ impl Step<'_> {
             match number {
                 3 if !was.alternate_screen => {
                     self.fold.transcript.reset(self.out);
-                    self.fold.region = false;
+                    self.fold.region = None;
                 }
                 6 if !was.alternate_screen && on => self.fold.transcript.home(&self.fold.modes, self.out),
                 _ => {}
@@ -358,7 +389,7 @@ impl Step<'_> {
         fold.modes = Modes::fresh(fold.modes.terminal);
         fold.charsets = Charsets::default();
         fold.saved_charsets = Charsets::default();
-        fold.region = false;
+        fold.region = None;
         fold.transcript.reset(self.out);
     }
 

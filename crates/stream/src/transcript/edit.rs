@@ -23,7 +23,6 @@ impl Transcript {
             b'@' => self.on_page(out, |page| page.insert_chars(count)),
             b'P' => self.on_page(out, |page| page.delete_chars(count)),
             b'X' => self.on_page(out, |page| page.erase_chars(count)),
-            b'b' => self.on_page(out, |page| page.repeat(count, modes)),
             b'I' => self.on_page(out, |page| tabs_forward(page, count)),
             b'Z' => self.on_page(out, |page| tabs_back(page, count)),
             b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'J' | b'L' | b'M' | b'S' | b'T'
@@ -40,10 +39,12 @@ impl Transcript {
         let count = params.get(0, 1);
         let Cursor { row, col, .. } = self.on_page(out, |page| page.cursor);
         match last {
-            b'A' => self.go(row.saturating_sub(count), col, out),
-            b'B' | b'e' => self.go(row + count, col, out),
-            b'E' => self.go(row + count, 0, out),
-            b'F' => self.go(row.saturating_sub(count), 0, out),
+            b'A' | b'B' | b'E' | b'F' => {
+                let up = matches!(last, b'A' | b'F');
+                let target = self.on_page(out, |page| page.step(up, count));
+                self.go(target, if matches!(last, b'E' | b'F') { 0 } else { col }, out);
+            }
+            b'e' => self.go(row + count, col, out),
             b'H' | b'f' => {
                 self.address(count - 1, params.get(1, 1) - 1, modes, out);
                 self.homed = count == 1 && params.get(1, 1) == 1;

@@ -1,0 +1,133 @@
+//! Checks that this machine can do what jobs need: tried, not assumed.
+
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::Outlast;
+use super::wait::Wait;
+use crate::registry::format::FORMAT;
+use crate::spec::{JobSpec, Run, Streams};
+use crate::wire::PROTOCOL;
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub what: &'static str,
+    /// Whether it is as it should be.
+    pub good: bool,
+    /// What was found.
+    pub said: String,
+}
+
+/// Looks at everything.
+#[must_use]
+pub fn examine(outlast: &Outlast) -> Vec<Finding> {
+    vec![
+        home(outlast),
+        disk(outlast),
+        holes(outlast),
+        terminals(),
+        jobs(outlast),
+        run_one(outlast),
+        version(),
+    ]
+}
+
+fn finding(what: &'static str, good: bool, said: impl Into<String>) -> Finding {
+    Finding { what, good, said: said.into() }
+}
+
+fn home(outlast: &Outlast) -> Finding {
+    finding("home", true, format!("{} is yours alone", outlast.home().path().display()))
+}
+
+fn disk(outlast: &Outlast) -> Finding {
+    let Ok(stat) = rustix::fs::fstatvfs(outlast.home().as_dir()) else {
+        return finding("disk", false, "the file system does not say how full it is");
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let enough = free > 64 << 20;
+    let mut said = format!("{} MiB free for logs", free >> 20);
+    if !enough {
+        said.push_str(
+            "; jobs run on a full disk too, but their newest output is lost: free some, or outlast prune",
+        );
+    }
+    finding("disk", enough, said)
+}
+
+/// Without holes a log can't give back its middle.
+fn holes(outlast: &Outlast) -> Finding {
+    use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+    let name = format!(".probe-{}", std::process::id());
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = openat(outlast.home().as_dir(), &name, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
+        rustix::fs::ftruncate(&file, 8192)?;
+        fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 4096)
+    });
+    let _ = unlinkat(outlast.home().as_dir(), &name, AtFlags::empty());
+    match made {
+        Ok(()) => finding("log cap", true, "this file system gives back the middle of a file"),
+        Err(error) => {
+            let said = format!(
+                "this file system can't give back the middle of a file ({error}): logs may outgrow their cap"
+            );
+            finding("log cap", false, said)
+        }
+    }
+}
+
+fn terminals() -> Finding {
+    let read = |name: &str| -> Option<u64> {
+        std::fs::read_to_string(format!("/proc/sys/kernel/pty/{name}")).ok()?.trim().parse().ok()
+    };
+    match (read("nr"), read("max")) {
+        (Some(used), Some(max)) => {
+            finding("terminals", used + 8 < max, format!("{used} of {max} in use on this machine"))
+        }
+        _ => finding("terminals", true, "this system does not count them"),
+    }
+}
+
+fn jobs(outlast: &Outlast) -> Finding {
+    let jobs = outlast.jobs();
+    let running = jobs.iter().filter(|info| info.state.is_live()).count();
+    let lost: Vec<String> = jobs
+        .iter()
+        .filter(|info| !super::leftover::find_if_lost(info).is_empty())
+        .map(|info| info.handle.to_string())
+        .collect();
+    let said = format!("{} kept, {running} running", jobs.len());
+    if lost.is_empty() {
+        return finding("jobs", true, said);
+    }
+    let said = format!("{said}; lost jobs left processes behind, end them: outlast kill {}", lost.join(" "));
+    finding("jobs", false, said)
+}
+
+/// The whole way once: keeper, terminal, log, exit code.
+fn run_one(outlast: &Outlast) -> Finding {
+    let began = Instant::now();
+    let mut spec = JobSpec::new(Run::Shell("printf outlast-doctor".into()));
+    spec.description = Some("outlast doctor".into());
+    spec.streams = Streams::Terminal(crate::spec::Size::default());
+    let result = outlast.start(spec).and_then(|job| {
+        job.wait(&Wait::for_exit(), Some(Duration::from_secs(10)))?;
+        Ok((job.info()?.state.name(), job.read_text(0, 1024)?.text))
+    });
+    let ms = began.elapsed().as_millis();
+    match result {
+        Ok(("completed", text)) if text.trim() == "outlast-doctor" => {
+            finding("a job", true, format!("started, printed and ended in {ms} ms"))
+        }
+        Ok((state, text)) => finding("a job", false, format!("it is {state} and printed {text:?}")),
+        Err(failure) => finding("a job", false, failure.to_string()),
+    }
+}
+
+fn version() -> Finding {
+    let version = env!("CARGO_PKG_VERSION");
+    finding("version", true, format!("outlast {version}, job format {FORMAT}, protocol {PROTOCOL}"))
+}

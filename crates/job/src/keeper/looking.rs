@@ -1,0 +1,338 @@
+//! Looks at the job from outside: does it wait for input, and which ports does it listen on?
+//!
+//! Looks are taken by a thread of its own, because reading `/proc` can block, and never by the pump. It is there
+//! only while looks are wanted: soon and often while somebody waits for the answer, seldom otherwise, and not at
+//! all once a silent job has been looked at often enough.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use outlast_pty::evidence::{self, Attention, Claim, Hints, Kind, Level, Prober, Verdict};
+use outlast_pty::ports;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::getpid;
+
+use super::ground::Ends;
+use super::{Keeper, Life};
+use crate::clock::earliest;
+use crate::wire::event::What;
+use crate::wire::{Awaiting, Evidence};
+
+/// How far apart looks for a port are while somebody waits for one.
+const PORT_LOOK: Duration = Duration::from_millis(50);
+/// After which silences a job that nobody waits for is looked at; later ones are this far apart each.
+const UNATTENDED: &[Duration] = &[
+    Duration::from_millis(250),
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+    Duration::from_secs(46),
+];
+const UNATTENDED_LATER: Duration = Duration::from_secs(300);
+/// A look that takes longer is stuck on a hung file system; it is not waited for.
+const STUCK: Duration = Duration::from_secs(2);
+/// The thread needs little.
+const STACK: usize = 128 << 10;
+
+/// What the screen and the clock know, for one look.
+struct Look {
+    text: String,
+    alternate: bool,
+    bracketed_paste: bool,
+    cursor_hidden: bool,
+    since_output: Duration,
+    since_input: Duration,
+    ports: bool,
+    activity: u64,
+}
+
+/// What one look brought.
+struct Seen {
+    verdict: Verdict,
+    unconfirmed: bool,
+    ports: Option<Vec<u16>>,
+    activity: u64,
+}
+
+struct Looker {
+    ask: Sender<Look>,
+    seen: Receiver<Seen>,
+    wake: OwnedFd,
+}
+
+impl Looker {
+    /// Starts the thread.
+    fn start(master: OwnedFd) -> std::io::Result<Self> {
+        let (wake, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (ask, asked) = channel::<Look>();
+        let (say, seen) = channel();
+        std::thread::Builder::new().name("looker".into()).stack_size(STACK).spawn(move || {
+            let root = getpid();
+            let mut prober = Prober::new(root);
+            let mut watch = ports::Watch::new(root);
+            while let Ok(look) = asked.recv() {
+                let hints = hints(&look);
+                let verdict = prober.sample(master.as_fd(), &hints);
+                let ports = look.ports.then(|| {
+                    watch.refresh();
+                    let mut ports: Vec<u16> = watch.ports().iter().map(|port| port.port).collect();
+                    ports.sort_unstable();
+                    ports.dedup();
+                    ports
+                });
+                let unconfirmed = prober.is_unconfirmed();
+                if say.send(Seen { verdict, unconfirmed, ports, activity: look.activity }).is_err() {
+                    return;
+                }
+                let _ = rustix::io::write(&waker, b"!");
+            }
+        })?;
+        Ok(Self { ask, seen, wake })
+    }
+}
+
+fn hints(look: &Look) -> Hints<'_> {
+    Hints {
+        text_before_cursor: &look.text,
+        alternate_screen: look.alternate,
+        bracketed_paste: look.bracketed_paste,
+        cursor_hidden: look.cursor_hidden,
+        since_output: look.since_output,
+        since_input: look.since_input,
+        // The screen answers every question of the program before it is looked at.
+        query_unanswered: false,
+    }
+}
+
+/// What is known from looking.
+#[derive(Default)]
+pub(super) struct Looking {
+    looker: Option<Looker>,
+    /// A look is under way since then.
+    under_way: Option<Instant>,
+    next: Option<Instant>,
+    unconfirmed: bool,
+    looks_since_activity: usize,
+    /// Counts output and input: a look at what was before does not count.
+    activity: u64,
+    pub(super) awaiting: Option<Awaiting>,
+    pub(super) ports: Vec<u16>,
+}
+
+impl Looking {
+    /// What says that a look is done.
+    pub(super) fn wake(&self) -> Option<BorrowedFd<'_>> {
+        self.looker.as_ref().map(|looker| looker.wake.as_fd())
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        match self.under_way {
+            Some(since) => Some(since + STUCK),
+            None => self.next,
+        }
+    }
+
+    fn take(&mut self) -> Option<Seen> {
+        let looker = self.looker.as_ref()?;
+        let mut drained = [0; 16];
+        let _ = rustix::io::read(&looker.wake, &mut drained);
+        let seen = looker.seen.try_recv().ok()?;
+        self.under_way = None;
+        Some(seen)
+    }
+}
+
+impl Keeper {
+    /// The job printed something or was typed into: what was known of its waiting no longer holds.
+    pub(super) fn note_activity(&mut self) {
+        self.looking.activity += 1;
+        self.looking.looks_since_activity = 0;
+        self.looking.unconfirmed = false;
+        if self.looking.awaiting.take().is_some() {
+            self.event(What::WentOn);
+        }
+        self.plan_look();
+    }
+
+    /// Decides when to look next.
+    pub(super) fn plan_look(&mut self) {
+        let Life::Running { .. } = self.life else {
+            self.looking.next = None;
+            return;
+        };
+        let now = Instant::now();
+        let quiet_since = self.last_output.max(self.last_input);
+        let quiet = now.saturating_duration_since(quiet_since);
+        let wanted = self.waits.wanted();
+        let mut next = if wanted.awaiting_input && self.info.has_terminal() {
+            let look = self.look_at(quiet_since, quiet);
+            Some(now + evidence::next_look(&hints(&look), Attention::Awaited, self.looking.unconfirmed))
+        } else {
+            let step = UNATTENDED.get(self.looking.looks_since_activity);
+            let at = quiet_since + step.copied().unwrap_or(quiet + UNATTENDED_LATER);
+            Some(at.max(now + Duration::from_millis(20)))
+        };
+        if wanted.port {
+            next = earliest(next, Some(now + PORT_LOOK));
+        }
+        self.looking.next = next;
+    }
+
+    /// A bare look for planning: no screen is needed for it.
+    fn look_at(&self, quiet_since: Instant, quiet: Duration) -> Look {
+        let _ = quiet_since;
+        Look {
+            text: String::new(),
+            alternate: false,
+            bracketed_paste: false,
+            cursor_hidden: false,
+            since_output: quiet,
+            since_input: quiet,
+            ports: false,
+            activity: self.looking.activity,
+        }
+    }
+
+    /// Takes a look if it is time to.
+    pub(super) fn look_if_due(&mut self, now: Instant) {
+        if let Some(since) = self.looking.under_way {
+            if now >= since + STUCK {
+                // Given up on: its thread ends by itself when it comes back.
+                self.looking.looker = None;
+                self.looking.under_way = None;
+                self.plan_look();
+            }
+            return;
+        }
+        if self.looking.next.is_none_or(|at| now < at) {
+            return;
+        }
+        self.looking.next = None;
+        if !matches!(self.life, Life::Running { .. }) {
+            return;
+        }
+        let Some(look) = self.make_look(now) else { return };
+        if self.looking.looker.is_none() {
+            self.looking.looker = self.start_looker();
+        }
+        let sent = self.looking.looker.as_ref().is_some_and(|looker| looker.ask.send(look).is_ok());
+        if sent {
+            self.looking.under_way = Some(now);
+            self.looking.looks_since_activity += 1;
+        }
+    }
+
+    fn start_looker(&self) -> Option<Looker> {
+        let fd = match &self.ground.ends {
+            Ends::Terminal { master, .. } => master.try_clone(),
+            Ends::Pipes { stdout, .. } => stdout.try_clone(),
+        };
+        Looker::start(fd.ok()?).ok()
+    }
+
+    fn make_look(&mut self, now: Instant) -> Option<Look> {
+        let since_output = now.saturating_duration_since(self.last_output);
+        let since_input = now.saturating_duration_since(self.last_input);
+        let activity = self.looking.activity;
+        let channel = self.channels.first_mut()?;
+        let mut look = Look {
+            text: String::new(),
+            alternate: false,
+            bracketed_paste: false,
+            cursor_hidden: false,
+            since_output,
+            since_input,
+            ports: true,
+            activity,
+        };
+        if self.info.has_terminal() {
+            let shot = channel.fold.screen();
+            let before: Vec<char> = shot.text_before_cursor.chars().collect();
+            look.text = before[before.len().saturating_sub(200)..].iter().collect();
+            look.alternate = shot.alternate;
+            look.bracketed_paste = shot.modes.bracketed_paste;
+            look.cursor_hidden = !shot.cursor.visible;
+        }
+        Some(look)
+    }
+
+    /// A look is done: what it says goes to waits, events and status.
+    pub(super) fn on_seen(&mut self) {
+        let Some(seen) = self.looking.take() else { return };
+        if let Some(ports) = seen.ports {
+            self.note_ports(ports);
+        }
+        if seen.activity == self.looking.activity && self.info.has_terminal() {
+            self.looking.unconfirmed = seen.unconfirmed;
+            self.note_verdict(&seen.verdict);
+        }
+        let wanted = self.waits.wanted();
+        if !wanted.awaiting_input && !wanted.port && !self.looking.unconfirmed {
+            self.looking.looker = None;
+        }
+        self.plan_look();
+    }
+
+    fn note_verdict(&mut self, verdict: &Verdict) {
+        match (verdict.waiting(), self.looking.awaiting.is_some()) {
+            (Some(claim), false) => {
+                let awaiting = described(claim);
+                self.looking.awaiting = Some(awaiting.clone());
+                self.event(What::AwaitingInput { awaiting: Box::new(awaiting.clone()) });
+                let end = self.grown().offset;
+                self.waits.on_awaiting(&awaiting, end, &mut self.peers);
+            }
+            (None, true) if *verdict != Verdict::Unknown => {
+                self.looking.awaiting = None;
+                self.event(What::WentOn);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_ports(&mut self, ports: Vec<u16>) {
+        if ports == self.looking.ports {
+            return;
+        }
+        let opened: Vec<u16> =
+            ports.iter().copied().filter(|port| !self.looking.ports.contains(port)).collect();
+        self.looking.ports = ports;
+        for port in opened {
+            self.event(What::PortOpen { port });
+        }
+        let end = self.grown().offset;
+        self.waits.on_ports(&self.looking.ports, end, &mut self.peers);
+    }
+}
+
+/// A claim in the words of the wire.
+fn described(claim: &Claim) -> Awaiting {
+    let level = match claim.level {
+        Level::Certain => "certain",
+        Level::Likely => "likely",
+        Level::Possible => "possible",
+    };
+    let kind = match claim.kind {
+        Kind::Line => "line",
+        Kind::Password => "password",
+        Kind::Key => "key",
+        Kind::Menu => "menu",
+        Kind::Pager => "pager",
+        Kind::Repl => "repl",
+    };
+    let evidence = &claim.evidence;
+    Awaiting {
+        level: level.into(),
+        kind: kind.into(),
+        prompt: claim.prompt.clone(),
+        evidence: Evidence {
+            pid: evidence.pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
+            program: evidence.program.clone(),
+            syscall: evidence.syscall.into(),
+            fd: evidence.fd,
+            why: evidence.why.clone(),
+        },
+    }
+}

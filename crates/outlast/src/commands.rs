@@ -1,0 +1,44 @@
+//! One file a verb.
+
+mod attach;
+mod doctor;
+mod jobs;
+mod kill;
+mod logs;
+mod prune;
+mod read;
+mod reference;
+mod replay;
+mod run;
+mod screen;
+mod send;
+mod wait;
+
+use outlast_job::{Failure, Outlast};
+
+use crate::cli::{Cli, Verb};
+use crate::output::Output;
+
+/// Runs the verb; returns the exit code.
+pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
+    let open = || match &cli.home {
+        Some(home) => Outlast::open_at(home),
+        None => Outlast::open(),
+    };
+    match cli.verb {
+        Verb::Run(args) => run::run(&open()?, args, out),
+        Verb::Jobs(args) => jobs::jobs(&open()?, &args, out),
+        Verb::Read(args) => read::read(&open()?, &args, out),
+        Verb::Logs(args) => logs::logs(&open()?, &args, out),
+        Verb::Screen(args) => screen::screen(&open()?, &args, out),
+        Verb::Send(args) => send::send(&open()?, &args, out),
+        Verb::Attach(args) => attach::attach(&open()?, &args, out),
+        Verb::Replay(args) => replay::replay(&open()?, &args, out),
+        Verb::Wait(args) => wait::wait(&open()?, &args, out),
+        Verb::Kill(args) => kill::kill(&open()?, &args, out),
+        Verb::Prune(args) => prune::prune(&open()?, &args, out),
+        Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
+        Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
+        Verb::Man(args) => reference::man(&args.folder),
+    }
+}

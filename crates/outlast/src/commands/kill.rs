@@ -1,0 +1,47 @@
+//! `outlast kill`.
+
+use outlast_job::{Failure, Outlast, session};
+
+use crate::answer::{self, Answer};
+use crate::cli::KillArgs;
+use crate::output::Output;
+
+pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Result<i32, Failure> {
+    let jobs: Vec<_> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
+    let session = session::current();
+    let mut code = 0;
+    for job in jobs {
+        let killed = match &args.signal {
+            Some(signal) => job.signal(signal, &session)?,
+            None => job.kill(args.grace, &session)?,
+        };
+        let info = job.info()?;
+        if !killed.survivors.is_empty() {
+            code = 1;
+        }
+        if out.json {
+            let mut value = serde_json::to_value(Answer::of(&job, &info)).unwrap_or_default();
+            value["signalled"] = killed.signalled.into();
+            value["already_ended"] = killed.already_ended.into();
+            value["survivors"] = serde_json::to_value(&killed.survivors).unwrap_or_default();
+            out.value(&value);
+            continue;
+        }
+        let handle = job.handle();
+        let names: Vec<String> =
+            killed.survivors.iter().map(|process| format!("{} ({})", process.program, process.pid)).collect();
+        let said = match (&args.signal, killed.already_ended, info.state.receipt()) {
+            (_, true, _) => format!("job {handle} had already ended"),
+            (Some(signal), _, _) => {
+                format!("{signal} sent to {} processes of job {handle}", killed.signalled)
+            }
+            (None, _, _) if !names.is_empty() => format!("job {handle}: still there: {}", names.join(", ")),
+            (None, _, Some(receipt)) => {
+                format!("job {handle}: {}; nothing is left of it", answer::ending(receipt))
+            }
+            (None, _, None) => format!("job {handle}: nothing is left of it"),
+        };
+        out.line(&said);
+    }
+    Ok(code)
+}

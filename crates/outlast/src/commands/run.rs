@@ -1,0 +1,171 @@
+//! `outlast run`.
+
+use std::io::IsTerminal;
+
+use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::wire::Attach;
+use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
+
+use crate::answer::{self, Answer};
+use crate::cli::RunArgs;
+use crate::live::{self, Left};
+use crate::output::{DEADLINE, Output};
+use crate::terminal;
+use crate::viewer;
+
+pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
+    let wait = Wait {
+        exit: true,
+        patterns: args.pattern.clone(),
+        quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
+        awaiting_input: args.input,
+        port: args.port,
+        from: Some(0),
+        ..Wait::default()
+    };
+    // A bad pattern is told before anything runs.
+    wait.check()?;
+    let job = outlast.start(spec(outlast, &args)?)?;
+    if args.background {
+        return started(&job, out);
+    }
+    if !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some() {
+        let waited = job.wait(&wait, Some(args.deadline))?;
+        let info = job.info()?;
+        let code = match waited.reason {
+            Reason::Exit => exit_code(&info.state),
+            Reason::Deadline => DEADLINE,
+            _ => 0,
+        };
+        let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
+        if out.json {
+            out.value(&answer);
+        } else {
+            out.data(answer.output.unwrap_or_default().as_bytes());
+            out.talk(&summary(&job, &info, waited.reason));
+        }
+        return Ok(code);
+    }
+    if out.json {
+        let waited = job.wait(&Wait { awaiting_input: true, ..Wait::for_exit() }, None)?;
+        let info = job.info()?;
+        let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
+        out.value(&answer);
+        return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
+    }
+    foreground(&job, &args, out)
+}
+
+fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
+    let run = match args.command.as_slice() {
+        // One word is a program, and if there is none of that name the error says so; a line is for the shell.
+        [one] if !one.chars().all(is_plain) => Run::Shell(one.clone()),
+        argv => Run::Program(argv.to_vec()),
+    };
+    let mut spec = JobSpec::new(run);
+    if let Some(cwd) = &args.cwd {
+        let cwd = std::path::absolute(cwd).map_err(|error| Failure::usage(format!("--cwd: {error}")))?;
+        spec.cwd = cwd.to_string_lossy().into_owned();
+    }
+    for setting in &args.env {
+        match setting.split_once('=') {
+            Some((name, value)) => drop(spec.env.insert(name.into(), value.into())),
+            None => drop(spec.env.remove(setting)),
+        }
+    }
+    spec.streams = if args.pipe {
+        Streams::Pipes
+    } else {
+        let ours = terminal::size().filter(|_| !args.background && std::io::stdout().is_terminal());
+        Streams::Terminal(args.size.or(ours).unwrap_or_default())
+    };
+    spec.name.clone_from(&args.name);
+    spec.description.clone_from(&args.description);
+    spec.timeout = args.timeout;
+    spec.inactivity_timeout = args.inactivity_timeout;
+    spec.log_cap = args.log_cap.unwrap_or(outlast.settings().log_cap);
+    Ok(spec)
+}
+
+/// What a shell would take for a single plain word.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "-_./+@%,:".contains(c)
+}
+
+fn started(job: &Job, out: &mut Output) -> Result<i32, Failure> {
+    let info = job.info()?;
+    if out.json {
+        out.value(&Answer::of(job, &info).because(Reason::Started));
+    } else {
+        let handle = job.handle();
+        let name = info.name.clone().unwrap_or_else(|| handle.to_string());
+        out.line(&handle.to_string());
+        out.talk(&format!(
+            "job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"
+        ));
+    }
+    Ok(0)
+}
+
+fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failure> {
+    let handle = job.handle();
+    let talkative = !args.quiet && std::io::stderr().is_terminal();
+    let interactive =
+        !args.no_stdin && !args.pipe && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let left = if interactive {
+        if talkative {
+            out.talk(&format!(
+                "[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"
+            ));
+        }
+        viewer::view(job, &Attach { shared: true, ..Attach::default() }, out)?
+    } else {
+        live::follow(job, !args.no_stdin, out)?
+    };
+    match left {
+        Left::Ended => {
+            let info = job.info()?;
+            if let Some(receipt) = info.state.receipt()
+                && (!receipt.left_behind.is_empty() || answer::signal(&info.state).is_some())
+                && !args.quiet
+            {
+                out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
+            }
+            Ok(exit_code(&info.state))
+        }
+        Left::Asked(prompt) => {
+            out.talk(&format!(
+                "outlast: job {handle} waits for input at {prompt:?}; answer it: outlast send {handle} TEXT"
+            ));
+            Ok(DEADLINE)
+        }
+        Left::Detached => {
+            out.talk(&format!(
+                "outlast: job {handle} runs on; back to it: outlast attach {handle}   end it: outlast kill {handle}"
+            ));
+            Ok(0)
+        }
+    }
+}
+
+/// The exit code that stands for how a job ended.
+pub(super) fn exit_code(state: &outlast_job::lifecycle::State) -> i32 {
+    if let Some(code) = answer::code(state) {
+        return code;
+    }
+    match answer::signal(state) {
+        Some(name) => 128 + outlast_job::signal_number(name).unwrap_or(0),
+        None => 1,
+    }
+}
+
+fn summary(job: &Job, info: &outlast_job::registry::format::Info, reason: Reason) -> String {
+    let handle = job.handle();
+    match (reason, info.state.receipt()) {
+        (_, Some(receipt)) => format!("job {handle} has ended: {}", answer::ending(receipt)),
+        (Reason::Deadline, None) => {
+            format!("the time is up; job {handle} runs on   wait on: outlast wait {handle} --pattern ...")
+        }
+        (reason, None) => format!("{}: job {handle} runs on in the background", reason.name()),
+    }
+}

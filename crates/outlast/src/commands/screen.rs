@@ -1,0 +1,48 @@
+//! `outlast screen`.
+
+use outlast_job::registry::layout;
+use outlast_job::{Failure, Kind, Outlast};
+
+use crate::cli::ScreenArgs;
+use crate::output::Output;
+
+pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> Result<i32, Failure> {
+    let job = outlast.job(&args.job)?;
+    let styled = out.colour && !args.plain && !out.json;
+    let shot = match job.screen(styled, args.scrollback) {
+        Err(failure) if failure.kind == Kind::NotRunning => return last_screen(&job, out, failure),
+        shot => shot?,
+    };
+    if out.json {
+        out.value(&shot);
+        return Ok(0);
+    }
+    let mut rows = shot.rows;
+    while rows.last().is_some_and(|row| row.trim().is_empty()) {
+        rows.pop();
+    }
+    for row in shot.scrollback.iter().chain(&rows) {
+        out.line(row);
+    }
+    let what = if shot.alternate { "full screen" } else { "screen" };
+    let title = if shot.title.is_empty() { String::new() } else { format!(", title {:?}", shot.title) };
+    let (row, col) = (shot.cursor.row + 1, shot.cursor.col + 1);
+    out.talk(&format!(
+        "[{what} {}x{}, cursor at row {row}, column {col}{title}]",
+        shot.size.cols, shot.size.rows
+    ));
+    Ok(0)
+}
+
+/// A job that has ended shows what it showed last.
+fn last_screen(job: &outlast_job::Job, out: &mut Output, failure: Failure) -> Result<i32, Failure> {
+    let Ok(text) = std::fs::read_to_string(job.dir().file(layout::SCREEN)) else { return Err(failure) };
+    if out.json {
+        let rows: Vec<&str> = text.lines().collect();
+        out.value(&serde_json::json!({ "rows": rows, "ended": true }));
+    } else {
+        out.data(text.as_bytes());
+        out.talk("[the job has ended; this is its last screen]");
+    }
+    Ok(0)
+}

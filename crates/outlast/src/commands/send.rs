@@ -1,0 +1,75 @@
+//! `outlast send`.
+
+use std::io::Read;
+use std::time::Duration;
+
+use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::wire::INPUT_PIECE;
+use outlast_job::{Failure, Job, Outlast, Reason, Send, Wait};
+
+use crate::answer::Answer;
+use crate::cli::SendArgs;
+use crate::output::{DEADLINE, Output};
+
+pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Result<i32, Failure> {
+    let job = outlast.job(&args.job)?;
+    if args.text.is_none() && args.keys.is_empty() && !args.eof && !args.stdin {
+        return Err(Failure::usage("there is nothing to type")
+            .hint("give a text, --key KEY, --eof or --stdin; for example: outlast send 3 yes"));
+    }
+    let streamed = if args.stdin { from_stdin(&job)? } else { 0 };
+    let send = Send {
+        text: args.text.clone().unwrap_or_default(),
+        newline: args.text.is_some() && !args.no_newline,
+        keys: args.keys.clone(),
+        eof: args.eof,
+        ..Send::default()
+    };
+    let wait = Wait { exit: true, awaiting_input: true, patterns: args.pattern.clone(), ..Wait::default() };
+    wait.check()?;
+    let mut sent = job.send(&send, Some(args.patience))?;
+    sent.taken += streamed;
+    if sent.queued > 0 {
+        out.talk(&format!("{} bytes wait until the program reads them", sent.queued));
+    }
+    if args.no_wait {
+        if out.json {
+            out.value(&serde_json::json!({
+                "handle": job.handle().0, "offset": sent.offset, "taken": sent.taken, "queued": sent.queued
+            }));
+        }
+        return Ok(0);
+    }
+    let default = if args.pattern.is_empty() { ANSWER } else { PATTERN };
+    let waited = job.wait(&wait.from(sent.offset), Some(args.deadline.unwrap_or(default)))?;
+    let info = job.info()?;
+    let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, sent.offset, MAX_OUTPUT)?;
+    if out.json {
+        out.value(&answer);
+    } else {
+        out.data(answer.output.unwrap_or_default().as_bytes());
+    }
+    // Without a pattern there is nothing that could have failed to come.
+    Ok(if waited.reason == Reason::Deadline && !args.pattern.is_empty() { DEADLINE } else { 0 })
+}
+
+/// How long an answer may take, unless told otherwise.
+const ANSWER: Duration = Duration::from_secs(3);
+/// How long a pattern may take to come, unless told otherwise.
+const PATTERN: Duration = Duration::from_secs(30);
+
+/// Input of any size: the keeper answers each piece when it has room for the next.
+fn from_stdin(job: &Job) -> Result<u64, Failure> {
+    let mut stdin = std::io::stdin().lock();
+    let mut piece = vec![0; INPUT_PIECE];
+    let mut total = 0;
+    loop {
+        let n =
+            stdin.read(&mut piece).map_err(|error| Failure::system("standard input can't be read", error))?;
+        if n == 0 {
+            return Ok(total);
+        }
+        job.send_bytes(&piece[..n])?;
+        total += n as u64;
+    }
+}

@@ -1,0 +1,88 @@
+//! `outlast wait`.
+
+use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::wire::Stable;
+use outlast_job::{Failure, Job, Outlast, Reason, Wait, wait_any};
+
+use crate::answer::{self, Answer};
+use crate::cli::WaitArgs;
+use crate::output::{DEADLINE, Output};
+
+pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Result<i32, Failure> {
+    let jobs: Vec<Job> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
+    let jobs: Vec<&Job> = jobs.iter().collect();
+    let stable = args.stable.map(|checks| Stable {
+        checks,
+        interval_ms: outlast_job::clock::millis(args.stable_interval),
+        ignore: args.stable_ignore.clone(),
+        ..Stable::default()
+    });
+    let nothing_else = args.pattern.is_empty()
+        && args.quiet_for.is_none()
+        && !args.output
+        && !args.input
+        && args.port.is_none()
+        && stable.is_none()
+        && args.gone.is_empty();
+    let from = match args.since.as_deref() {
+        Some("now") => None,
+        Some(offset) => Some(offset.parse().map_err(|_| {
+            Failure::usage(format!("{offset:?} is no offset")).hint("give a number of bytes, or `now`")
+        })?),
+        // What was already printed counts for a pattern; "anything new" begins now.
+        None if args.output => None,
+        None => Some(0),
+    };
+    let wait = Wait {
+        exit: args.exit || nothing_else,
+        patterns: args.pattern.clone(),
+        quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
+        output: args.output,
+        awaiting_input: args.input,
+        port: args.port,
+        stable,
+        gone: args.gone.clone(),
+        from,
+        ..Wait::default()
+    };
+    let begins: Vec<u64> = jobs.iter().map(|job| from.unwrap_or_else(|| job.log_end())).collect();
+    let (which, waited) = wait_any(&jobs, &wait, args.deadline, None)?;
+    let (job, begin) = (jobs[which], begins[which]);
+    let info = job.info()?;
+    if out.json {
+        let answer = Answer::of(job, &info).waited(&waited).with_output(job, begin, MAX_OUTPUT)?;
+        out.value(&serde_json::json!({ "already": waited.already }).merged(&answer));
+    } else {
+        let found = waited.found.as_ref().map(|found| found.text.clone());
+        let asked = waited
+            .awaiting_input
+            .as_ref()
+            .map(|asked| format!("{} ({}, {})", asked.prompt, asked.kind, asked.level));
+        let port = waited.port.map(|port| port.to_string());
+        let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
+        out.line(&format!("{} {}{found}", job.handle(), waited.reason.name()));
+        if let Some(receipt) = info.state.receipt() {
+            out.talk(&format!("job {} has ended: {}", job.handle(), answer::ending(receipt)));
+        }
+    }
+    Ok(match waited.reason {
+        Reason::Deadline => DEADLINE,
+        // Waiting for something else, and the end came first.
+        Reason::Exit if !wait.exit => 1,
+        _ => 0,
+    })
+}
+
+trait Merged {
+    fn merged(self, answer: &Answer) -> serde_json::Value;
+}
+
+impl Merged for serde_json::Value {
+    fn merged(self, answer: &Answer) -> serde_json::Value {
+        let mut whole = serde_json::to_value(answer).unwrap_or_default();
+        if let (Some(into), serde_json::Value::Object(more)) = (whole.as_object_mut(), self) {
+            into.extend(more);
+        }
+        whole
+    }
+}

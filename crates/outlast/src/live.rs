@@ -1,0 +1,281 @@
+//! A job's output as it comes: for a foreground `run` and for `logs -f`.
+
+use std::io::{IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+
+use outlast_job::client::follow::{Follower, News};
+use outlast_job::client::read::{Piece, Stream};
+use outlast_job::client::signals::{Signal, Signals};
+use outlast_job::registry::format::Info;
+use outlast_job::wire::INPUT_PIECE;
+use outlast_job::wire::event::What;
+use outlast_job::{Failure, Job, Outlast, Send};
+use outlast_stream::{Outcome, Passthrough, Pipeline};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::output::Output;
+
+/// Why we are no longer in front of a job.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It has ended.
+    Ended,
+    /// It waits for input, and there is nobody here to give it.
+    Asked(String),
+    /// It runs on without us.
+    Detached,
+}
+
+/// What `logs` shows.
+#[derive(Debug)]
+pub(crate) struct Show {
+    /// The offset to begin at.
+    pub(crate) from: u64,
+    /// Go on until it has ended.
+    pub(crate) follow: bool,
+    /// The exact bytes.
+    pub(crate) raw: bool,
+}
+
+/// Shows a job's output until it ends or we have to leave. There is no person at a keyboard; `stdin` says whether
+/// a pipe or file on standard input is for the job.
+pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, Failure> {
+    let info = job.info()?;
+    let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM])
+        .map_err(|error| Failure::system("signals can't be caught", error))?;
+    let somebody_types = stdin && (stdin_has_data() || std::io::stdin().is_terminal());
+    if somebody_types {
+        forward_stdin(job)?;
+    }
+    let mut printer = Printer::new(&info, 0, false);
+    let mut follower = job.follow()?;
+    loop {
+        match hear(job, &mut follower, &mut printer)? {
+            Some(Left::Asked(_)) if somebody_types => {}
+            Some(left) => {
+                printer.finish();
+                return Ok(left);
+            }
+            None => {}
+        }
+        if printer.reader_gone {
+            out.talk("outlast: nobody reads the output any more");
+            return Ok(Left::Detached);
+        }
+        sleep(&follower, &signals);
+        for signal in signals.take() {
+            match signal {
+                Signal::HUP | Signal::TERM => return Ok(Left::Detached),
+                key => press(job, &info, key)?,
+            }
+        }
+    }
+}
+
+/// Shows what a job printed, and goes on if asked to.
+pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Failure> {
+    let info = job.info()?;
+    let mut printer = Printer::new(&info, show.from, show.raw);
+    if show.follow {
+        let mut follower = job.follow()?;
+        while hear(job, &mut follower, &mut printer)? != Some(Left::Ended) {
+            if printer.reader_gone {
+                return Ok(());
+            }
+            if let Some(fd) = follower.fd() {
+                let _ = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], None);
+            }
+        }
+    } else {
+        printer.print(job)?;
+    }
+    printer.finish();
+    Ok(())
+}
+
+/// Takes in all that has come; says whether that was the end.
+fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result<Option<Left>, Failure> {
+    let mut ended = false;
+    let mut asked = None;
+    while let Some(news) = follower.next_now()? {
+        match news {
+            News::Grown(_) => {}
+            News::Event(event) => match event.what {
+                What::Ended { .. } => ended = true,
+                What::AwaitingInput { awaiting } => asked = Some(awaiting.prompt),
+                What::WentOn => asked = None,
+                _ => {}
+            },
+            News::Over => ended = true,
+        }
+        if ended {
+            break;
+        }
+    }
+    ended |= !job.dir().info()?.state.is_live();
+    printer.print(job)?;
+    if ended {
+        return Ok(Some(Left::Ended));
+    }
+    Ok(asked.map(Left::Asked))
+}
+
+fn sleep(follower: &Follower<'_>, signals: &Signals) {
+    let mut fds = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+    if let Some(fd) = follower.fd() {
+        fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    }
+    let _ = poll(&mut fds, None);
+}
+
+/// A key that the shell's terminal turned into a signal for us goes to the job as the key it was.
+fn press(job: &Job, info: &Info, signal: Signal) -> Result<(), Failure> {
+    let (key, name) = if signal == Signal::QUIT { (0x1c, "QUIT") } else { (0x03, "INT") };
+    if info.has_terminal() {
+        job.send_bytes(&[key])?;
+    } else {
+        job.signal(name, &info.session)?;
+    }
+    Ok(())
+}
+
+/// A pipe or a file has something for the job; a closed or empty device has not.
+fn stdin_has_data() -> bool {
+    rustix::fs::fstat(rustix::stdio::stdin()).is_ok_and(|stat| {
+        let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+        kind.is_fifo() || kind.is_file() || kind.is_socket()
+    })
+}
+
+/// Passes standard input on, in a thread of its own: a program that does not read holds up nothing else.
+fn forward_stdin(job: &Job) -> Result<(), Failure> {
+    let home = job.dir().path().ancestors().nth(2).map(std::path::Path::to_path_buf).unwrap_or_default();
+    let job = Outlast::at(&home)?.job(&job.handle().to_string())?;
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin();
+        let mut piece = vec![0; INPUT_PIECE];
+        loop {
+            match stdin.read(&mut piece) {
+                Ok(0) => {
+                    let _ = job.send(&Send { eof: true, ..Send::default() }, None);
+                    return;
+                }
+                Ok(n) => {
+                    if job.send_bytes(&piece[..n]).is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Prints a job's output from where it stopped.
+struct Printer {
+    streams: Vec<Printed>,
+    reader_gone: bool,
+}
+
+struct Printed {
+    stream: Stream,
+    offset: u64,
+    form: Form,
+}
+
+/// In which form bytes reach the one who reads them.
+enum Form {
+    /// As they are.
+    Raw,
+    /// On a person's terminal: without what could do harm there.
+    Safe(Box<Passthrough>),
+    /// Into a pipe or file: as a person would have read it.
+    Text(Box<(Pipeline, Outcome)>),
+}
+
+impl Printer {
+    fn new(info: &Info, from: u64, raw: bool) -> Self {
+        let form = |to_terminal: bool| {
+            if to_terminal {
+                Form::Safe(Box::new(Passthrough::new()))
+            } else if raw || !info.has_terminal() {
+                Form::Raw
+            } else {
+                Form::Text(Box::new((outlast_job::client::read::fold_from(info, from), Outcome::default())))
+            }
+        };
+        let output =
+            Printed { stream: Stream::Output, offset: from, form: form(std::io::stdout().is_terminal()) };
+        let mut streams = vec![output];
+        if !info.has_terminal() {
+            let form = form(std::io::stderr().is_terminal());
+            streams.push(Printed { stream: Stream::Errors, offset: 0, form });
+        }
+        Self { streams, reader_gone: false }
+    }
+
+    fn print(&mut self, job: &Job) -> Result<(), Failure> {
+        let mut gone = false;
+        for printed in &mut self.streams {
+            let range = job.range(printed.stream, printed.offset, None)?;
+            let (stream, form) = (printed.stream, &mut printed.form);
+            range.pieces(|_, piece| {
+                let mark;
+                let bytes = match piece {
+                    Piece::Bytes(bytes) => bytes,
+                    Piece::Gone { from, to } => {
+                        mark = format!("\r\n[{} bytes are gone, from {from} to {to}]\r\n", to - from);
+                        mark.as_bytes()
+                    }
+                };
+                gone |= !write(stream, form, bytes);
+                !gone
+            });
+            printed.offset = range.to();
+        }
+        self.reader_gone |= gone;
+        Ok(())
+    }
+
+    /// The unfinished rest.
+    fn finish(&mut self) {
+        for printed in &mut self.streams {
+            if let Form::Text(fold) = &mut printed.form {
+                let (pipeline, outcome) = &mut **fold;
+                pipeline.finish(outcome);
+                put(printed.stream, &outcome.text);
+            }
+        }
+    }
+}
+
+fn write(stream: Stream, form: &mut Form, bytes: &[u8]) -> bool {
+    match form {
+        Form::Raw => put(stream, bytes),
+        Form::Safe(filter) => {
+            let mut safe = Vec::with_capacity(bytes.len());
+            filter.pass(bytes, &mut safe);
+            put(stream, &safe)
+        }
+        Form::Text(fold) => {
+            let (pipeline, outcome) = &mut **fold;
+            pipeline.feed(bytes, outcome);
+            let written = put(stream, &outcome.text);
+            outcome.clear();
+            written
+        }
+    }
+}
+
+/// Whether somebody still reads it.
+fn put(stream: Stream, bytes: &[u8]) -> bool {
+    match stream {
+        Stream::Output => {
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
+        }
+        Stream::Errors => std::io::stderr().lock().write_all(bytes).is_ok(),
+    }
+}

@@ -1,0 +1,78 @@
+//! The prober for systems without a `/proc`: only the terminal and the hints can be asked.
+//!
+//! In simulation this called about one busy program in twenty waiting (`watch`, `less +F`, `stty -echo; sleep`),
+//! so it never says more than "possible".
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::termios::LocalModes;
+
+use super::{Access, Claim, Evidence, Hints, LAST_RESORT, Level, Tty, Verdict, kinds, text};
+
+/// Looks at one job by way of its terminal.
+#[derive(Debug)]
+pub struct Prober {}
+
+const QUIET_FOR_MODES: Duration = Duration::from_millis(300);
+const QUIET_FOR_TEXT: Duration = Duration::from_secs(1);
+
+impl Prober {
+    /// For the job whose keeper is `root`, whose processes can't be seen here.
+    #[must_use]
+    pub fn new(_root: Pid) -> Self {
+        Self {}
+    }
+
+    /// There is only one way to look here.
+    #[must_use]
+    pub fn with_access(root: Pid, _access: Access) -> Self {
+        Self::new(root)
+    }
+
+    /// One look is as good as two.
+    #[must_use]
+    pub fn is_unconfirmed(&self) -> bool {
+        false
+    }
+
+    /// Looks once.
+    pub fn sample(&mut self, master: BorrowedFd<'_>, hints: &Hints<'_>) -> Verdict {
+        let Ok(termios) = rustix::termios::tcgetattr(master) else { return Verdict::Unknown };
+        if hints.query_unanswered || rustix::termios::tcgetpgrp(master).is_err() {
+            return Verdict::Unknown;
+        }
+        let canonical = termios.local_modes.contains(LocalModes::ICANON);
+        let echo = termios.local_modes.contains(LocalModes::ECHO);
+        let prompt = hints.text_before_cursor;
+        let quiet = hints.since_output.min(hints.since_input);
+        let hidden_line = canonical && !echo && text::is_prompt_like(prompt);
+        let friend = text::is_false_friend(prompt);
+        let raw = !canonical
+            && !friend
+            && (!prompt.trim().is_empty() || hints.alternate_screen || hints.bracketed_paste);
+        let why = if quiet >= QUIET_FOR_MODES && (hidden_line || raw) {
+            "the terminal's modes and the screen look as if it waits"
+        } else if quiet >= QUIET_FOR_TEXT && text::is_prompt_like(prompt) {
+            "its last line looks like a prompt"
+        } else if quiet >= LAST_RESORT && text::looks_like_question(prompt) {
+            "it has been silent for long, and its last line looks like a question"
+        } else {
+            return Verdict::Unknown;
+        };
+        Verdict::Waiting(Claim {
+            level: Level::Possible,
+            kind: kinds::kind(hints, canonical, echo, ""),
+            prompt: prompt.trim().to_owned(),
+            evidence: Evidence {
+                pid: None,
+                program: String::new(),
+                syscall: "",
+                fd: None,
+                tty: Tty::Own,
+                why: why.to_owned(),
+            },
+        })
+    }
+}

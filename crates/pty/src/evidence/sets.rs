@@ -1,0 +1,221 @@
+//! Takes the sets of `poll`, `select` and `epoll` apart: which descriptors a sleeping thread waits for.
+//!
+//! `poll` and `select` keep their sets in the memory of the sleeper, where they stay as they were until the
+//! call returns; `epoll` keeps its own in the kernel, which lists it in `fdinfo`.
+
+use rustix::process::Pid;
+
+use super::fds::Descriptors;
+use crate::procfs::Reader;
+
+/// What a thread waits for.
+#[derive(Debug, Default)]
+pub(super) struct Set {
+    /// Descriptors that wake it when there is something to read.
+    pub(super) reads: Vec<i32>,
+    /// Descriptors that wake it otherwise only: room to write, a connection that stands.
+    pub(super) others: Vec<i32>,
+    /// Whether it will wake up anyhow.
+    pub(super) timed: bool,
+    /// Whether there are more than were looked at.
+    pub(super) truncated: bool,
+}
+
+/// A timeout so far off that it is none.
+const AS_GOOD_AS_NEVER_SECONDS: i64 = 3600;
+
+/// Sets larger than this belong to servers, which have more to do than to wait for a key.
+const MOST_DESCRIPTORS: usize = 64;
+
+/// epoll descriptors inside epoll sets are followed this deep.
+const DEEPEST_EPOLL: u32 = 3;
+
+impl Set {
+    fn push(&mut self, fd: i32, readable: bool) {
+        if self.reads.len() + self.others.len() >= MOST_DESCRIPTORS {
+            self.truncated = true;
+        } else if readable {
+            self.reads.push(fd);
+        } else {
+            self.others.push(fd);
+        }
+    }
+}
+
+/// `poll(fds, count, milliseconds)`.
+pub(super) fn poll(pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    poll_set(pid, args, (args[2] as i32) >= 0 && i64::from(args[2] as i32) < AS_GOOD_AS_NEVER_SECONDS * 1000)
+}
+
+/// `ppoll(fds, count, timespec, …)`.
+pub(super) fn ppoll(pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    poll_set(pid, args, timespec(pid, args[2])?)
+}
+
+fn poll_set(pid: Pid, args: &[u64; 6], timed: bool) -> Option<Set> {
+    const ENTRY: usize = 8;
+    let mut set = Set { timed, ..Set::default() };
+    let count = usize::try_from(args[1]).ok()?;
+    let mut entries = [0_u8; ENTRY * MOST_DESCRIPTORS];
+    let looked_at = count.min(MOST_DESCRIPTORS);
+    set.truncated = count > looked_at;
+    let entries = &mut entries[..looked_at * ENTRY];
+    read_memory(pid, args[0], entries)?;
+    for entry in entries.chunks_exact(ENTRY) {
+        let fd = i32::from_ne_bytes(entry[..4].try_into().ok()?);
+        let events = i16::from_ne_bytes(entry[4..6].try_into().ok()?);
+        // Negative descriptors are holes that the kernel skips.
+        if fd >= 0 {
+            set.push(fd, events & (libc::POLLIN | libc::POLLRDNORM | libc::POLLPRI) != 0);
+        }
+    }
+    Some(set)
+}
+
+/// `select(count, read, write, except, timeval)`.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn select(pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    select_set(pid, args)
+}
+
+/// `pselect6(count, read, write, except, timespec, …)`; its clock has seconds first, as `select`'s has.
+pub(super) fn pselect(pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    select_set(pid, args)
+}
+
+fn select_set(pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    const WORD: usize = 8;
+    let mut set = Set { timed: timespec(pid, args[4])?, ..Set::default() };
+    let count = usize::try_from(args[0]).ok()?.min(4096);
+    let mut bits = [0_u8; 4096 / 8];
+    let bytes = count.div_ceil(8 * WORD) * WORD;
+    for (pointer, readable) in [(args[1], true), (args[2], false), (args[3], false)] {
+        if pointer == 0 || bytes == 0 {
+            continue;
+        }
+        let bits = &mut bits[..bytes];
+        read_memory(pid, pointer, bits)?;
+        // On a big-endian machine the bytes of each word would come in the other order; we support none.
+        for fd in (0..count).filter(|fd| bits[fd / 8] & (1 << (fd % 8)) != 0) {
+            set.push(i32::try_from(fd).ok()?, readable);
+        }
+    }
+    Some(set)
+}
+
+/// `epoll_wait(epoll, events, room, milliseconds)` and `epoll_pwait`.
+pub(super) fn epoll_wait(reader: &mut Reader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    let milliseconds = args[3] as i32;
+    let timed = milliseconds >= 0 && i64::from(milliseconds) < AS_GOOD_AS_NEVER_SECONDS * 1000;
+    let mut set = Set { timed, ..Set::default() };
+    epoll_members(reader, pid, args[0] as i32, DEEPEST_EPOLL, &mut set)?;
+    Some(set)
+}
+
+/// `epoll_pwait2(epoll, events, room, timespec, …)`.
+pub(super) fn epoll_pwait2(reader: &mut Reader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
+    let mut set = Set { timed: timespec(pid, args[3])?, ..Set::default() };
+    epoll_members(reader, pid, args[0] as i32, DEEPEST_EPOLL, &mut set)?;
+    Some(set)
+}
+
+/// Adds what an epoll descriptor watches.
+pub(super) fn epoll_members(
+    reader: &mut Reader,
+    pid: Pid,
+    epoll: i32,
+    depth: u32,
+    set: &mut Set,
+) -> Option<()> {
+    let info = reader.read(format_args!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
+    let mut members = Vec::new();
+    for line in info.split(|byte| *byte == b'\n') {
+        let Some(line) = line.strip_prefix(b"tfd:") else { continue };
+        // tfd:  5 events:  19 data: …
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let fd = crate::procfs::number(words.next()?)?;
+        let events =
+            words.nth(1).and_then(|hex| u32::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok())?;
+        members.push((fd, events));
+        if members.len() > MOST_DESCRIPTORS {
+            set.truncated = true;
+            break;
+        }
+    }
+    for (fd, events) in members {
+        // A one-shot member that has fired stays in the list with no events, and wakes nobody.
+        let wanted = events & !(libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLWAKEUP) as u32;
+        let says_nothing = wanted & !(libc::EPOLLERR | libc::EPOLLHUP) as u32 == 0;
+        if says_nothing && events & libc::EPOLLONESHOT as u32 != 0 {
+            continue;
+        }
+        if depth > 0 && Descriptors::is_epoll(reader, pid, fd) {
+            epoll_members(reader, pid, fd, depth - 1, set)?;
+        } else {
+            set.push(fd, wanted & (libc::EPOLLIN | libc::EPOLLRDNORM | libc::EPOLLPRI) as u32 != 0);
+        }
+    }
+    Some(())
+}
+
+/// Whether a pointer leads to an end that is near enough to be one; null means that there is none.
+fn timespec(pid: Pid, pointer: u64) -> Option<bool> {
+    if pointer == 0 {
+        return Some(false);
+    }
+    let mut seconds = [0_u8; 8];
+    read_memory(pid, pointer, &mut seconds)?;
+    Some(i64::from_ne_bytes(seconds) < AS_GOOD_AS_NEVER_SECONDS)
+}
+
+/// Copies from the memory of another process. `None` when refused, or when the address is not there.
+fn read_memory(pid: Pid, address: u64, into: &mut [u8]) -> Option<()> {
+    if into.is_empty() {
+        return Some(());
+    }
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the local vector describes `into`, which is ours to write for the length of the call. The remote
+    // one is never dereferenced here: the kernel checks it against the other process's memory.
+    #[expect(unsafe_code, reason = "process_vm_readv has no safe wrapper")]
+    let n = unsafe {
+        libc::process_vm_readv(pid.as_raw_nonzero().get(), &raw const local, 1, &raw const remote, 1, 0)
+    };
+    (usize::try_from(n).ok()? == into.len()).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_not_there_is_no_answer() {
+        let mut room = [0; 8];
+        let me = rustix::process::getpid();
+        assert_eq!(read_memory(me, 8, &mut room), None);
+        let number = 77_u64;
+        assert_eq!(read_memory(me, &raw const number as u64, &mut room), Some(()));
+        assert_eq!(u64::from_ne_bytes(room), 77);
+    }
+
+    #[test]
+    fn a_set_of_poll_is_taken_apart() {
+        let me = rustix::process::getpid();
+        let entry = |fd, events| libc::pollfd { fd, events, revents: 0 };
+        let fds = [entry(0, libc::POLLIN), entry(-1, libc::POLLIN), entry(9, libc::POLLOUT)];
+        let set = poll(me, &[fds.as_ptr() as u64, 3, u64::from(u32::MAX), 0, 0, 0]).unwrap();
+        assert_eq!((set.reads, set.others, set.timed), (vec![0], vec![9], false));
+        let set = poll(me, &[fds.as_ptr() as u64, 3, 500, 0, 0, 0]).unwrap();
+        assert!(set.timed);
+    }
+
+    #[test]
+    fn a_set_of_select_is_taken_apart() {
+        let me = rustix::process::getpid();
+        let (read, write) = ([1_u64, 1 << 3], [1_u64 << 5, 0]);
+        let clock = [4_i64, 0];
+        let (read, write, clock) = (read.as_ptr() as u64, write.as_ptr() as u64, clock.as_ptr() as u64);
+        let set = pselect(me, &[68, read, write, 0, clock, 0]).unwrap();
+        assert_eq!((set.reads, set.others, set.timed), (vec![0, 67], vec![5], true));
+    }
+}

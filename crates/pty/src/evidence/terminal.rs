@@ -1,0 +1,87 @@
+//! The terminal in question: which one it is, who owns its foreground, and how it treats what is typed.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{LocalModes, SpecialCodeIndex, Termios};
+
+/// A terminal's number: the `N` of `/dev/pts/N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TtyIndex(pub(super) u32);
+
+/// The device number that all Unix98 terminals share.
+const PTS_MAJOR: i32 = 136;
+
+impl TtyIndex {
+    /// Of a process's controlling terminal; `None` when it has none, or a console.
+    pub(super) fn of_tty_nr(tty_nr: i32) -> Option<Self> {
+        let major = (tty_nr >> 8) & 0xfff;
+        let minor = (tty_nr & 0xff) | ((tty_nr >> 12) & 0xfff00);
+        (major == PTS_MAJOR).then(|| Self(minor.unsigned_abs()))
+    }
+
+    /// Of the terminal that a master belongs to.
+    pub(super) fn of_master(master: BorrowedFd<'_>) -> Option<Self> {
+        let name = rustix::pty::ptsname(master, Vec::new()).ok()?;
+        let digits = name.to_bytes().strip_prefix(b"/dev/pts/")?;
+        Some(Self(crate::procfs::number(digits)?.unsigned_abs()))
+    }
+
+    pub(super) fn path(self) -> String {
+        format!("/dev/pts/{}", self.0)
+    }
+}
+
+/// How a terminal treats what is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Modes {
+    /// It hands over whole lines.
+    pub(super) canonical: bool,
+    /// It shows what is typed.
+    pub(super) echo: bool,
+    /// A read may come back empty-handed after a while: it is a poll in disguise.
+    pub(super) reads_time_out: bool,
+}
+
+impl Modes {
+    pub(super) fn of(terminal: impl AsFd) -> Option<Self> {
+        rustix::termios::tcgetattr(terminal).ok().map(|termios| Self::from(&termios))
+    }
+
+    /// Of a terminal that somebody else holds the master of.
+    pub(super) fn of_index(index: TtyIndex) -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Self::of(rustix::fs::open(index.path(), flags, Mode::empty()).ok()?)
+    }
+
+    /// Lines are wanted, and nobody shall see them.
+    pub(super) fn hides_a_line(self) -> bool {
+        self.canonical && !self.echo
+    }
+}
+
+impl From<&Termios> for Modes {
+    fn from(termios: &Termios) -> Self {
+        let canonical = termios.local_modes.contains(LocalModes::ICANON);
+        Self {
+            canonical,
+            echo: termios.local_modes.contains(LocalModes::ECHO),
+            reads_time_out: !canonical && termios.special_codes[SpecialCodeIndex::VMIN] == 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_numbers_name_terminals() {
+        assert_eq!(TtyIndex::of_tty_nr(0), None);
+        assert_eq!(TtyIndex::of_tty_nr(136 << 8 | 7), Some(TtyIndex(7)));
+        // Terminal 300 is minor 0x12c: its low byte below the major, the rest above it.
+        assert_eq!(TtyIndex::of_tty_nr((1 << 20) | (136 << 8) | 0x2c), Some(TtyIndex(300)));
+        // A virtual console.
+        assert_eq!(TtyIndex::of_tty_nr(4 << 8 | 1), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! What the text before the cursor says. It can support other evidence; it is never evidence enough.
+//!
+//! Two tests of different strictness: [`is_prompt_like`] backs up what the kernel says, while
+//! [`looks_like_question`] stands alone as the last resort, after a long silence, and so matches little.
+
+/// Marks that end a prompt, whether or not a blank follows.
+const PROMPT_ENDS: [char; 8] = ['?', ':', '>', '$', '#', '»', '›', '❯'];
+
+/// Pieces of lines that invite a key without needing one, or that only look unfinished. Lower case.
+const FALSE_FRIENDS: [&str; 14] = [
+    // Development servers and watchers: vite, vitest, jest, tsc, nodemon, flutter, expo, storybook.
+    "press h for help",
+    "press h to show help",
+    "press h + enter",
+    "press q to quit",
+    "press q + enter",
+    "press ? for help",
+    "press ? to show",
+    "press ctrl+c to",
+    "press ctrl-c to",
+    "(press ctrl+c to quit)",
+    "to restart at any time, enter `rs`",
+    "watch usage",
+    "waiting for file changes",
+    // A test runner at work on its first line.
+    "collecting ...",
+];
+
+/// Whether a line invites input without waiting for it, or belongs to a program at work.
+#[must_use]
+pub fn is_false_friend(line: &str) -> bool {
+    let line = line.to_lowercase();
+    FALSE_FRIENDS.iter().any(|friend| line.contains(friend))
+}
+
+/// Whether the text left of the cursor ends as prompts do.
+#[must_use]
+pub fn is_prompt_like(text: &str) -> bool {
+    let trimmed = text.trim_end();
+    if trimmed.trim_start().is_empty() || is_false_friend(text) {
+        return false;
+    }
+    if asks_yes_or_no(text) || asks_for_secret(text) || asks_for_key(text) {
+        return true;
+    }
+    if trimmed.ends_with(PROMPT_ENDS) {
+        return true;
+    }
+    if trimmed.len() < text.len() && trimmed.ends_with([')', ']']) {
+        return true;
+    }
+    // A shell's `%`, but not the end of "Building 45%".
+    trimmed.strip_suffix('%').is_some_and(|before| !before.trim_end().ends_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a line is a question by the strict patterns of the stall watchdog: a choice of yes and no in
+/// brackets, a key to press, a password to type.
+#[must_use]
+pub fn looks_like_question(line: &str) -> bool {
+    if is_false_friend(line) {
+        return false;
+    }
+    let line = line.to_lowercase();
+    ["(y/n)", "[y/n]", "press any key", "press enter", "password:"].iter().any(|mark| line.contains(mark))
+}
+
+/// Whether it offers yes and no in brackets.
+pub(super) fn asks_yes_or_no(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["(y/n", "[y/n", "(yes/no", "[yes/no"].iter().any(|mark| text.contains(mark))
+}
+
+/// Whether it names a secret.
+pub(super) fn asks_for_secret(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["password", "passphrase"].iter().any(|word| text.contains(word))
+}
+
+/// Whether it asks for a key press.
+pub(super) fn asks_for_key(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let Some(at) = text.find("press ") else { return false };
+    let what = text[at + "press ".len()..].trim_start_matches(['[', '<', '\'', '"']);
+    ["any", "enter", "return"].iter().any(|key| what.starts_with(key))
+        || text.trim_end().ends_with("continue")
+        || text.trim_end().ends_with("to continue...")
+}
+
+/// Whether it ends like the prompt of a program that reads commands.
+pub(super) fn is_command_prompt(text: &str) -> bool {
+    let trimmed = text.trim_end();
+    if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%']) || trimmed == "..." {
+        return true;
+    }
+    // `(gdb) `, `(Pdb) `: one word in brackets and nothing before it. `In [3]: ` as IPython has it.
+    let word_in_brackets = trimmed.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    word_in_brackets.is_some_and(|word| !word.contains([' ', '/', '(']))
+        || (trimmed.starts_with("In [") && trimmed.ends_with("]:"))
+}
+
+/// Whether it is what pagers show in their last line.
+pub(super) fn is_pager_line(text: &str) -> bool {
+    let trimmed = text.trim();
+    let lower = trimmed.to_lowercase();
+    trimmed == ":"
+        || lower.contains("--more--")
+        || lower.ends_with("(end)")
+        || lower.starts_with("manual page ")
+        || (lower.starts_with("lines ") && lower.contains('-'))
+        || lower.contains("press return)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_told_from_other_text() {
+        let prompts = [
+            "Continue? (y/n) ",
+            "Do you want to continue? [Y/n] ",
+            "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
+            "Password: ",
+            "Enter passphrase (empty for no passphrase): ",
+            "[sudo] password for ann: ",
+            "Press any key to go on",
+            "Press ENTER or type command",
+            "Press [Enter] to finish",
+            ">>> ",
+            "$ ",
+            "ann@host:~# ",
+            "(gdb) ",
+            "Stage this hunk [y,n,q,a,d,e,?]? ",
+            "package name: (work) ",
+            "host% ",
+            "❯ ",
+        ];
+        for text in prompts {
+            assert!(is_prompt_like(text), "{text:?}");
+        }
+        let others = [
+            "",
+            "   ",
+            "Building",
+            "Downloading 45%",
+            "Downloading 45 % ",
+            "collecting ... ",
+            "done.",
+            "  press h + enter to show help",
+            "➜  press h to show help",
+            "(1/3)",
+            "[ok]",
+            "12:30:01 ready",
+        ];
+        for text in others {
+            assert!(!is_prompt_like(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_resort_matches_its_five_patterns_only() {
+        for line in ["go on? (Y/N)", "[y/n]", "Press any key", "PRESS ENTER", "Password:"] {
+            assert!(looks_like_question(line), "{line:?}");
+        }
+        for line in ["$ ", "Name: ", "collecting ...", "yes/no", "password", "press q to quit: (y/n)"] {
+            assert!(!looks_like_question(line), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn command_prompts_are_told_from_questions() {
+        for text in
+            [">>> ", "... ", "> ", "(gdb) ", "(Pdb) ", "In [12]: ", "sqlite> ", "postgres=# ", "me % "]
+        {
+            assert!(is_command_prompt(text), "{text:?}");
+        }
+        for text in ["Name: ", "Sure? ", "(y/n) ", "pick one (1-3) ", "(yes or no) "] {
+            assert!(!is_command_prompt(text), "{text:?}");
+        }
+    }
+}

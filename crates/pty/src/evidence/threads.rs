@@ -1,0 +1,371 @@
+//! What each thread of a process is doing, by the system call it sleeps in.
+
+use std::collections::HashMap;
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::denied;
+use super::fds::{Descriptors, Outside, Source};
+use super::sets::{self, Set};
+use super::terminal::TtyIndex;
+use crate::procfs::{Proc, Reader, State};
+
+/// Everything needed to look at processes, with what is worth keeping between two looks.
+#[derive(Debug)]
+pub(super) struct Looker {
+    pub(super) reader: Reader,
+    pub(super) fds: Descriptors,
+    /// Whether to do without everything that needs the right to attach a debugger.
+    pub(super) hardened: bool,
+    /// Threads that were parked at the last look, by process (with its start) and thread: how often they had
+    /// been on a processor. Who has not been on one since is parked still. A JVM has dozens of them.
+    parked: HashMap<(Pid, u64, Pid), u64>,
+}
+
+/// A descriptor that a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Watched {
+    pub(super) fd: i32,
+    pub(super) source: Source,
+    /// Whether it is watched for something to read.
+    pub(super) reads: bool,
+}
+
+/// What a thread is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// It is on a processor or ready for one.
+    Running,
+    /// It waits for a disk.
+    Disk,
+    /// It was stopped, by a signal or a debugger.
+    Stopped,
+    /// It waits for several things, a terminal or a relay among them.
+    Watches {
+        call: &'static str,
+        set: Vec<Watched>,
+        timed: bool,
+        /// Whether the set was seen, or only guessed from what the process holds.
+        inferred: bool,
+    },
+    /// It sits in a read of this terminal.
+    Reads { call: &'static str, fd: i32, terminal: TtyIndex, inferred: bool },
+    /// It can't get rid of its output.
+    Writes { terminal: TtyIndex },
+    /// It waits for a child to end.
+    WaitsForChild,
+    /// It waits for its own process: a lock, a signal, a queue.
+    Parked,
+    /// It waits for a clock.
+    Sleeps,
+    /// It waits for somebody else.
+    WaitsOutside(Outside),
+    /// None of the above.
+    Other,
+    /// The kernel would not say.
+    Denied,
+}
+
+/// A thread and what it does.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub(super) tid: Pid,
+    pub(super) doing: Doing,
+    /// Its processor time, if that was read in passing.
+    pub(super) processor_time: Option<u64>,
+}
+
+/// A process and what its threads do.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) process: Proc,
+    pub(super) threads: Vec<Thread>,
+}
+
+/// How a thread's `syscall` file reads.
+enum Call {
+    Running,
+    Number(i64, [u64; 6]),
+    /// Asleep, but not in a system call: a page fault, say.
+    Elsewhere,
+}
+
+/// Processes with more threads are looked at only so far; the rest counts as busy elsewhere.
+const MOST_THREADS: usize = 256;
+
+impl Looker {
+    pub(super) fn new(hardened: bool) -> Self {
+        Self { reader: Reader::new(), fds: Descriptors::new(), hardened, parked: HashMap::new() }
+    }
+
+    /// Looks at every thread of a process.
+    pub(super) fn look(&mut self, process: Proc) -> Seen {
+        let whole = match process.state {
+            State::Running if process.threads <= 1 => Some(Doing::Running),
+            State::Disk => Some(Doing::Disk),
+            State::Stopped | State::Traced => Some(Doing::Stopped),
+            State::Dead => return Seen { process, threads: Vec::new() },
+            State::Running | State::Sleeping | State::Other => None,
+        };
+        if let Some(doing) = whole {
+            let threads = vec![Thread { tid: process.pid, doing, processor_time: None }];
+            return Seen { process, threads };
+        }
+        let mut tids = Vec::new();
+        if process.threads <= 1 {
+            tids.push(process.pid);
+        } else if self.reader.threads(process.pid, &mut tids).is_err() {
+            return Seen { process, threads: Vec::new() };
+        }
+        let mut threads = Vec::with_capacity(tids.len().min(MOST_THREADS));
+        for tid in tids.iter().take(MOST_THREADS).copied() {
+            if process.threads <= 1 {
+                let doing = self.thread(&process, tid);
+                threads.extend(doing.map(|doing| Thread { tid, doing, processor_time: None }));
+            } else {
+                threads.extend(self.one_of_many(&process, tid));
+            }
+        }
+        if tids.len() > MOST_THREADS {
+            threads.push(Thread { tid: process.pid, doing: Doing::Other, processor_time: None });
+        }
+        Seen { process, threads }
+    }
+
+    /// A thread among others, which is parked as a rule, and then was so at the last look.
+    fn one_of_many(&mut self, process: &Proc, tid: Pid) -> Option<Thread> {
+        let (processor_time, runs) = self.schedstat(process.pid, tid).unzip();
+        let key = (process.pid, process.start_time, tid);
+        if runs.is_some() && self.parked.get(&key) == runs.as_ref() {
+            return Some(Thread { tid, doing: Doing::Parked, processor_time });
+        }
+        let doing = self.thread(process, tid)?;
+        match runs {
+            Some(runs) if doing == Doing::Parked => self.parked.insert(key, runs),
+            _ => self.parked.remove(&key),
+        };
+        Some(Thread { tid, doing, processor_time })
+    }
+
+    /// Forgets threads of processes that are not among these any more.
+    pub(super) fn forget_gone(&mut self, processes: &[Proc]) {
+        self.parked.retain(|(pid, _, _), _| processes.iter().any(|process| process.pid == *pid));
+    }
+
+    /// `None` for a thread that is gone.
+    fn thread(&mut self, process: &Proc, tid: Pid) -> Option<Doing> {
+        if self.hardened {
+            return Some(denied::infer(self, process, tid));
+        }
+        match self.call(process.pid, tid) {
+            Ok(Call::Running) => Some(Doing::Running),
+            Ok(Call::Elsewhere) => Some(Doing::Other),
+            Ok(Call::Number(number, args)) => Some(self.doing(process, tid, number, &args)),
+            Err(Errno::PERM | Errno::ACCESS) => Some(denied::infer(self, process, tid)),
+            Err(_) => None,
+        }
+    }
+
+    fn call(&mut self, pid: Pid, tid: Pid) -> Result<Call, Errno> {
+        let line = self.reader.read(format_args!("/proc/{pid}/task/{tid}/syscall"))?;
+        Ok(parse_call(line).unwrap_or(Call::Elsewhere))
+    }
+
+    fn doing(&mut self, process: &Proc, tid: Pid, number: i64, args: &[u64; 6]) -> Doing {
+        let pid = process.pid;
+        let fd = args[0] as i32;
+        match number {
+            libc::SYS_read => self.reads(process, "read", fd),
+            libc::SYS_readv => self.reads(process, "readv", fd),
+            libc::SYS_ppoll => self.watches(process, "ppoll", sets::ppoll(pid, args)),
+            libc::SYS_pselect6 => self.watches(process, "pselect6", sets::pselect(pid, args)),
+            libc::SYS_epoll_pwait => {
+                let set = sets::epoll_wait(&mut self.reader, pid, args);
+                self.watches(process, "epoll_pwait", set)
+            }
+            libc::SYS_epoll_pwait2 => {
+                let set = sets::epoll_pwait2(&mut self.reader, pid, args);
+                self.watches(process, "epoll_pwait2", set)
+            }
+            libc::SYS_write | libc::SYS_writev | libc::SYS_ioctl => self.writes(process, fd),
+            libc::SYS_wait4 | libc::SYS_waitid => Doing::WaitsForChild,
+            libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend => {
+                Doing::Parked
+            }
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Doing::Sleeps,
+            libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_recvmmsg
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg => self.waits_for(process, fd),
+            libc::SYS_restart_syscall => self.restarted(process, tid, args),
+            _ => self.doing_by_old_number(process, number, args),
+        }
+    }
+
+    /// Calls that newer architectures never had.
+    #[cfg(target_arch = "x86_64")]
+    fn doing_by_old_number(&mut self, process: &Proc, number: i64, args: &[u64; 6]) -> Doing {
+        let pid = process.pid;
+        match number {
+            libc::SYS_poll => self.watches(process, "poll", sets::poll(pid, args)),
+            libc::SYS_select => self.watches(process, "select", sets::select(pid, args)),
+            libc::SYS_epoll_wait => {
+                let set = sets::epoll_wait(&mut self.reader, pid, args);
+                self.watches(process, "epoll_wait", set)
+            }
+            libc::SYS_pause => Doing::Parked,
+            _ => Doing::Other,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn doing_by_old_number(&mut self, _: &Proc, _: i64, _: &[u64; 6]) -> Doing {
+        Doing::Other
+    }
+
+    /// A call that was interrupted by a stop and taken up again under another number, with its arguments as
+    /// they were. Only the kernel function it sleeps in tells which one it was.
+    fn restarted(&mut self, process: &Proc, tid: Pid, args: &[u64; 6]) -> Doing {
+        let pid = process.pid;
+        match denied::wait_function(&mut self.reader, pid, tid) {
+            Some(denied::WaitFunction::Poll) => self.watches(process, "poll", sets::poll(pid, args)),
+            Some(denied::WaitFunction::Sleep) => Doing::Sleeps,
+            Some(denied::WaitFunction::Lock) => Doing::Parked,
+            _ => Doing::Other,
+        }
+    }
+
+    fn reads(&mut self, process: &Proc, call: &'static str, fd: i32) -> Doing {
+        match self.fds.source(&mut self.reader, process, fd) {
+            Some(Source::Terminal(terminal)) => Doing::Reads { call, fd, terminal, inferred: false },
+            Some(source) => waits_for_source(source),
+            None => Doing::Other,
+        }
+    }
+
+    fn writes(&mut self, process: &Proc, fd: i32) -> Doing {
+        match self.fds.source(&mut self.reader, process, fd) {
+            Some(Source::Terminal(terminal)) => Doing::Writes { terminal },
+            _ => Doing::Other,
+        }
+    }
+
+    fn waits_for(&mut self, process: &Proc, fd: i32) -> Doing {
+        self.fds.source(&mut self.reader, process, fd).map_or(Doing::Other, waits_for_source)
+    }
+
+    fn watches(&mut self, process: &Proc, call: &'static str, set: Option<Set>) -> Doing {
+        match set {
+            Some(set) => self.watched(process, call, &set, false),
+            None => Doing::Other,
+        }
+    }
+
+    /// Sorts the members of a set, and the whole thread by them.
+    pub(super) fn watched(&mut self, process: &Proc, call: &'static str, set: &Set, inferred: bool) -> Doing {
+        let members = set.reads.iter().map(|fd| (*fd, true)).chain(set.others.iter().map(|fd| (*fd, false)));
+        let mut watched = Vec::with_capacity(set.reads.len() + set.others.len());
+        for (fd, reads) in members {
+            // A descriptor closed meanwhile can't wake anybody; one that is hidden might.
+            if let Some(source) = self.fds.source(&mut self.reader, process, fd) {
+                watched.push(Watched { fd, source, reads });
+            }
+        }
+        let has_terminal =
+            watched.iter().any(|member| member.reads && matches!(member.source, Source::Terminal(_)));
+        if has_terminal {
+            if set.truncated {
+                let source = Source::External(Outside::Other);
+                watched.push(Watched { fd: -1, source, reads: true });
+            }
+            return Doing::Watches { call, set: watched, timed: set.timed, inferred };
+        }
+        let outside = |wanted: Option<Outside>| {
+            watched.iter().find_map(|member| match member.source {
+                Source::External(outside) if wanted.is_none_or(|wanted| wanted == outside) => Some(outside),
+                Source::Relay(_) if wanted.is_none() => Some(Outside::Other),
+                _ => None,
+            })
+        };
+        if let Some(outside) = outside(Some(Outside::Network)).or_else(|| outside(None)) {
+            Doing::WaitsOutside(outside)
+        } else if set.truncated {
+            Doing::WaitsOutside(Outside::Other)
+        } else if set.timed || watched.iter().any(|member| member.source == Source::Soft) {
+            Doing::Sleeps
+        } else {
+            Doing::Parked
+        }
+    }
+
+    /// How often a thread has been put on a processor: while it sleeps this stands still.
+    pub(super) fn run_count(&mut self, pid: Pid, tid: Pid) -> Option<u64> {
+        if let Some((_, runs)) = self.schedstat(pid, tid) {
+            return Some(runs);
+        }
+        // A kernel without scheduler statistics still counts how often a thread gave its processor up.
+        let status = self.reader.read(format_args!("/proc/{pid}/task/{tid}/status")).ok()?;
+        let status = std::str::from_utf8(status).ok()?;
+        let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
+        counts.map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+    }
+
+    /// The processor time that a thread has had, in nanoseconds, and how often it was put on a processor.
+    pub(super) fn schedstat(&mut self, pid: Pid, tid: Pid) -> Option<(u64, u64)> {
+        let line = self.reader.read(format_args!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+        Some((words.next()?.parse().ok()?, words.nth(1)?.parse().ok()?))
+    }
+}
+
+fn waits_for_source(source: Source) -> Doing {
+    match source {
+        Source::Internal => Doing::Parked,
+        Source::Soft => Doing::Sleeps,
+        Source::External(outside) => Doing::WaitsOutside(outside),
+        Source::Relay(_) => Doing::WaitsOutside(Outside::Other),
+        Source::Terminal(_) => Doing::Other,
+    }
+}
+
+/// `running`, or a number and eight hexadecimal words, or -1 and two.
+fn parse_call(line: &[u8]) -> Option<Call> {
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let first = words.next()?;
+    if first == "running" {
+        return Some(Call::Running);
+    }
+    let number: i64 = first.parse().ok()?;
+    if number < 0 {
+        return Some(Call::Elsewhere);
+    }
+    let mut args = [0; 6];
+    for arg in &mut args {
+        *arg = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    }
+    Some(Call::Number(number, args))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_forms_of_a_syscall_line_are_read() {
+        assert!(matches!(parse_call(b"running\n"), Some(Call::Running)));
+        assert!(matches!(parse_call(b"-1 0x7ffd 0x7f3c\n"), Some(Call::Elsewhere)));
+        let Some(Call::Number(number, args)) = parse_call(b"0 0x3 0x7f 0x400 0x0 0x1 0x2 0x7ffd 0x7f3c\n")
+        else {
+            panic!("a call");
+        };
+        assert_eq!((number, args), (0, [3, 0x7f, 0x400, 0, 1, 2]));
+        assert!(parse_call(b"0 0x3\n").is_none());
+        assert!(parse_call(b"").is_none());
+    }
+}

@@ -1,0 +1,114 @@
+//! A row of the table: a program, what is typed at it first, and what must be said of it.
+
+use outlast_pty::evidence::{Kind, Level};
+
+/// What must be said of a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expect {
+    /// That it waits, at least this surely, for this.
+    Waits { at_least: Level, kind: Kind },
+    /// That it listens; never that it waits.
+    Listens,
+    /// That it is stopped; never that it waits.
+    Stopped,
+    /// Anything but that it waits.
+    Never,
+}
+
+/// Who has to run a program for it to behave as told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Anybody,
+    Root,
+    /// Anybody but root.
+    User,
+}
+
+/// A program and what must be said of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) argv: Vec<&'static str>,
+    /// Programs that must be there besides the first of `argv`.
+    pub(crate) needs: Vec<&'static str>,
+    /// What to type once a text is on the screen, one after the other.
+    pub(crate) sends: Vec<(&'static str, &'static str)>,
+    /// The verdict counts only once this is on the screen.
+    pub(crate) once: &'static str,
+    /// Who has to run it, if it matters.
+    pub(crate) who: Who,
+    pub(crate) expect: Expect,
+}
+
+fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
+    Row {
+        name,
+        argv: argv.to_vec(),
+        needs: Vec::new(),
+        sends: Vec::new(),
+        once: "",
+        who: Who::Anybody,
+        expect,
+    }
+}
+
+/// It sits in a read: certainly waiting.
+pub(crate) fn certain(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Waits { at_least: Level::Certain, kind })
+}
+
+/// It polls, through a relay or with a timer: likely waiting.
+pub(crate) fn likely(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Waits { at_least: Level::Likely, kind })
+}
+
+/// It may not be looked into: possibly waiting.
+pub(crate) fn possible(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Waits { at_least: Level::Possible, kind })
+}
+
+pub(crate) fn listens(name: &'static str, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Listens)
+}
+
+pub(crate) fn stopped(name: &'static str, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Stopped)
+}
+
+pub(crate) fn busy(name: &'static str, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Never)
+}
+
+impl Row {
+    pub(crate) fn needs(mut self, programs: &[&'static str]) -> Self {
+        self.needs.extend_from_slice(programs);
+        self
+    }
+
+    pub(crate) fn after(mut self, text: &'static str, send: &'static str) -> Self {
+        self.sends.push((text, send));
+        self
+    }
+
+    pub(crate) fn once(mut self, text: &'static str) -> Self {
+        self.once = text;
+        self
+    }
+
+    pub(crate) fn root(mut self) -> Self {
+        self.who = Who::Root;
+        self
+    }
+
+    pub(crate) fn user(mut self) -> Self {
+        self.who = Who::User;
+        self
+    }
+
+    /// The first program that this machine does not have.
+    pub(crate) fn absent(&self) -> Option<&'static str> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+        self.argv.iter().take(1).chain(&self.needs).copied().find(|program| !there(program))
+    }
+}

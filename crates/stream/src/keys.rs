@@ -1,0 +1,147 @@
+//! Keys by name, and text, as the bytes that a terminal would send.
+//!
+//! What a key sends depends on what the program has asked for: see [`Modes`]. Names are as people write them:
+//! `Ctrl-C`, `C-c`, `^C` and `ctrl+c` are one key.
+
+mod encode;
+mod names;
+
+use crate::modes::Modes;
+pub use encode::encode;
+pub use names::UnknownKey;
+
+/// What is pressed, without modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// A key that types a character.
+    Char(char),
+    /// Enter.
+    Enter,
+    /// Tab.
+    Tab,
+    /// Escape.
+    Escape,
+    /// Backspace.
+    Backspace,
+    /// Delete, to the right.
+    Delete,
+    /// Insert.
+    Insert,
+    /// Arrow up.
+    Up,
+    /// Arrow down.
+    Down,
+    /// Arrow left.
+    Left,
+    /// Arrow right.
+    Right,
+    /// Home.
+    Home,
+    /// End.
+    End,
+    /// Page up.
+    PageUp,
+    /// Page down.
+    PageDown,
+    /// A function key, 1 to 24.
+    Function(u8),
+    /// A key of the keypad: a digit or one of `+-*/.,=`, or `\r` for its Enter.
+    Keypad(char),
+}
+
+/// A key with its modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The key.
+    pub base: Base,
+    /// Held with Ctrl.
+    pub ctrl: bool,
+    /// Held with Alt (Meta).
+    pub alt: bool,
+    /// Held with Shift.
+    pub shift: bool,
+}
+
+impl Key {
+    /// A key without modifiers.
+    #[must_use]
+    pub fn plain(base: Base) -> Self {
+        Self { base, ctrl: false, alt: false, shift: false }
+    }
+
+    /// Reads a key's name.
+    ///
+    /// # Errors
+    /// An unknown name comes back with the names that are nearest to it.
+    pub fn parse(name: &str) -> Result<Self, UnknownKey> {
+        names::parse(name)
+    }
+}
+
+const PASTE_START: &[u8] = b"\x1b[200~";
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// Text as a paste: marked as such where the program asked for it, so that it neither runs lines one by one nor indents
+/// them. The mark's end is taken out of the text: what is pasted cannot end the paste and type.
+#[must_use]
+pub fn paste(text: &str, modes: &Modes) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() + 12);
+    if modes.bracketed_paste && modes.terminal {
+        bytes.extend_from_slice(PASTE_START);
+        bytes.extend_from_slice(&without_paste_marks(&as_lines(text, modes)));
+        bytes.extend_from_slice(PASTE_END);
+    } else {
+        bytes = as_lines(text, modes);
+    }
+    bytes
+}
+
+/// Text as it is typed, with Enter after it if asked for. Several lines go as a [`paste`].
+#[must_use]
+pub fn typed(text: &str, append_newline: bool, modes: &Modes) -> Vec<u8> {
+    let mut bytes = if text.contains(['\n', '\r']) { paste(text, modes) } else { text.as_bytes().to_vec() };
+    if append_newline {
+        bytes.extend_from_slice(enter(modes));
+    }
+    bytes
+}
+
+/// What Enter sends.
+fn enter(modes: &Modes) -> &'static [u8] {
+    if modes.terminal { b"\r" } else { b"\n" }
+}
+
+/// Line ends of any kind as Enter would send them.
+fn as_lines(text: &str, modes: &Modes) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'\r' | b'\n' => {
+                if byte == b'\r' {
+                    rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+                }
+                bytes.extend_from_slice(enter(modes));
+            }
+            other => bytes.push(other),
+        }
+    }
+    bytes
+}
+
+/// Takes marks out until none is left: taking one out can put another together.
+fn without_paste_marks(text: &[u8]) -> Vec<u8> {
+    let mut kept: Vec<u8> = Vec::with_capacity(text.len());
+    for &byte in text {
+        kept.push(byte);
+        while kept.ends_with(PASTE_END) || kept.ends_with(PASTE_START) {
+            kept.truncate(kept.len() - PASTE_END.len());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;
