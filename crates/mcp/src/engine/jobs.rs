@@ -130,10 +130,8 @@ fn last_line_of(job: &outlast_job::Job) -> Option<String> {
 }
 
 fn activity(status: &Status) -> String {
-    if status.awaiting_input.is_some() {
-        return "awaiting_input".into();
-    }
     match status.activity {
+        Activity::AwaitingInput => "awaiting_input".into(),
         Activity::Working => "working".into(),
         Activity::Quiet { for_ms } => format!("quiet for {}", seconds(for_ms)),
         Activity::Stopped => "stopped".into(),
