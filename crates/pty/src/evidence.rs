@@ -57,6 +57,8 @@ pub struct Hints<'a> {
     pub since_output: Duration,
     /// Time since the last byte was sent to it, or since it started.
     pub since_input: Duration,
+    /// The text before the cursor is, to the letter, what stood there when this job was last known to wait.
+    pub known_prompt: bool,
     /// The program has asked its terminal something, as the last thing it wrote, and has no answer yet.
     pub query_unanswered: bool,
 }
