@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -26,6 +26,10 @@ use crate::server::Server;
 
 /// Where clients find us.
 const PATH: &str = "/mcp";
+/// The longest request: a megabyte of input, and room for its escapes.
+const LONGEST_REQUEST: usize = 16 << 20;
+/// How much a stranger may send before we hang up.
+const STRANGER: usize = 64 << 10;
 /// Below the home.
 const TOKEN_FILE: &str = "mcp-token";
 
@@ -101,9 +105,15 @@ async fn respond(
     if request.uri().path().trim_end_matches('/') != PATH {
         return Ok(refuse(StatusCode::NOT_FOUND, "there is only /mcp here"));
     }
-    if let Some(token) = token
-        && !carries(&request, &token)
-    {
+    let known = token.is_none_or(|token| carries(&request, &token));
+    let (head, body) = request.into_parts();
+    // Read to its end before any answer: a connection closed on unread bytes may lose the answer with them.
+    let limit = if known { LONGEST_REQUEST } else { STRANGER };
+    let body = match Limited::new(body, limit).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(_) => return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or broke off")),
+    };
+    if !known {
         let mut refused = refuse(
             StatusCode::UNAUTHORIZED,
             "send the token: Authorization: Bearer <token>; it is in the file that the server named when it started",
@@ -111,7 +121,7 @@ async fn respond(
         refused.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
         return Ok(refused);
     }
-    Ok(service.handle(request).await)
+    Ok(service.handle(Request::from_parts(head, Full::new(body))).await)
 }
 
 fn carries(request: &Request<Incoming>, token: &str) -> bool {

@@ -55,7 +55,8 @@ pub(crate) fn list(engine: &Engine, session: &str) -> Vec<Resource> {
     jobs.sort_by_key(|info| (info.session != session, std::cmp::Reverse(info.handle)));
     jobs.truncate(JOBS);
     let has = |info: &Info, part: Part| part != Part::Screen || info.has_terminal();
-    let parts = |info| PARTS.into_iter().filter(move |part| has(info, *part)).map(move |part| resource(info, part));
+    let parts =
+        |info| PARTS.into_iter().filter(move |part| has(info, *part)).map(move |part| resource(info, part));
     jobs.iter().flat_map(parts).collect()
 }
 

@@ -39,7 +39,10 @@ impl WaitOrder {
                 "pattern" => return Err(crate::arguments::missing("pattern", "pattern=\"ready\"")),
                 "gone" if self.pattern.is_some() => gone = true,
                 "gone" => {
-                    return Err(crate::arguments::missing("pattern", "until=[\"gone\"], pattern=\"Loading\""));
+                    return Err(crate::arguments::missing(
+                        "pattern",
+                        "until=[\"gone\"], pattern=\"Loading\"",
+                    ));
                 }
                 "awaiting_input" => wait.awaiting_input = true,
                 "quiet" => wait.quiet_ms = Some(2000),

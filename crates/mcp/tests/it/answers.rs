@@ -22,7 +22,8 @@ fn an_answer_is_bounded_and_names_the_call_that_reads_the_rest() {
     };
     let (from, to) = (number("offset="), number("until="));
     assert_eq!(to - from, omitted);
-    let rest = client.tool("read_output", json!({"handle": 1, "offset": from, "until": to, "max_output_size": 1_048_576}));
+    let rest = client
+        .tool("read_output", json!({"handle": 1, "offset": from, "until": to, "max_output_size": 1_048_576}));
     assert_eq!(rest["omitted_bytes"], 0);
     assert_eq!(rest["output"].as_str().unwrap().lines().count() + 1, {
         let shown = facts["output"].as_str().unwrap().lines().count() - 1;
@@ -60,10 +61,25 @@ fn errors_say_what_is_wrong_and_what_to_call_next() {
     client.tool("run_shell_command", json!({"command": "true", "name": "done"}));
     let cases = [
         ("read_output", json!({"handle": 99}), "there is no job 99", "jobs(all=true)"),
-        ("send_input", json!({"handle": "done", "input": "x"}), "does not run any more", "read_output(handle=1)"),
-        ("run_shell_command", json!({"command": "true", "ai_callback_pattern": "("}), "unclosed group", "\\("),
+        (
+            "send_input",
+            json!({"handle": "done", "input": "x"}),
+            "does not run any more",
+            "read_output(handle=1)",
+        ),
+        (
+            "run_shell_command",
+            json!({"command": "true", "ai_callback_pattern": "("}),
+            "unclosed group",
+            "\\(",
+        ),
         ("run_shell_command", json!({}), "command is missing", "command=\"ls -l\""),
-        ("run_shell_command", json!({"command": "true", "ai_callback_delay": "soon"}), "must be a number", ""),
+        (
+            "run_shell_command",
+            json!({"command": "true", "ai_callback_delay": "soon"}),
+            "must be a number",
+            "",
+        ),
         ("run_shell_command", json!({"command": "true", "dir_path": "/nosuch"}), "/nosuch", ""),
         ("wait_for", json!({"handle": 1, "until": ["doomsday"]}), "doomsday", "awaiting_input"),
         ("wait_for", json!({}), "handle is missing", "handle=3"),
@@ -80,7 +96,8 @@ fn errors_say_what_is_wrong_and_what_to_call_next() {
 fn what_is_not_known_is_ignored_and_told() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let arguments = json!({"command": "true", "wait_for_previous": true, "ai_callback_delay": null, "delay": 3});
+    let arguments =
+        json!({"command": "true", "wait_for_previous": true, "ai_callback_delay": null, "delay": 3});
     let words = text(&client.call("run_shell_command", arguments));
     assert!(words.contains("no parameter \"delay\""), "{words}");
     assert!(!words.contains("wait_for_previous"), "{words}");

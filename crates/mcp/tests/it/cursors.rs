@@ -36,7 +36,10 @@ fn reading_goes_on_where_it_left_off_also_after_a_restart() {
     let mut client = sandbox.client();
     assert_eq!(new_output(&mut client), "two.\n");
     assert_eq!(new_output(&mut client), "");
-    assert_eq!(client.tool("read_output", json!({"handle": 1, "offset": 0}))["output"], "ready\none.\ntwo.\n");
+    assert_eq!(
+        client.tool("read_output", json!({"handle": 1, "offset": 0}))["output"],
+        "ready\none.\ntwo.\n"
+    );
 }
 
 #[test]
@@ -57,7 +60,8 @@ fn each_session_has_its_own() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
     parrot(&mut client);
-    let mut other = Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
+    let mut other =
+        Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
     assert_eq!(new_output(&mut other), "ready\n");
     assert_eq!(new_output(&mut client), "");
 }

@@ -11,17 +11,24 @@ use crate::client::{PATIENCE, Sandbox};
 
 struct Server {
     process: Child,
+    /// Kept open: the server says more than its first line.
+    _talk: BufReader<std::process::ChildStderr>,
     address: String,
 }
 
 impl Server {
     fn start(sandbox: &Sandbox) -> Self {
-        let mut process =
-            sandbox.command(&["--http", "127.0.0.1:0"]).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut process = sandbox
+            .command(&["--http", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let mut talk = BufReader::new(process.stderr.take().unwrap());
+        talk.read_line(&mut line).unwrap();
         let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
-        Self { process, address }
+        Self { process, _talk: talk, address }
     }
 
     /// Sends one request; the status and the body.
@@ -29,9 +36,11 @@ impl Server {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let body = body.to_string();
-        let mut request = format!("POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let mut request =
+            format!("POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         let own_host = [("Host", self.address.as_str())];
-        let host: &[(&str, &str)] = if headers.iter().any(|(name, _)| *name == "Host") { &[] } else { &own_host };
+        let host: &[(&str, &str)] =
+            if headers.iter().any(|(name, _)| *name == "Host") { &[] } else { &own_host };
         let accept = [
             ("Accept", "application/json, text/event-stream"),
             ("Content-Type", "application/json"),

@@ -28,7 +28,7 @@ fn progress_is_reported_when_it_was_asked_for() {
     let mut client = sandbox.client();
     let call = json!({
         "name": "run_shell_command",
-        "arguments": {"command": "read x; echo done", "ai_callback_delay": 30},
+        "arguments": {"command": "sleep 1000", "ai_callback_delay": 30},
         "_meta": {"progressToken": "mine"},
     });
     let id = client.ask("tools/call", call);
@@ -37,7 +37,7 @@ fn progress_is_reported_when_it_was_asked_for() {
         assert_eq!(told["params"]["progressToken"], "mine");
         assert!(told["params"]["message"].as_str().unwrap().contains("job 1"), "{told}");
     }
-    sandbox.outlast().job("1").unwrap().type_line("").unwrap();
+    sandbox.outlast().job("1").unwrap().kill(Duration::ZERO, "tests").unwrap();
     assert_eq!(client.answer(id)["result"]["structuredContent"]["reason"], "exit");
 }
 
@@ -45,7 +45,7 @@ fn progress_is_reported_when_it_was_asked_for() {
 fn a_cancelled_call_leaves_the_job_running_and_its_output_unread() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let call = json!({"name": "run_shell_command", "arguments": {"command": "echo up; read x", "ai_callback_delay": 30}});
+    let call = json!({"name": "run_shell_command", "arguments": {"command": "echo up; sleep 1000", "ai_callback_delay": 30}});
     let id = client.ask("tools/call", call);
     eventually("the job speaks", || sandbox.outlast().job("1").is_ok_and(|job| job.log_end() > 0));
     client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
@@ -64,7 +64,8 @@ fn a_cancelled_call_leaves_the_job_running_and_its_output_unread() {
 fn other_calls_are_answered_while_one_waits() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let long = json!({"name": "run_shell_command", "arguments": {"command": "read x", "ai_callback_delay": 30}});
+    let long =
+        json!({"name": "run_shell_command", "arguments": {"command": "sleep 1000", "ai_callback_delay": 30}});
     let id = client.ask("tools/call", long);
     eventually("the job runs", || sandbox.outlast().job("1").is_ok());
     assert_eq!(client.tool("run_shell_command", json!({"command": "echo hi"}))["output"], "hi\n");
@@ -76,7 +77,7 @@ fn other_calls_are_answered_while_one_waits() {
 fn a_killed_server_loses_nothing() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let command = "echo before; read x; echo after $x";
+    let command = "echo before; until [ -e go ]; do sleep 0.02; done; read x; echo after $x";
     let call = json!({"name": "run_shell_command", "arguments": {"command": command, "name": "keep", "ai_callback_delay": 30}});
     client.ask("tools/call", call);
     eventually("the job speaks", || sandbox.outlast().job("1").is_ok_and(|job| job.log_end() > 0));
@@ -88,7 +89,8 @@ fn a_killed_server_loses_nothing() {
     let jobs = client.tool("jobs", json!({}));
     assert_eq!((&jobs["jobs"][0]["name"], &jobs["jobs"][0]["status"]), (&json!("keep"), &json!("running")));
     assert_eq!(client.tool("read_output", json!({"handle": "keep"}))["output"], "before\n");
-    let sent = client.tool("send_input", json!({"handle": "keep", "input": "all", "ai_callback_pattern": "after all"}));
+    let sent = client
+        .tool("send_input", json!({"handle": "keep", "input": "all", "ai_callback_pattern": "after all"}));
     assert!(sent["output"].as_str().unwrap().contains("after all"), "{sent}");
     assert_eq!(client.tool("wait_for", json!({"handle": "keep"}))["status"], "completed");
 }

@@ -40,7 +40,10 @@ fn without_a_way_to_ask_the_call_must_say_that_the_user_agreed() {
     start(&mut of_session(&sandbox, "owner", &json!({})));
     let mut other = of_session(&sandbox, "other", &json!({}));
     let words = other.refused("kill", json!({"handle": 1}));
-    assert!(words.contains("belongs to another session (owner)") && words.contains("confirmed=true"), "{words}");
+    assert!(
+        words.contains("belongs to another session (owner)") && words.contains("confirmed=true"),
+        "{words}"
+    );
     let words = other.refused("send_input", json!({"handle": 1, "input": "x"}));
     assert!(words.contains("belongs to another session"), "{words}");
     assert_eq!(other.tool("kill", json!({"handle": 1, "confirmed": true}))["status"], "killed");
@@ -52,7 +55,8 @@ fn older_clients_are_asked_in_the_middle_of_the_call() {
     start(&mut of_session(&sandbox, "owner", &json!({})));
     let mut other = of_session(&sandbox, "other", &json!({"elicitation": {}}));
     for (agree, status) in [(false, None), (true, Some("killed"))] {
-        let id = other.ask("tools/call", json!({"name": "kill", "arguments": {"handle": 1, "confirmed": true}}));
+        let id =
+            other.ask("tools/call", json!({"name": "kill", "arguments": {"handle": 1, "confirmed": true}}));
         let question = other.hear_until("a question", |message| message["method"] == "elicitation/create");
         assert!(question["params"]["message"].as_str().unwrap().contains("end job 1"), "{question}");
         let result = json!({"action": "accept", "content": {"agree": agree}});

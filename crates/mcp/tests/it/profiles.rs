@@ -29,7 +29,8 @@ fn codex_execs_and_writes() {
     let mut client = with_profile(&sandbox, "codex");
     let done = text(&client.call("exec_command", json!({"cmd": "echo hi"})));
     assert!(done.contains("Process exited with code 0\nOutput:\nhi\n"), "{done}");
-    let running = text(&client.call("exec_command", json!({"cmd": "read x; echo got $x", "yield_time_ms": 250})));
+    let running =
+        text(&client.call("exec_command", json!({"cmd": "read x; echo got $x", "yield_time_ms": 250})));
     assert!(running.contains("Process running with session ID 2"), "{running}");
     client.call("write_stdin", json!({"session_id": 2, "chars": "abc\n"}));
     let ended = client.tool("wait_for", json!({"handle": 2}));

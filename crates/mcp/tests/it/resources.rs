@@ -28,10 +28,14 @@ fn screen_transcript_and_events_can_be_read() {
 fn older_clients_subscribe_and_unsubscribe() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    client.tool("run_shell_command", json!({"command": "while read x; do echo $x; done", "is_background": true}));
+    client.tool(
+        "run_shell_command",
+        json!({"command": "while read x; do echo $x; done", "is_background": true}),
+    );
     assert_eq!(client.request("resources/subscribe", json!({"uri": TRANSCRIPT}))["result"], json!({}));
     sandbox.outlast().job("1").unwrap().type_line("hello").unwrap();
-    let told = client.hear_until("an update", |message| message["method"] == "notifications/resources/updated");
+    let told =
+        client.hear_until("an update", |message| message["method"] == "notifications/resources/updated");
     assert_eq!(told["params"]["uri"], TRANSCRIPT);
     assert_eq!(client.request("resources/unsubscribe", json!({"uri": TRANSCRIPT}))["result"], json!({}));
     let missing = client.request("resources/subscribe", json!({"uri": "outlast://jobs/9/screen"}));
@@ -50,7 +54,8 @@ fn newer_clients_listen() {
     });
     assert_eq!(taken["params"]["notifications"]["resourceSubscriptions"], json!([TRANSCRIPT]));
     sandbox.outlast().job("1").unwrap().type_line("hello").unwrap();
-    let told = client.hear_until("an update", |message| message["method"] == "notifications/resources/updated");
+    let told =
+        client.hear_until("an update", |message| message["method"] == "notifications/resources/updated");
     assert_eq!(told["params"]["uri"], TRANSCRIPT);
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
 }

@@ -10,7 +10,10 @@ fn a_fast_failure_is_whole_in_the_first_answer() {
     let mut client = sandbox.client();
     let result = client.call("run_shell_command", json!({"command": "echo out; nosuchprogram; exit 7"}));
     let facts = &result["structuredContent"];
-    assert_eq!((&facts["status"], &facts["exit_code"], &facts["reason"]), (&json!("failed"), &json!(7), &json!("exit")));
+    assert_eq!(
+        (&facts["status"], &facts["exit_code"], &facts["reason"]),
+        (&json!("failed"), &json!(7), &json!("exit"))
+    );
     assert!(facts["output"].as_str().unwrap().contains("nosuchprogram: command not found"), "{facts}");
     assert_ne!(result["isError"], true);
     assert!(text(&result).starts_with("job 1 failed: exit code 7"), "{}", text(&result));
@@ -23,7 +26,8 @@ fn no_pager_takes_the_screen_and_the_caller_can_say_otherwise() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
     let command = "echo $PAGER $GIT_PAGER $MANPAGER $X; echo o=$OUTLAST_HOME";
-    let ran = client.tool("run_shell_command", json!({"command": command, "env": {"MANPAGER": "less", "X": 1}}));
+    let ran =
+        client.tool("run_shell_command", json!({"command": command, "env": {"MANPAGER": "less", "X": 1}}));
     assert_eq!(ran["output"], "cat cat less 1\no=\n");
 }
 
@@ -37,10 +41,16 @@ fn folder_name_and_pipes_are_what_was_asked_for() {
         json!({"command": "pwd; echo bad >&2; test -t 1 || echo pipes", "dir_path": "sub", "name": "here", "pty": false}),
     );
     let output = ran["output"].as_str().unwrap();
-    assert!(output.starts_with(&format!("{}/sub\npipes\n", sandbox.path().canonicalize().unwrap().display())), "{output}");
+    assert!(
+        output.starts_with(&format!("{}/sub\npipes\n", sandbox.path().canonicalize().unwrap().display())),
+        "{output}"
+    );
     assert!(output.ends_with("[stderr]\nbad\n"), "{output}");
     assert_eq!(client.tool("read_output", json!({"handle": "here", "tail": 1}))["output"], "pipes\n");
-    assert_eq!(client.tool("read_output", json!({"handle": "here", "stderr": true, "offset": 0}))["output"], "bad\n");
+    assert_eq!(
+        client.tool("read_output", json!({"handle": "here", "stderr": true, "offset": 0}))["output"],
+        "bad\n"
+    );
 }
 
 #[test]
@@ -60,7 +70,8 @@ fn a_job_in_the_background_is_started_and_found_when_it_speaks() {
 fn typing_returns_what_came_after_the_input() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let run = json!({"command": "while read -p '? ' x; do echo got:$x; done", "ai_callback_pattern": "\\? $"});
+    let run =
+        json!({"command": "while read -p '? ' x; do echo got:$x; done", "ai_callback_pattern": "\\? $"});
     let handle = client.tool("run_shell_command", run)["handle"].clone();
     let send = json!({"handle": handle, "input": "one", "ai_callback_pattern": "got:\\w+\\s+\\? $"});
     let sent = client.tool("send_input", send);
@@ -76,7 +87,8 @@ fn the_echo_of_the_input_is_not_taken_for_the_answer() {
     let mut client = sandbox.client();
     let run = json!({"command": "echo ready; read x; read -t 0.2 y < <(sleep 1); eval $x", "ai_callback_pattern": "ready"});
     let handle = client.tool("run_shell_command", run)["handle"].clone();
-    let sent = client.tool("send_input", json!({"handle": handle, "input": "echo DONE", "ai_callback_pattern": "DONE"}));
+    let sent = client
+        .tool("send_input", json!({"handle": handle, "input": "echo DONE", "ai_callback_pattern": "DONE"}));
     assert_eq!(sent["reason"], "pattern");
     assert_eq!(sent["output"], "echo DONE\nDONE\n");
 }
@@ -120,7 +132,10 @@ fn the_first_of_several_jobs_ends_the_wait() {
     for command in ["sleep 1000", "read x; exit 4"] {
         client.tool("run_shell_command", json!({"command": command, "is_background": true}));
     }
-    let id = client.ask("tools/call", json!({"name": "wait_for", "arguments": {"handles": [1, "2"], "until": ["exit"]}}));
+    let id = client.ask(
+        "tools/call",
+        json!({"name": "wait_for", "arguments": {"handles": [1, "2"], "until": ["exit"]}}),
+    );
     sandbox.outlast().job("2").unwrap().type_line("x").unwrap();
     let answer = client.answer(id);
     let facts = &answer["result"]["structuredContent"];
@@ -145,7 +160,8 @@ fn what_needs_attention_comes_first() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
     client.tool("run_shell_command", json!({"command": "true"}));
-    let sleeper = json!({"command": "sleep 1000", "is_background": true, "name": "nap", "description": "to rest"});
+    let sleeper =
+        json!({"command": "sleep 1000", "is_background": true, "name": "nap", "description": "to rest"});
     client.tool("run_shell_command", sleeper);
     client.tool("run_shell_command", json!({"command": "true"}));
     let result = client.call("jobs", json!({}));
