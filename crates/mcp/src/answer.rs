@@ -233,6 +233,9 @@ impl Answer {
             "exit" if !self.is_live() => return None,
             "pattern" => format!("reason: pattern{}", found()),
             "awaiting_input" => match &facts.awaiting_input {
+                Some(awaiting) if awaiting.prompt.is_empty() => {
+                    format!("reason: awaiting_input ({}, {})", awaiting.kind, awaiting.level)
+                }
                 Some(awaiting) => format!(
                     "reason: awaiting_input ({}, {}), it asks {:?}",
                     awaiting.kind, awaiting.level, awaiting.prompt
@@ -260,6 +263,8 @@ impl Answer {
             (_, Some(awaiting)) if awaiting.kind == "password" => Some(format!(
                 "it wants a secret: let the user type it (outlast secret {handle}); do not type one here"
             )),
+            // Who talks to a prompt knows how.
+            ("awaiting_input", Some(awaiting)) if awaiting.kind == "repl" => None,
             ("awaiting_input", _) => Some(format!("answer with send_input(handle={handle}, input=...)")),
             ("deadline" | "started", _) => Some(format!(
                 "it goes on in the background: wait_for, read_output (what is new) or kill with handle={handle}"

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use outlast_job::Outlast;
@@ -140,10 +140,7 @@ impl Client {
 
     /// The next message of any kind.
     pub(crate) fn hear(&mut self, patience: Duration) -> Option<Value> {
-        match self.heard.recv_timeout(patience) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.heard.recv_timeout(patience).ok()
     }
 
     /// Waits until a message is one that the test names; what comes before it is put aside.

@@ -89,6 +89,7 @@ fn a_killed_server_loses_nothing() {
     let jobs = client.tool("jobs", json!({}));
     assert_eq!((&jobs["jobs"][0]["name"], &jobs["jobs"][0]["status"]), (&json!("keep"), &json!("running")));
     assert_eq!(client.tool("read_output", json!({"handle": "keep"}))["output"], "before\n");
+    std::fs::write(sandbox.path().join("go"), "").unwrap();
     let sent = client
         .tool("send_input", json!({"handle": "keep", "input": "all", "ai_callback_pattern": "after all"}));
     assert!(sent["output"].as_str().unwrap().contains("after all"), "{sent}");
