@@ -165,6 +165,13 @@ impl Engine {
         }
     }
 
+    /// Remembers that a call about a job was given up, so that the session can be told.
+    pub(crate) fn note_cancelled(&self, session: &str, watch: &Watch) {
+        let Some(handle) = watch.about().filter(|_| watch.note_once()) else { return };
+        let before = self.cursors.get(session, handle);
+        self.cursors.set(session, handle, Cursor { cancelled: true, ..before });
+    }
+
     /// Moves the session's cursor past what the answer shows; an answer that nobody will read moves nothing.
     fn remember(
         &self,
@@ -176,7 +183,7 @@ impl Engine {
     ) {
         let before = self.cursors.get(&caller.session, job.handle());
         if caller.watch.is_cancelled() {
-            return self.cursors.set(&caller.session, job.handle(), Cursor { cancelled: true, ..before });
+            return self.note_cancelled(&caller.session, &caller.watch);
         }
         let (from, to) = answer.range;
         if from > before.read {

@@ -98,6 +98,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<Reply, Failure> {
         let (engine, watch) = (Arc::clone(&self.engine), Arc::clone(&caller.watch));
+        let session = caller.session.clone();
         let mut work =
             tokio::task::spawn_blocking(move || calls::call(&engine, &caller, (name.as_str(), &arguments)));
         let began = Instant::now();
@@ -111,6 +112,8 @@ impl Server {
                 () = context.ct.cancelled(), if !cancelled => {
                     cancelled = true;
                     watch.cancel();
+                    // Noted at once, so that the client's very next call can tell of it.
+                    self.engine.note_cancelled(&session, &watch);
                 }
                 () = tokio::time::sleep(self.options.progress_every), if !cancelled => {
                     if let Some(token) = &token {

@@ -11,6 +11,7 @@ use rustix::event::{EventfdFlags, eventfd};
 pub(crate) struct Watch {
     bell: OwnedFd,
     cancelled: AtomicBool,
+    noted: AtomicBool,
     about: AtomicU64,
 }
 
@@ -18,7 +19,12 @@ impl Watch {
     pub(crate) fn new() -> Result<Self, Failure> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Failure::system("no event can be had", error))?;
-        Ok(Self { bell, cancelled: AtomicBool::new(false), about: AtomicU64::new(0) })
+        Ok(Self {
+            bell,
+            cancelled: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
+            about: AtomicU64::new(0),
+        })
     }
 
     /// The client gave the call up: nobody will read its answer.
@@ -34,6 +40,11 @@ impl Watch {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody has taken note of the cancellation yet; the first who asks does.
+    pub(crate) fn note_once(&self) -> bool {
+        self.is_cancelled() && !self.noted.swap(true, Ordering::SeqCst)
     }
 
     /// Says which job the call waits for.
