@@ -9,7 +9,7 @@ use super::{Caller, Engine};
 use crate::answer::Answer;
 
 /// How long a command that goes to the background is looked at: long enough to see one that does not exist.
-const BRIEF: Duration = Duration::from_millis(50);
+const BRIEF: Duration = Duration::from_millis(20);
 
 /// No pager takes an agent's screen by surprise.
 const PAGERS: [&str; 3] = ["PAGER", "GIT_PAGER", "MANPAGER"];
