@@ -64,12 +64,26 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         let outlast = self.outlast();
-        for info in outlast.jobs().iter().filter(|info| info.state.is_live()) {
-            if let Ok(job) = outlast.job(&info.handle.to_string()) {
+        for info in outlast.jobs() {
+            if let Ok(job) = outlast.job(&info.handle.to_string())
+                && info.state.is_live()
+            {
                 let _ = job.kill(Duration::ZERO, "tests");
+            }
+            // They write their last words into the folder that is about to be removed.
+            for process in [&info.keeper, &info.heir].into_iter().flatten() {
+                let until = Instant::now() + PATIENCE;
+                while is_alive(process.pid) && Instant::now() < until {
+                    std::thread::park_timeout(Duration::from_millis(2));
+                }
             }
         }
     }
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 /// One client and its server.

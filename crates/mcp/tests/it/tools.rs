@@ -171,3 +171,37 @@ fn what_needs_attention_comes_first() {
     assert_eq!((&jobs[0]["name"], &jobs[0]["description"]), (&json!("nap"), &json!("to rest")));
     assert!(text(&result).contains("for: to rest"), "{}", text(&result));
 }
+
+#[test]
+fn a_question_ends_the_call_and_its_answer_brings_the_next_one() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let command = "while read -p 'name? ' x; do echo hello $x; done";
+    let asked = client.tool("run_shell_command", json!({"command": command, "ai_callback_delay": 30}));
+    assert_eq!(asked["reason"], "awaiting_input", "{asked}");
+    assert_eq!(asked["awaiting_input"]["kind"], "line", "{asked}");
+    assert_eq!(asked["output"], "name? ");
+    let answered = client.tool("send_input", json!({"handle": 1, "input": "you", "ai_callback_delay": 30}));
+    assert_eq!(answered["reason"], "awaiting_input", "{answered}");
+    assert_eq!(answered["output"], "you\nhello you\nname? ");
+    let first = client.tool("jobs", json!({}))["jobs"][0].clone();
+    assert_eq!(first["activity"], "awaiting_input", "{first}");
+    let keys = json!({"handle": 1, "special_keys": ["Ctrl-D"], "ai_callback_delay": 30});
+    assert_eq!(client.tool("send_input", keys)["reason"], "exit");
+}
+
+#[test]
+fn a_server_is_told_by_its_port() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    // The one program here that can listen: our own server.
+    let server = env!("CARGO_BIN_EXE_outlast-mcp-testserver");
+    let command = format!("{server} --http 127.0.0.1:0 --session inner");
+    let run = json!({"command": command, "ai_callback_delay": 30, "env": {"OUTLAST_HOME": sandbox.path().join("inner")}});
+    let up = client.tool("run_shell_command", run);
+    assert_eq!(up["reason"], "port", "{up}");
+    let output = client.tool("wait_for", json!({"handle": 1, "pattern": "/mcp", "offset": 0}));
+    assert!(up["port"].as_u64().is_some_and(|port| port > 0), "{up}");
+    let text = format!("{}{}", up["output"].as_str().unwrap(), output["output"].as_str().unwrap());
+    assert!(text.contains(&format!(":{}/mcp", up["port"])), "{text}");
+}
