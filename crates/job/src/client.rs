@@ -3,11 +3,13 @@
 //! A client may die at any moment, and a keeper too: nothing here holds state that a job needs. Where a keeper
 //! has gone, its heir answers at the same socket; where both have, or the job has ended, the files tell.
 
+pub mod attach;
 pub mod connection;
 pub mod follow;
 pub mod leftover;
 pub mod probe;
 pub mod read;
+pub mod replay;
 pub mod start;
 pub mod wait;
 
@@ -15,6 +17,11 @@ pub mod wait;
 pub mod signals {
     pub use outlast_pty::signals::Signals;
     pub use rustix::process::Signal;
+
+    /// Keys that end or stop programs, and a terminal that goes away, are not meant for this one.
+    pub fn ignore_keys() {
+        outlast_pty::signals::ignore(&[Signal::INT, Signal::QUIT, Signal::TSTP, Signal::TTOU, Signal::TTIN]);
+    }
 }
 
 use std::path::{Path, PathBuf};
@@ -176,9 +183,9 @@ impl Job {
     /// When the keeper does not answer.
     pub fn status(&self) -> Result<Option<Status>, Failure> {
         match self.ask(&Verb::Status, PATIENCE)? {
-            Asked::Answer(Answer::Status(status)) => Ok(Some(*status)),
-            Asked::Answer(other) => Err(unexpected(&other)),
-            Asked::NoKeeper => Ok(None),
+            Some(Answer::Status(status)) => Ok(Some(*status)),
+            Some(other) => Err(unexpected(&other)),
+            None => Ok(None),
         }
     }
 
@@ -215,7 +222,8 @@ impl Job {
             };
             let sent = self.send_piece(&piece, patience)?;
             let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
-            total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
+            total =
+                Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
         }
         if send.newline {
             self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;
@@ -233,9 +241,9 @@ impl Job {
 
     fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
         match self.ask(&Verb::Send(send.clone()), patience)? {
-            Asked::Answer(Answer::Sent(sent)) => Ok(sent),
-            Asked::Answer(other) => Err(unexpected(&other)),
-            Asked::NoKeeper => Err(self.not_running()),
+            Some(Answer::Sent(sent)) => Ok(sent),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
         }
     }
 
@@ -247,12 +255,12 @@ impl Job {
     pub fn kill(&self, grace: Duration, session: &str) -> Result<Killed, Failure> {
         let verb = Verb::Kill { grace_ms: crate::clock::millis(grace), session: session.into() };
         match self.ask(&verb, grace + PATIENCE)? {
-            Asked::Answer(Answer::Killed(killed)) => {
+            Some(Answer::Killed(killed)) => {
                 self.wait_for_receipt();
                 Ok(killed)
             }
-            Asked::Answer(other) => Err(unexpected(&other)),
-            Asked::NoKeeper => self.kill_without_keeper(grace),
+            Some(other) => Err(unexpected(&other)),
+            None => self.kill_without_keeper(grace),
         }
     }
 
@@ -280,9 +288,9 @@ impl Job {
     pub fn signal(&self, signal: &str, session: &str) -> Result<Killed, Failure> {
         let verb = Verb::Signal { signal: signal.into(), session: session.into() };
         match self.ask(&verb, PATIENCE)? {
-            Asked::Answer(Answer::Killed(killed)) => Ok(killed),
-            Asked::Answer(other) => Err(unexpected(&other)),
-            Asked::NoKeeper => Ok(Killed { signalled: 0, survivors: Vec::new(), already_ended: true }),
+            Some(Answer::Killed(killed)) => Ok(killed),
+            Some(other) => Err(unexpected(&other)),
+            None => Ok(Killed { signalled: 0, survivors: Vec::new(), already_ended: true }),
         }
     }
 
@@ -292,9 +300,9 @@ impl Job {
     /// [`Kind::Usage`] for an impossible size or a job on pipes.
     pub fn resize(&self, size: Size) -> Result<(), Failure> {
         match self.ask(&Verb::Resize { size: size.checked()? }, PATIENCE)? {
-            Asked::Answer(Answer::Done {}) => Ok(()),
-            Asked::Answer(other) => Err(unexpected(&other)),
-            Asked::NoKeeper => Err(self.not_running()),
+            Some(Answer::Done {}) => Ok(()),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
         }
     }
 
@@ -304,14 +312,18 @@ impl Job {
     /// [`Kind::NotRunning`] when the job has ended: its last screen is then in its folder.
     pub fn screen(&self, styled: bool, scrollback: usize) -> Result<ScreenShot, Failure> {
         match self.ask(&Verb::Screen { styled, scrollback }, PATIENCE)? {
-            Asked::Answer(Answer::Screen(screen)) => Ok(*screen),
-            Asked::Answer(other) => Err(unexpected(&other)),
-            Asked::NoKeeper => Err(self.not_running()),
+            Some(Answer::Screen(screen)) => Ok(*screen),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
         }
     }
 
-    fn ask(&self, verb: &Verb, patience: Duration) -> Result<Asked, Failure> {
-        Connection::ask_once(&self.dir, verb, patience)
+    /// The keeper's answer; none when there is no keeper.
+    fn ask(&self, verb: &Verb, patience: Duration) -> Result<Option<Answer>, Failure> {
+        match Connection::ask_once(&self.dir, verb, patience)? {
+            Asked::Answer(answer) => Ok(Some(*answer)),
+            Asked::NoKeeper => Ok(None),
+        }
     }
 
     fn not_running(&self) -> Failure {

@@ -25,6 +25,7 @@ mod shared;
 mod standing;
 mod start;
 mod typing;
+mod viewers;
 mod waits;
 
 use std::time::{Duration, Instant};
@@ -45,6 +46,7 @@ use looking::Looking;
 use peers::Peers;
 use pump::Channel;
 use typing::Typing;
+use viewers::Viewers;
 use waits::Waits;
 
 pub(crate) use start::keep;
@@ -74,6 +76,7 @@ struct Keeper {
     peers: Peers,
     waits: Waits,
     looking: Looking,
+    viewers: Viewers,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
     last_signal: Option<(Signal, String)>,
@@ -101,7 +104,9 @@ impl Keeper {
 
     /// Nothing of the job is left, and nobody waits for an answer about its end.
     fn is_over(&self) -> bool {
-        self.life == Life::Ended && self.ending.is_none() && (self.childless || self.only_nested_keepers_left())
+        self.life == Life::Ended
+            && self.ending.is_none()
+            && (self.childless || self.only_nested_keepers_left())
     }
 
     /// The next moment at which time itself is an input.
@@ -166,6 +171,7 @@ impl Keeper {
         self.peers.flush();
         let gone = self.peers.remove_gone();
         self.waits.forget_peers(&gone);
+        self.forget_viewers(&gone);
     }
 
     /// How far the logs have grown.
@@ -224,7 +230,11 @@ impl Keeper {
         self.waits.end_all(grown.offset, &mut self.peers);
         self.peers.tell_growth(grown);
         self.peers.say_goodbye();
-        crate::registry::sweep::sweep_in_passing(&self.ground.home, &self.ground.settings.retention, now_ms());
+        crate::registry::sweep::sweep_in_passing(
+            &self.ground.home,
+            &self.ground.settings.retention,
+            now_ms(),
+        );
     }
 
     fn write_last_screen(&mut self) {
@@ -233,7 +243,8 @@ impl Keeper {
         text.truncate(text.trim_end().len());
         text.push('\n');
         let name = crate::registry::layout::SCREEN;
-        let _ = crate::registry::replace::replace(&self.ground.job, name, text.as_bytes(), Durability::Process);
+        let _ =
+            crate::registry::replace::replace(&self.ground.job, name, text.as_bytes(), Durability::Process);
     }
 
     /// Whether the state on the disk says that somebody is ending the job.

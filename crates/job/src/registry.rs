@@ -205,7 +205,10 @@ impl JobDir {
     pub fn info(&self) -> Result<Info, Failure> {
         let bytes = match replace::read_small(&self.dir, layout::INFO, INFO_LIMIT) {
             Err(Errno::NOENT) if !self.path.exists() => {
-                return Err(Failure::new(Kind::NoSuchJob, format!("job {} was pruned just now", self.handle)));
+                return Err(Failure::new(
+                    Kind::NoSuchJob,
+                    format!("job {} was pruned just now", self.handle),
+                ));
             }
             read => read.map_err(|error| {
                 Failure::system(format!("the record of job {} can't be read", self.handle), error)

@@ -40,8 +40,9 @@ impl Search {
     /// A usage failure that shows what is wrong with which pattern.
     pub(crate) fn new(patterns: &[String], streams: Streams, from: u64) -> Result<Self, Failure> {
         let set = PatternSet::compile(patterns).map_err(|error| {
-            Failure::usage(error.to_string())
-                .hint("patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar")
+            Failure::usage(error.to_string()).hint(
+                "patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar",
+            )
         })?;
         let mut fold = Pipeline::resume(fold_config(streams), &begin_at(from));
         fold.watch(0, set);
@@ -60,7 +61,11 @@ impl Search {
         self.buffer.resize(len, 0);
         let got = read_exact_at(log, &mut self.buffer, at);
         self.buffer[got..].fill(0);
-        self.fold.feed(&self.buffer, &mut self.outcome);
+        self.fold.feed_more(&self.buffer, &mut self.outcome);
+        if self.offset() >= end {
+            // Only now does the unfinished line count: it may have ended in what was not read yet.
+            self.fold.peek(&mut self.outcome);
+        }
         let hit = self.outcome.hits.drain(..).next();
         self.outcome.clear();
         if len < PIECE / 4 {
@@ -77,4 +82,3 @@ impl Search {
         self.offset() < end
     }
 }
-

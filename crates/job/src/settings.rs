@@ -91,7 +91,8 @@ impl Settings {
     /// # Errors
     /// A usage failure that names the line.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        let file: File = toml::from_str(text).map_err(|error| Failure::usage(error.to_string().trim_end()))?;
+        let file: File =
+            toml::from_str(text).map_err(|error| Failure::usage(error.to_string().trim_end()))?;
         let default = Self::default();
         let keep = default.retention;
         Ok(Self {
@@ -111,7 +112,8 @@ impl Settings {
 /// A usage failure that shows the forms.
 pub fn parse_bytes(text: &str) -> Result<u64, Failure> {
     let bad = || {
-        Failure::usage(format!("{text:?} is no size")).hint("write for example 64KiB, 10MiB, 5GiB or plain bytes")
+        Failure::usage(format!("{text:?} is no size"))
+            .hint("write for example 64KiB, 10MiB, 5GiB or plain bytes")
     };
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -141,8 +143,7 @@ mod tests {
     #[test]
     fn what_is_set_wins_and_the_rest_keeps_its_default() {
         let settings = Settings::parse("[retention]\nage = \"12h\"\nbytes = \"2GiB\"\n").unwrap();
-        let expected =
-            Retention { age: Duration::from_secs(12 * 3600), jobs: 100, bytes: 2 << 30 };
+        let expected = Retention { age: Duration::from_secs(12 * 3600), jobs: 100, bytes: 2 << 30 };
         assert_eq!(settings, Settings { retention: expected, log_cap: 1 << 30 });
     }
 }

@@ -124,7 +124,8 @@ impl JobSpec {
     /// A command in a terminal of the default size, in the caller's folder and environment.
     #[must_use]
     pub fn new(run: Run) -> Self {
-        let cwd = std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
+        let cwd =
+            std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
         Self {
             run,
             description: None,

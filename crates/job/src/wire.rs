@@ -88,6 +88,13 @@ pub enum Verb {
         #[serde(default)]
         after_event: u64,
     },
+    /// Sit down in front of the job: a person at a terminal.
+    Attach(Attach),
+    /// The person's own terminal has a new size.
+    ViewerSize {
+        /// Its size.
+        size: Size,
+    },
     /// What the terminal shows.
     Screen {
         /// With colours and styles.
@@ -97,6 +104,19 @@ pub enum Verb {
         #[serde(default)]
         scrollback: usize,
     },
+}
+
+/// How a person sits down in front of a job.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attach {
+    /// The size of the person's terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// Only to look.
+    pub read_only: bool,
+    /// Others may type at the same time.
+    pub shared: bool,
 }
 
 /// Something to type.
@@ -326,10 +346,25 @@ pub enum Answer {
     Killed(Killed),
     /// To `screen`.
     Screen(Box<ScreenShot>),
+    /// To `attach`.
+    Attached(Attached),
     /// To what has no answer of its own.
     Done {},
     /// It could not be done.
     Error(WireFailure),
+}
+
+/// What a person sees first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// Bytes, in base64, that paint the screen.
+    pub repaint: String,
+    /// The end of the log that they show.
+    pub offset: u64,
+    /// The size of the job's terminal.
+    pub size: Size,
+    /// How many people are in front of it now.
+    pub viewers: usize,
 }
 
 /// How far the logs have grown.

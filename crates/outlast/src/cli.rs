@@ -34,6 +34,7 @@ Examples:
   outlast jobs                               what runs, what ended and how
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
+  outlast attach web                         its terminal, in yours; Ctrl-] leaves it
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
 
@@ -48,6 +49,8 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Attach(AttachArgs),
+    Replay(ReplayArgs),
     Wait(WaitArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
@@ -180,7 +183,9 @@ pub(crate) struct ReadArgs {
 
 /// Show what a job printed, and follow it.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web")]
+#[command(
+    after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web"
+)]
 pub(crate) struct LogsArgs {
     /// Its handle or name.
     pub(crate) job: String,
@@ -253,6 +258,59 @@ pub(crate) struct SendArgs {
     pub(crate) patience: Duration,
 }
 
+/// Sit down in front of a job: its terminal, in yours.
+///
+/// The screen is there at once, keys go to the job, Ctrl-] leaves it and sends nothing. While you type, agents
+/// can't, unless you share. The job takes the size of the smallest terminal that is attached to type.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast attach web\n  outlast attach --read-only web")]
+pub(crate) struct AttachArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Only look.
+    #[arg(short, long)]
+    pub(crate) read_only: bool,
+    /// Let others type at the same time.
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) shared: bool,
+}
+
+/// Play a job again.
+///
+/// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast replay build --speed 4 --idle-limit 1s
+  outlast replay build --at 12.5s          the screen as it was then
+  outlast replay build --export cast > build.cast")]
+pub(crate) struct ReplayArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// How many times as fast.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) speed: f64,
+    /// Pauses are not longer than this.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) idle_limit: Option<Duration>,
+    /// Print the screen as it was so long after the start.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["offset", "export"])]
+    pub(crate) at: Option<Duration>,
+    /// Print the screen as it was at this offset of the log.
+    #[arg(long, conflicts_with = "export")]
+    pub(crate) offset: Option<u64>,
+    /// Print it as a recording.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) export: Option<ExportFormat>,
+}
+
+/// A format for recordings.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// asciicast version 3, for asciinema and its player.
+    Cast,
+}
+
 /// Wait until something holds; the first condition wins.
 ///
 /// Without a condition: until the job has ended. A pattern that was already printed counts, unless --since says
@@ -314,7 +372,9 @@ pub(crate) struct WaitArgs {
 /// SIGTERM first, SIGKILL after the grace, to every process, also those that left its session. With --signal,
 /// only that signal is sent.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP")]
+#[command(
+    after_help = "Examples:\n  outlast kill web\n  outlast kill web --grace 5s\n  outlast kill web --signal HUP"
+)]
 pub(crate) struct KillArgs {
     /// Handles or names.
     #[arg(required = true)]
@@ -329,7 +389,9 @@ pub(crate) struct KillArgs {
 
 /// Remove finished jobs that are past retention.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all")]
+#[command(
+    after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all"
+)]
 pub(crate) struct PruneArgs {
     /// Keep those that ended less than this ago.
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -354,7 +416,9 @@ pub(crate) struct DoctorArgs {}
 
 /// Print completions for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast")]
+#[command(
+    after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast"
+)]
 pub(crate) struct CompletionsArgs {
     /// The shell.
     pub(crate) shell: clap_complete::Shell,
@@ -376,7 +440,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 fn size(text: &str) -> Result<Size, String> {
-    let sides = text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
+    let sides =
+        text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
     let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is no size; write for example 120x40"))?;
     Size { cols, rows }.checked().map_err(|failure| failure.to_string())
 }

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod attach;
 mod doctor;
 mod jobs;
 mod kill;
@@ -7,6 +8,7 @@ mod logs;
 mod prune;
 mod read;
 mod reference;
+mod replay;
 mod run;
 mod screen;
 mod send;
@@ -30,6 +32,8 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
         Verb::Screen(args) => screen::screen(&open()?, &args, out),
         Verb::Send(args) => send::send(&open()?, &args, out),
+        Verb::Attach(args) => attach::attach(&open()?, &args, out),
+        Verb::Replay(args) => replay::replay(&open()?, &args, out),
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),

@@ -14,16 +14,6 @@ use outlast_stream::{Outcome, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::output::Output;
-use crate::terminal;
-
-/// How a foreground run is to behave.
-#[derive(Debug)]
-pub(crate) struct Options {
-    /// Pass standard input on to the job.
-    pub(crate) stdin: bool,
-    /// Say how to get back, on stderr.
-    pub(crate) talkative: bool,
-}
 
 /// Why we are no longer in front of a job.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,21 +37,13 @@ pub(crate) struct Show {
     pub(crate) raw: bool,
 }
 
-/// Stands in front of a job until it ends or we have to leave.
-pub(crate) fn follow(job: &Job, options: &Options, out: &mut Output) -> Result<Left, Failure> {
+/// Shows a job's output until it ends or we have to leave. There is no person at a keyboard; `stdin` says whether
+/// a pipe or file on standard input is for the job.
+pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, Failure> {
     let info = job.info()?;
-    let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM, Signal::WINCH])
+    let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
-    let interactive = options.stdin
-        && info.has_terminal()
-        && std::io::stdin().is_terminal()
-        && std::io::stdout().is_terminal();
-    if interactive && options.talkative {
-        let handle = job.handle();
-        out.talk(&format!("[job {handle}; it outlives this terminal; back to it: outlast logs -f {handle}]"));
-    }
-    let _raw = if interactive { terminal::Raw::enter() } else { None };
-    let somebody_types = options.stdin && (interactive || stdin_has_data());
+    let somebody_types = stdin && (stdin_has_data() || std::io::stdin().is_terminal());
     if somebody_types {
         forward_stdin(job)?;
     }
@@ -76,14 +58,13 @@ pub(crate) fn follow(job: &Job, options: &Options, out: &mut Output) -> Result<L
             }
             None => {}
         }
+        if printer.reader_gone {
+            out.talk("outlast: nobody reads the output any more");
+            return Ok(Left::Detached);
+        }
         sleep(&follower, &signals);
         for signal in signals.take() {
             match signal {
-                Signal::WINCH => {
-                    if let Some(size) = terminal::size().filter(|_| interactive) {
-                        let _ = job.resize(size);
-                    }
-                }
                 Signal::HUP | Signal::TERM => return Ok(Left::Detached),
                 key => press(job, &info, key)?,
             }
@@ -106,7 +87,7 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
             }
         }
     } else {
-            printer.print(job)?;
+        printer.print(job)?;
     }
     printer.finish();
     Ok(())
@@ -225,7 +206,8 @@ impl Printer {
                 Form::Text(Box::new((outlast_job::client::read::fold_from(info, from), Outcome::default())))
             }
         };
-        let output = Printed { stream: Stream::Output, offset: from, form: form(std::io::stdout().is_terminal()) };
+        let output =
+            Printed { stream: Stream::Output, offset: from, form: form(std::io::stdout().is_terminal()) };
         let mut streams = vec![output];
         if !info.has_terminal() {
             let form = form(std::io::stderr().is_terminal());

@@ -6,12 +6,16 @@ mod commands;
 mod live;
 mod output;
 mod terminal;
+mod viewer;
 
 use clap::Parser;
 
 fn main() {
     // Before anything else: a keeper is this same program, and must stay small.
     outlast_job::keep_if_asked();
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == terminal::GUARD) {
+        exit(terminal::guard());
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -21,6 +25,10 @@ fn main() {
         Ok(code) => code,
         Err(failure) => out.failure(&failure),
     };
-    #[expect(clippy::exit, reason = "the one place where the program ends")]
-    std::process::exit(code);
+    exit(code);
+}
+
+#[expect(clippy::exit, reason = "the one place where the program ends")]
+fn exit(code: i32) -> ! {
+    std::process::exit(code)
 }

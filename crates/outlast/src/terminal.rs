@@ -1,10 +1,20 @@
-//! The person's own terminal: its size, and its modes, which are always put back.
+//! The person's own terminal: its size, and its modes, which are always put back, also after a crash.
 
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
 use outlast_job::Size;
-use rustix::stdio::{stdin, stdout};
+use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// The hidden verb of the process that puts the terminal back if we can't.
+pub(crate) const GUARD: &str = "guard-terminal";
+
+/// Leaves whatever a program may have switched on: the other screen, hidden cursor, mouse, paste marks, colours.
+const CALM: &[u8] =
+    b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
+\x1b[?7h\x1b[r\x1b[4l\x1b[?25h\x1b[0m\x1b[999;1H\r\n";
 
 /// What the terminal was like before we changed it.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -15,13 +25,16 @@ pub(crate) fn size() -> Option<Size> {
     Size { cols: size.ws_col, rows: size.ws_row }.checked().ok()
 }
 
-/// Keys come to us one by one and unseen, until this is dropped; also a panic puts the terminal back.
+/// Keys come to us one by one and unseen, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Raw(());
+pub(crate) struct Raw {
+    guard: Option<Child>,
+}
 
 impl Raw {
     pub(crate) fn enter() -> Option<Self> {
         let before = tcgetattr(stdin()).ok()?;
+        let guard = start_guard();
         let mut raw = before.clone();
         raw.make_raw();
         let old_hook = std::panic::take_hook();
@@ -33,19 +46,57 @@ impl Raw {
             *slot = Some(before);
         }
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
-        Some(Self(()))
+        Some(Self { guard })
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
         restore();
+        if let Some(guard) = &mut self.guard {
+            // One byte says that all is well; without it, the guard would put the terminal back itself.
+            if let Some(mut pipe) = guard.stdin.take() {
+                let _ = pipe.write_all(b".");
+            }
+            let _ = guard.wait();
+        }
     }
 }
 
 fn restore() {
     let before = BEFORE.lock().ok().and_then(|mut slot| slot.take());
     if let Some(before) = before {
+        let _ = std::io::stdout().lock().write_all(CALM).and_then(|()| std::io::stdout().flush());
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }
+}
+
+/// Leaves whatever a replayed program had switched on.
+pub(crate) fn calm(out: &mut crate::output::Output) {
+    out.data(CALM);
+}
+
+/// Starts a process that outlives our own death by a moment. It has read the modes when this returns.
+fn start_guard() -> Option<Child> {
+    let program = std::env::current_exe().ok()?;
+    let mut command = Command::new(program);
+    command.arg(GUARD).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut guard = command.spawn().ok()?;
+    let mut ready = [0];
+    guard.stdout.take()?.read_exact(&mut ready).ok()?;
+    Some(guard)
+}
+
+/// The guard itself: sleeps until whoever started it says that all is well, or is gone.
+pub(crate) fn guard() -> i32 {
+    outlast_job::client::signals::ignore_keys();
+    let Ok(before) = tcgetattr(stderr()) else { return 1 };
+    let _ = std::io::stdout().lock().write_all(b"!").and_then(|()| std::io::stdout().flush());
+    let mut word = [0];
+    if matches!(std::io::stdin().lock().read(&mut word), Ok(1)) {
+        return 0;
+    }
+    let _ = std::io::stderr().lock().write_all(CALM);
+    let _ = tcsetattr(stderr(), OptionalActions::Drain, &before);
+    0
 }

@@ -320,6 +320,43 @@ fn parse_stat(line: &[u8]) -> Option<Proc> {
     Some(Proc { pid, ppid, pgrp, session, tty_nr, tpgid, start_time, state, threads, comm })
 }
 
+/// The command line of a process, as it was started.
+#[must_use]
+pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
+    let bytes = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+    let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
+}
+
+/// What the kernel calls one of our own descriptors: a terminal's path, or a pipe's number.
+#[must_use]
+pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// What the kernel calls a process's three standard descriptors.
+#[must_use]
+pub fn standard_descriptors(pid: Pid) -> Vec<String> {
+    let name = |fd: i32| {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
+        Some(link.to_string_lossy().into_owned())
+    };
+    (0..3).filter_map(name).collect()
+}
+
+/// Every process there is.
+#[must_use]
+pub fn everything() -> Vec<Proc> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
+        .filter_map(stat)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,41 +465,4 @@ mod tests {
             assert_eq!(boot_id().unwrap().len(), 36);
         }
     }
-}
-
-/// The command line of a process, as it was started.
-#[must_use]
-pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
-    let bytes = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
-    let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
-    Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
-}
-
-/// What the kernel calls one of our own descriptors: a terminal's path, or a pipe's number.
-#[must_use]
-pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {
-    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-    Some(link.to_string_lossy().into_owned())
-}
-
-/// What the kernel calls a process's three standard descriptors.
-#[must_use]
-pub fn standard_descriptors(pid: Pid) -> Vec<String> {
-    let name = |fd: i32| {
-        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
-        Some(link.to_string_lossy().into_owned())
-    };
-    (0..3).filter_map(name).collect()
-}
-
-/// Every process there is.
-#[must_use]
-pub fn everything() -> Vec<Proc> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Pid::from_raw)
-        .filter_map(stat)
-        .collect()
 }

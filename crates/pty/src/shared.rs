@@ -60,7 +60,8 @@ impl SharedPage {
     /// Reads `len` bytes from `index` on.
     #[must_use]
     pub fn get_bytes(&self, index: usize, len: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|i| self.get(index + i).to_le_bytes()).collect();
+        let mut bytes: Vec<u8> =
+            (0..len.div_ceil(8)).flat_map(|i| self.get(index + i).to_le_bytes()).collect();
         bytes.truncate(len);
         bytes
     }

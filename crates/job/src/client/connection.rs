@@ -12,7 +12,7 @@ use crate::wire::{Answer, Hello, Line, PROTOCOL, Request, Verb, line};
 /// A keeper's answer, or that there is no keeper.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    Answer(Answer),
+    Answer(Box<Answer>),
     NoKeeper,
 }
 
@@ -39,10 +39,15 @@ impl Connection {
     pub(crate) fn open(job: &JobDir) -> Result<Option<Self>, Failure> {
         match crate::socket::connect(job) {
             Ok(stream) => Ok(Some(Self { stream, heard: Vec::new(), greeted: false })),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                Ok(None)
+            }
             Err(error) => {
                 let handle = job.handle();
-                Err(Failure::new(Kind::Keeper, format!("the keeper of job {handle} can't be reached: {error}")))
+                Err(Failure::new(
+                    Kind::Keeper,
+                    format!("the keeper of job {handle} can't be reached: {error}"),
+                ))
             }
         }
     }
@@ -61,7 +66,7 @@ impl Connection {
                         if let Line::Reply(reply) = *line
                             && reply.id <= 1
                         {
-                            return Ok(Asked::Answer(reply.answer));
+                            return Ok(Asked::Answer(Box::new(reply.answer)));
                         }
                     }
                     Heard::Gone => break,
@@ -159,7 +164,9 @@ fn check_greeting(text: &[u8]) -> Result<(), Failure> {
             format!("the keeper speaks protocol {}; this outlast knows up to {PROTOCOL}", hello.outlast),
         )
         .hint(format!("use outlast {} or newer", hello.version))),
-        Err(error) => Err(Failure::new(Kind::Keeper, format!("the keeper's greeting makes no sense: {error}"))),
+        Err(error) => {
+            Err(Failure::new(Kind::Keeper, format!("the keeper's greeting makes no sense: {error}")))
+        }
     }
 }
 
@@ -169,5 +176,8 @@ fn silent(job: &JobDir, patience: Duration) -> Failure {
         Kind::Keeper,
         format!("the keeper of job {handle} did not answer within {} s", patience.as_secs_f64()),
     )
-    .hint(format!("it may be stopped, or the program does not read its input; the job's files are in {}", job.path().display()))
+    .hint(format!(
+        "it may be stopped, or the program does not read its input; the job's files are in {}",
+        job.path().display()
+    ))
 }

@@ -73,5 +73,9 @@ fn holds_an_end(process: &Proc, endpoints: &[String]) -> bool {
 }
 
 fn named(process: &Proc) -> Process {
-    Process { pid: process.pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm.clone() }
+    Process {
+        pid: process.pid.as_raw_nonzero().get(),
+        started: process.start_time,
+        program: process.comm.clone(),
+    }
 }

@@ -24,7 +24,15 @@ pub struct Finding {
 /// Looks at everything.
 #[must_use]
 pub fn examine(outlast: &Outlast) -> Vec<Finding> {
-    vec![home(outlast), disk(outlast), holes(outlast), terminals(), jobs(outlast), run_one(outlast), version()]
+    vec![
+        home(outlast),
+        disk(outlast),
+        holes(outlast),
+        terminals(),
+        jobs(outlast),
+        run_one(outlast),
+        version(),
+    ]
 }
 
 fn finding(what: &'static str, good: bool, said: impl Into<String>) -> Finding {
@@ -43,7 +51,9 @@ fn disk(outlast: &Outlast) -> Finding {
     let enough = free > 64 << 20;
     let mut said = format!("{} MiB free for logs", free >> 20);
     if !enough {
-        said.push_str("; jobs run on a full disk too, but their newest output is lost: free some, or outlast prune");
+        said.push_str(
+            "; jobs run on a full disk too, but their newest output is lost: free some, or outlast prune",
+        );
     }
     finding("disk", enough, said)
 }
@@ -61,7 +71,9 @@ fn holes(outlast: &Outlast) -> Finding {
     match made {
         Ok(()) => finding("log cap", true, "this file system gives back the middle of a file"),
         Err(error) => {
-            let said = format!("this file system can't give back the middle of a file ({error}): logs may outgrow their cap");
+            let said = format!(
+                "this file system can't give back the middle of a file ({error}): logs may outgrow their cap"
+            );
             finding("log cap", false, said)
         }
     }

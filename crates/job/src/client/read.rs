@@ -166,7 +166,8 @@ impl Range {
     }
 
     /// The same range with other borders.
-    fn part(&self, from: u64, to: u64) -> Self {
+    #[must_use]
+    pub(crate) fn part(&self, from: u64, to: u64) -> Self {
         let log = self.log.as_ref().and_then(|log| log.try_clone().ok());
         Self { log, from, to, gone: self.gone.clone(), streams: self.streams }
     }
@@ -380,7 +381,8 @@ impl Fold {
     }
 
     fn collect(&mut self) {
-        let keep = self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
+        let keep =
+            self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
         self.text.truncate(keep);
         self.text.extend_from_slice(&self.outcome.text);
         self.outcome.clear();

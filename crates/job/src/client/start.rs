@@ -40,7 +40,12 @@ pub fn keep_if_asked() {
 }
 
 /// Starts a job and returns its record once the command runs.
-pub(crate) fn start(home: &Path, program: &Path, settings: &Settings, spec: JobSpec) -> Result<Info, Failure> {
+pub(crate) fn start(
+    home: &Path,
+    program: &Path,
+    settings: &Settings,
+    spec: JobSpec,
+) -> Result<Info, Failure> {
     let (mut ours, theirs) =
         UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
     let mut starter = Command::new(program)
@@ -75,7 +80,8 @@ fn explained(handle: Option<crate::spec::Handle>, failure: Failure) -> Failure {
 }
 
 fn broken(why: &str) -> Failure {
-    Failure::new(Kind::Keeper, format!("the keeper did not start: {why}")).hint("see what is wrong: outlast doctor")
+    Failure::new(Kind::Keeper, format!("the keeper did not start: {why}"))
+        .hint("see what is wrong: outlast doctor")
 }
 
 trait Named {

@@ -123,7 +123,8 @@ pub fn wait_any(
 /// Sleeps until a keeper says something; true when told to stop.
 fn sleep(watched: &[Watched<'_>], until: Option<Instant>, stop: Option<BorrowedFd<'_>>) -> bool {
     let connections = watched.iter().filter_map(|one| one.connection.as_ref());
-    let mut fds: Vec<PollFd<'_>> = connections.map(|c| PollFd::from_borrowed_fd(c.as_fd(), PollFlags::IN)).collect();
+    let mut fds: Vec<PollFd<'_>> =
+        connections.map(|c| PollFd::from_borrowed_fd(c.as_fd(), PollFlags::IN)).collect();
     let until = if fds.len() < watched.len() {
         // A job that is being started has no keeper to ask yet: look again in a moment.
         crate::clock::earliest(until, Some(Instant::now() + Duration::from_millis(5)))
@@ -166,7 +167,9 @@ impl Watched<'_> {
         match answer {
             Answer::Waited(waited) => Ok(Some(waited)),
             Answer::Error(failure) => Err(failure.into()),
-            other => Err(Failure::new(Kind::Keeper, format!("the keeper answered something else: {other:?}"))),
+            other => {
+                Err(Failure::new(Kind::Keeper, format!("the keeper answered something else: {other:?}")))
+            }
         }
     }
 

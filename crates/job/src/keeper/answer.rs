@@ -61,12 +61,15 @@ impl Keeper {
                 None
             }
             Verb::Resize { size } => Some(self.on_resize(size)),
+            Verb::Attach(attach) => Some(self.on_attach(peer, &attach)),
+            Verb::ViewerSize { size } => Some(self.on_viewer_size(peer, size)),
             Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
         }
     }
 
     fn begin_wait(&mut self, peer: PeerId, id: u64, wait: crate::wire::Wait) -> Option<Answer> {
-        let rows = if wait.stable.is_some() || !wait.gone.is_empty() { self.screen_rows() } else { Vec::new() };
+        let rows =
+            if wait.stable.is_some() || !wait.gone.is_empty() { self.screen_rows() } else { Vec::new() };
         let now = Now {
             streams: self.info.streams,
             end: self.grown().offset,
@@ -120,7 +123,7 @@ impl Keeper {
         super::nested::without_nested_jobs(procfs::descendants(getpid()))
     }
 
-    fn on_resize(&mut self, size: Size) -> Answer {
+    pub(super) fn on_resize(&mut self, size: Size) -> Answer {
         let size = match size.checked() {
             Ok(size) => size,
             Err(failure) => return Answer::Error(failure.into()),
@@ -161,7 +164,11 @@ impl Keeper {
             size: Size { cols: shot.size.cols, rows: shot.size.rows },
             rows,
             scrollback,
-            cursor: Cursor { row: narrow(shot.cursor.row), col: narrow(shot.cursor.col), visible: shot.cursor.visible },
+            cursor: Cursor {
+                row: narrow(shot.cursor.row),
+                col: narrow(shot.cursor.col),
+                visible: shot.cursor.visible,
+            },
             title: shot.title,
             alternate: shot.alternate,
             bracketed_paste: shot.modes.bracketed_paste,

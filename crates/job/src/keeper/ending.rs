@@ -113,6 +113,14 @@ impl Keeper {
     fn end_of_ending(&mut self, already_ended: bool) {
         let Some(ending) = self.ending.take() else { return };
         let survivors = self.processes();
+        // What the receipt listed as left behind was on its way out: only what could not be ended was left.
+        if let State::Completed(receipt) | State::Failed(receipt) | State::Killed(receipt) =
+            &mut self.info.state
+            && receipt.left_behind != survivors
+        {
+            receipt.left_behind.clone_from(&survivors);
+            self.write_record(Durability::Process);
+        }
         for (peer, id) in ending.asked {
             let killed = Killed { signalled: ending.signalled, survivors: survivors.clone(), already_ended };
             self.peers.reply(peer, id, Answer::Killed(killed));
@@ -123,7 +131,8 @@ impl Keeper {
     pub(super) fn on_signal_request(&mut self, name: &str, session: String) -> Answer {
         let Some(signal) = signal::parse(name) else {
             let known = signal::names().join(", ");
-            let failure = Failure::usage(format!("there is no signal {name:?}")).hint(format!("known: {known}"));
+            let failure =
+                Failure::usage(format!("there is no signal {name:?}")).hint(format!("known: {known}"));
             return Answer::Error(failure.into());
         };
         self.last_signal = Some((signal, session));

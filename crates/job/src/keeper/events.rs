@@ -34,7 +34,8 @@ impl EventLog {
             let _ = ftruncate(&file, tail_from + whole as u64);
         }
         let last = tail[..whole].split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty());
-        let seq = last.and_then(|line| serde_json::from_slice::<Event>(line).ok()).map_or(0, |event| event.seq);
+        let seq =
+            last.and_then(|line| serde_json::from_slice::<Event>(line).ok()).map_or(0, |event| event.seq);
         let size = tail_from + whole as u64;
         Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0 }
     }

@@ -125,7 +125,8 @@ impl Ground {
     pub(super) fn spawn(&mut self) -> Result<Pid, StartError> {
         let (stdio, env) = match &mut self.ends {
             Ends::Terminal { slave, .. } => {
-                let slave = slave.try_clone().map_err(|error| system_error("no terminal can be had", error))?;
+                let slave =
+                    slave.try_clone().map_err(|error| system_error("no terminal can be had", error))?;
                 (Stdio::Terminal(slave), terminal_env(&self.spec.env))
             }
             Ends::Pipes { given, .. } => {
@@ -152,7 +153,9 @@ impl Ground {
         let name = |fd: &OwnedFd| outlast_pty::procfs::descriptor_name(fd.as_raw_fd());
         match &self.ends {
             Ends::Terminal { slave, .. } => name(slave).into_iter().collect(),
-            Ends::Pipes { stdout, stderr, .. } => [name(stdout), name(stderr)].into_iter().flatten().collect(),
+            Ends::Pipes { stdout, stderr, .. } => {
+                [name(stdout), name(stderr)].into_iter().flatten().collect()
+            }
         }
     }
 
@@ -184,16 +187,26 @@ fn explain(error: SpawnError) -> StartError {
         SpawnError::NotExecutable { .. } => {
             ("not_executable", "make it executable (chmod +x), or run it with its interpreter")
         }
-        SpawnError::BadFolder { .. } => ("no_such_folder", "make the folder first, or give another with --cwd"),
-        SpawnError::TooLong => ("too_long", "write the data to a file, and give the command that file's name"),
-        SpawnError::ContainsNul => ("contains_nul", "write the data to a file, and give the command its name"),
+        SpawnError::BadFolder { .. } => {
+            ("no_such_folder", "make the folder first, or give another with --cwd")
+        }
+        SpawnError::TooLong => {
+            ("too_long", "write the data to a file, and give the command that file's name")
+        }
+        SpawnError::ContainsNul => {
+            ("contains_nul", "write the data to a file, and give the command its name")
+        }
         SpawnError::System(_) => ("system", "the system is short of processes or memory; see outlast doctor"),
     };
     StartError { kind: kind.into(), message, hint: hint.into() }
 }
 
 pub(super) fn system_error(what: &str, error: impl std::fmt::Display) -> StartError {
-    StartError { kind: "system".into(), message: format!("{what}: {error}"), hint: "see outlast doctor".into() }
+    StartError {
+        kind: "system".into(),
+        message: format!("{what}: {error}"),
+        hint: "see outlast doctor".into(),
+    }
 }
 
 impl From<Failure> for StartError {

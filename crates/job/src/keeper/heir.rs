@@ -5,9 +5,9 @@ use outlast_pty::reap::{self, Change, End, Peeked};
 use outlast_pty::signals;
 use rustix::process::{Pid, Signal};
 
+use super::Keeper;
 use super::ground::Ground;
 use super::start::this_process;
-use super::Keeper;
 use crate::registry::replace::Durability;
 use crate::wire::event::What;
 

@@ -63,7 +63,10 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
         deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
             // Rounded up to the kernel's grain: waking a moment early would mean spinning until it is time.
-            Timespec { tv_sec: left.as_secs().min(1 << 30).cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
+            Timespec {
+                tv_sec: left.as_secs().min(1 << 30).cast_signed(),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
         })
     };
     let (inputs, mut fds): (Vec<Input>, Vec<PollFd<'_>>) = sources.into_iter().unzip();
@@ -102,7 +105,10 @@ impl Keeper {
         if signals.contains(&Signal::CHILD) {
             self.look_at_children();
         }
-        if signals.contains(&Signal::TERM) && matches!(self.life, Life::Running { .. }) && self.ending.is_none() {
+        if signals.contains(&Signal::TERM)
+            && matches!(self.life, Life::Running { .. })
+            && self.ending.is_none()
+        {
             // The machine goes down, or somebody ends us by name: the job goes first, with a receipt.
             self.begin_ending(EndedBy::Outside, super::ending::GRACE, None);
         }

@@ -296,7 +296,8 @@ impl Keeper {
         if ports == self.looking.ports {
             return;
         }
-        let opened: Vec<u16> = ports.iter().copied().filter(|port| !self.looking.ports.contains(port)).collect();
+        let opened: Vec<u16> =
+            ports.iter().copied().filter(|port| !self.looking.ports.contains(port)).collect();
         self.looking.ports = ports;
         for port in opened {
             self.event(What::PortOpen { port });

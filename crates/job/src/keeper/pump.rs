@@ -64,8 +64,7 @@ impl Channel {
         let cap = info.log_cap;
         let end = ground.shared.log_end(index);
         let checkpoint = ground.shared.checkpoint(index);
-        let transcript =
-            TranscriptWriter::new(files.transcript.try_clone()?, checkpoint.transcript_len, cap);
+        let transcript = TranscriptWriter::new(files.transcript.try_clone()?, checkpoint.transcript_len, cap);
         let mut channel = Self {
             source: Some(source),
             staging,
@@ -280,8 +279,7 @@ impl Keeper {
     /// A keeper on this ground; what a dead one left is taken up.
     pub(super) fn new(ground: Ground, info: Info, command: rustix::process::Pid) -> std::io::Result<Self> {
         use rustix::process::Signal;
-        let signals =
-            outlast_pty::signals::Signals::catch(&[Signal::CHILD, Signal::TERM, Signal::USR1])?;
+        let signals = outlast_pty::signals::Signals::catch(&[Signal::CHILD, Signal::TERM, Signal::USR1])?;
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
         let channels = open_channels(&ground, &info)?;
         let timing = TimingWriter::new(ground.timing.try_clone()?);
@@ -299,6 +297,7 @@ impl Keeper {
             peers: super::peers::Peers::default(),
             waits: super::waits::Waits::default(),
             looking: super::looking::Looking::default(),
+            viewers: super::viewers::Viewers::default(),
             ending: None,
             last_signal: None,
             last_output: ground.started + silent_since,

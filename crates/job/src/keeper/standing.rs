@@ -61,8 +61,11 @@ impl Standing {
                 continue;
             }
             let mut from = 0;
-            let mut moving: Vec<(usize, usize)> =
-                self.ignore.iter().flat_map(|regex| regex.find_iter(row).map(|m| (m.start(), m.end()))).collect();
+            let mut moving: Vec<(usize, usize)> = self
+                .ignore
+                .iter()
+                .flat_map(|regex| regex.find_iter(row).map(|m| (m.start(), m.end())))
+                .collect();
             moving.sort_unstable();
             for (start, end) in moving {
                 row.get(from..start).hash(&mut hasher);

@@ -233,9 +233,5 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
 pub(super) fn this_process() -> Option<Process> {
     let pid = rustix::process::getpid();
     let process = outlast_pty::procfs::stat(pid)?;
-    Some(Process {
-        pid: pid.as_raw_nonzero().get(),
-        started: process.start_time,
-        program: process.comm,
-    })
+    Some(Process { pid: pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm })
 }

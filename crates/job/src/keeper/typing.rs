@@ -86,7 +86,7 @@ impl Keeper {
 
     /// Answers a `send` request, now or when there is room.
     pub(super) fn on_send(&mut self, peer: PeerId, id: u64, send: &Send) -> Option<Answer> {
-        match self.queue_input(send) {
+        match self.may_type(peer).and_then(|()| self.queue_input(send)) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(sent) => {
                 self.last_input = std::time::Instant::now();
@@ -138,7 +138,8 @@ impl Keeper {
         let mut bytes = if send.bytes.is_empty() {
             typed(&send.text, send.newline, &modes)
         } else {
-            wire::base64::decode(&send.bytes).ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
+            wire::base64::decode(&send.bytes)
+                .ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
         };
         bytes.extend(encode_keys(&pressed, &modes));
         Ok(bytes)

@@ -107,7 +107,12 @@ pub(super) struct Waits {
 
 impl Waits {
     /// Takes up a wait; one that holds already is answered at once.
-    pub(super) fn begin(&mut self, (peer, request): (PeerId, u64), wait: Wait, now: &Now<'_>) -> Option<Answer> {
+    pub(super) fn begin(
+        &mut self,
+        (peer, request): (PeerId, u64),
+        wait: Wait,
+        now: &Now<'_>,
+    ) -> Option<Answer> {
         match self.prepare((peer, request), wait, now) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(pending) => {
@@ -126,8 +131,11 @@ impl Waits {
             return Err(Failure::usage("too many waits on this job at once").hint("end some of them first"));
         }
         let from = wait.from.unwrap_or(now.end);
-        let search =
-            if wait.patterns.is_empty() { None } else { Some(Search::new(&wait.patterns, now.streams, from)?) };
+        let search = if wait.patterns.is_empty() {
+            None
+        } else {
+            Some(Search::new(&wait.patterns, now.streams, from)?)
+        };
         let began = Instant::now();
         let standing = match &wait.stable {
             Some(stable) => Some(Standing::new(stable, now.rows, began)?),
@@ -156,13 +164,11 @@ impl Waits {
 
     /// The next moment at which a wait could end by time alone.
     pub(super) fn next_deadline(&self, last_output: Instant) -> Option<Instant> {
-        self.pending
-            .iter()
-            .fold(self.vanishing_at, |next, pending| {
-                let standing = pending.standing.as_ref().map(Standing::next);
-                let by_time = earliest(pending.deadline, pending.quiet_at(last_output));
-                earliest(next, earliest(standing, by_time))
-            })
+        self.pending.iter().fold(self.vanishing_at, |next, pending| {
+            let standing = pending.standing.as_ref().map(Standing::next);
+            let by_time = earliest(pending.deadline, pending.quiet_at(last_output));
+            earliest(next, earliest(standing, by_time))
+        })
     }
 
     /// What somebody must look at for these waits.

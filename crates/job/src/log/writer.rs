@@ -47,7 +47,15 @@ impl LogWriter {
     pub fn new(file: OwnedFd, cap: u64, gone: Gone, end: u64) -> Self {
         let size = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
         let hole_end = gone.ranges().iter().find(|range| range.0 <= HEAD).map_or(0, |range| range.1);
-        Self { file, end: size.max(end), cap: cap.max(16 * PAGE), gone, hole_end, failing: None, changed: false }
+        Self {
+            file,
+            end: size.max(end),
+            cap: cap.max(16 * PAGE),
+            gone,
+            hole_end,
+            failing: None,
+            changed: false,
+        }
     }
 
     /// The offset of the next byte.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{Process, State};
 use crate::log::gone::Gone;
-use crate::spec::{Handle, JobSpec, Run, Streams};
+use crate::spec::{Handle, JobSpec, Run, Size, Streams};
 
 /// The number in every `info.json`.
 ///
@@ -35,6 +35,9 @@ pub struct Info {
     pub cwd: String,
     /// Terminal or pipes.
     pub streams: Streams,
+    /// The size its terminal had at the start; later ones are in `timing`, and the last in `streams`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_size: Option<Size>,
     /// Names of the variables in its environment; never their values.
     #[serde(default)]
     pub env_names: Vec<String>,
@@ -92,6 +95,10 @@ impl Info {
             description: spec.description.clone(),
             cwd: spec.cwd.clone(),
             streams: spec.streams,
+            started_size: match spec.streams {
+                Streams::Terminal(size) => Some(size),
+                Streams::Pipes => None,
+            },
             env_names: spec.env.keys().cloned().collect(),
             timeout_ms: spec.timeout.map(ms),
             inactivity_timeout_ms: spec.inactivity_timeout.map(ms),

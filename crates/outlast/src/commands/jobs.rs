@@ -56,7 +56,11 @@ pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Resu
         return Ok(0);
     }
     if rows.is_empty() {
-        out.talk(if args.all { "no jobs" } else { "no jobs of this session; all of them: outlast jobs --all" });
+        out.talk(if args.all {
+            "no jobs"
+        } else {
+            "no jobs of this session; all of them: outlast jobs --all"
+        });
         return Ok(0);
     }
     table(&rows, out);
@@ -124,7 +128,9 @@ fn activity(status: &Status) -> (Option<&'static str>, Option<u64>) {
 }
 
 fn last_line(job: &Job) -> String {
-    let Ok(range) = job.range(outlast_job::client::read::Stream::Output, 0, None) else { return String::new() };
+    let Ok(range) = job.range(outlast_job::client::read::Stream::Output, 0, None) else {
+        return String::new();
+    };
     let text = range.last_lines(3).text(2048, "");
     text.text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim_end().to_owned()
 }
@@ -132,7 +138,8 @@ fn last_line(job: &Job) -> String {
 fn table(rows: &[Row], out: &mut Output) {
     let mut lines = vec![["JOB", "STATUS", "AGE", "COMMAND", "LAST LINE"].map(String::from)];
     for row in rows {
-        let name = row.name.as_ref().map_or_else(|| row.handle.to_string(), |name| format!("{} {name}", row.handle));
+        let name =
+            row.name.as_ref().map_or_else(|| row.handle.to_string(), |name| format!("{} {name}", row.handle));
         lines.push([name, status(row), age(row.age_ms), cut(&row.command, 36), cut(&row.last_line, 48)]);
     }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);

@@ -32,9 +32,13 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
             killed.survivors.iter().map(|process| format!("{} ({})", process.program, process.pid)).collect();
         let said = match (&args.signal, killed.already_ended, info.state.receipt()) {
             (_, true, _) => format!("job {handle} had already ended"),
-            (Some(signal), _, _) => format!("{signal} sent to {} processes of job {handle}", killed.signalled),
+            (Some(signal), _, _) => {
+                format!("{signal} sent to {} processes of job {handle}", killed.signalled)
+            }
             (None, _, _) if !names.is_empty() => format!("job {handle}: still there: {}", names.join(", ")),
-            (None, _, Some(receipt)) => format!("job {handle}: {}; nothing is left of it", answer::ending(receipt)),
+            (None, _, Some(receipt)) => {
+                format!("job {handle}: {}; nothing is left of it", answer::ending(receipt))
+            }
             (None, _, None) => format!("job {handle}: nothing is left of it"),
         };
         out.line(&said);

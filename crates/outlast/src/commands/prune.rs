@@ -28,7 +28,11 @@ pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Re
     } else {
         let verb = if args.dry_run { "would be removed" } else { "removed" };
         let freed = swept.freed / 1024;
-        out.line(&format!("{} jobs {verb}, {freed} KiB; {} finished jobs are kept", swept.removed.len(), swept.kept));
+        out.line(&format!(
+            "{} jobs {verb}, {freed} KiB; {} finished jobs are kept",
+            swept.removed.len(),
+            swept.kept
+        ));
     }
     Ok(0)
 }

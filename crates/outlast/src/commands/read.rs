@@ -73,7 +73,8 @@ fn raw(range: &Range, out: &mut Output) {
 
 /// Lines in which the pattern is found. Like grep, it is a failure if there are none.
 fn grep(range: &Range, pattern: &str, max: usize, out: &mut Output) -> Result<i32, Failure> {
-    let regex = regex_automata::meta::Regex::new(pattern).map_err(|error| Failure::usage(error.to_string()))?;
+    let regex =
+        regex_automata::meta::Regex::new(pattern).map_err(|error| Failure::usage(error.to_string()))?;
     let mut found = Text { from: range.from(), offset: range.to(), ..Text::default() };
     let mut lines = 0_usize;
     let mut rest = Vec::new();
@@ -107,7 +108,10 @@ fn grep(range: &Range, pattern: &str, max: usize, out: &mut Output) -> Result<i3
     } else {
         out.data(found.text.as_bytes());
         if found.omitted_bytes > 0 {
-            out.talk(&format!("outlast: {} more bytes of matching lines; all of them: --max 0", found.omitted_bytes));
+            out.talk(&format!(
+                "outlast: {} more bytes of matching lines; all of them: --max 0",
+                found.omitted_bytes
+            ));
         }
     }
     Ok(i32::from(lines == 0))

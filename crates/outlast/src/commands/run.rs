@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::wire::Attach;
 use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
 
 use crate::answer::{self, Answer};
@@ -10,6 +11,7 @@ use crate::cli::RunArgs;
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
+use crate::viewer;
 
 pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
     let wait = Wait {
@@ -98,7 +100,9 @@ fn started(job: &Job, out: &mut Output) -> Result<i32, Failure> {
         let handle = job.handle();
         let name = info.name.clone().unwrap_or_else(|| handle.to_string());
         out.line(&handle.to_string());
-        out.talk(&format!("job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"));
+        out.talk(&format!(
+            "job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"
+        ));
     }
     Ok(0)
 }
@@ -106,7 +110,18 @@ fn started(job: &Job, out: &mut Output) -> Result<i32, Failure> {
 fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failure> {
     let handle = job.handle();
     let talkative = !args.quiet && std::io::stderr().is_terminal();
-    let left = live::follow(job, &live::Options { stdin: !args.no_stdin, talkative }, out)?;
+    let interactive =
+        !args.no_stdin && !args.pipe && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let left = if interactive {
+        if talkative {
+            out.talk(&format!(
+                "[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"
+            ));
+        }
+        viewer::view(job, &Attach { shared: true, ..Attach::default() }, out)?
+    } else {
+        live::follow(job, !args.no_stdin, out)?
+    };
     match left {
         Left::Ended => {
             let info = job.info()?;
@@ -126,7 +141,7 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
         }
         Left::Detached => {
             out.talk(&format!(
-                "outlast: job {handle} runs on; back to it: outlast logs -f {handle}   end it: outlast kill {handle}"
+                "outlast: job {handle} runs on; back to it: outlast attach {handle}   end it: outlast kill {handle}"
             ));
             Ok(0)
         }

@@ -27,7 +27,10 @@ pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> 
     let what = if shot.alternate { "full screen" } else { "screen" };
     let title = if shot.title.is_empty() { String::new() } else { format!(", title {:?}", shot.title) };
     let (row, col) = (shot.cursor.row + 1, shot.cursor.col + 1);
-    out.talk(&format!("[{what} {}x{}, cursor at row {row}, column {col}{title}]", shot.size.cols, shot.size.rows));
+    out.talk(&format!(
+        "[{what} {}x{}, cursor at row {row}, column {col}{title}]",
+        shot.size.cols, shot.size.rows
+    ));
     Ok(0)
 }
 

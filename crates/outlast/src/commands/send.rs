@@ -64,7 +64,8 @@ fn from_stdin(job: &Job) -> Result<u64, Failure> {
     let mut piece = vec![0; INPUT_PIECE];
     let mut total = 0;
     loop {
-        let n = stdin.read(&mut piece).map_err(|error| Failure::system("standard input can't be read", error))?;
+        let n =
+            stdin.read(&mut piece).map_err(|error| Failure::system("standard input can't be read", error))?;
         if n == 0 {
             return Ok(total);
         }

@@ -54,7 +54,10 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         out.value(&serde_json::json!({ "already": waited.already }).merged(&answer));
     } else {
         let found = waited.found.as_ref().map(|found| found.text.clone());
-        let asked = waited.awaiting_input.as_ref().map(|asked| format!("{} ({}, {})", asked.prompt, asked.kind, asked.level));
+        let asked = waited
+            .awaiting_input
+            .as_ref()
+            .map(|asked| format!("{} ({}, {})", asked.prompt, asked.kind, asked.level));
         let port = waited.port.map(|port| port.to_string());
         let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
         out.line(&format!("{} {}{found}", job.handle(), waited.reason.name()));

@@ -25,7 +25,8 @@ pub(super) fn kind(hints: &Hints<'_>, canonical: bool, echo: bool, program: &str
     if canonical {
         return if text::is_command_prompt(prompt) { Kind::Repl } else { Kind::Line };
     }
-    if hints.cursor_hidden {
+    // A frame is drawn by full-screen programs, also by those that leave the alternate screen alone.
+    if hints.cursor_hidden || prompt.contains(['│', '┃', '║']) {
         return Kind::Menu;
     }
     // The kernel shows each key: nobody edits a line here. Who edits lines on his own shows them himself.
@@ -65,6 +66,7 @@ mod tests {
             ("Continue? [y/N] ", true, true, "sh", Kind::Line),
             ("pick: ", false, true, "bash", Kind::Key),
             ("", false, false, "top", Kind::Key),
+            ("│        <", false, false, "dialog", Kind::Menu),
             (":", false, false, "git", Kind::Pager),
             ("--More--(50%)", false, false, "x", Kind::Pager),
             ("", false, false, "less", Kind::Pager),

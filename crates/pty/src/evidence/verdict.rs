@@ -271,9 +271,14 @@ impl Judge<'_> {
             return Found::Stopped(stopped);
         }
         let Some(refused) = all.iter().find(|seen| is(seen, &Doing::Denied)) else { return Found::Busy };
-        let at_work =
-            |seen: &&&Seen| is(seen, &Doing::Running) || is(seen, &Doing::Disk) || is(seen, &Doing::Sleeps);
-        if all.iter().any(|seen| at_work(&seen)) {
+        // Behind a relay the work is done elsewhere: on another terminal, or on none. What the job left in the
+        // background of this one does not matter.
+        let may_do_its_work = |seen: &Seen| {
+            Some(seen.process.pgrp) == terminal.foreground
+                || TtyIndex::of_tty_nr(seen.process.tty_nr) != Some(terminal.index)
+        };
+        let at_work = [Doing::Running, Doing::Disk, Doing::Sleeps];
+        if seen.iter().any(|seen| may_do_its_work(seen) && at_work.iter().any(|doing| is(seen, doing))) {
             return Found::Busy;
         }
         self.judge_refused(seen, terminal, refused.process.pid)

@@ -15,6 +15,15 @@ pub(crate) enum Expect {
     Never,
 }
 
+/// Who has to run a program for it to behave as told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Anybody,
+    Root,
+    /// Anybody but root.
+    User,
+}
+
 /// A program and what must be said of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -26,13 +35,21 @@ pub(crate) struct Row {
     pub(crate) sends: Vec<(&'static str, &'static str)>,
     /// The verdict counts only once this is on the screen.
     pub(crate) once: &'static str,
-    /// Whether only root can run it so.
-    pub(crate) as_root: bool,
+    /// Who has to run it, if it matters.
+    pub(crate) who: Who,
     pub(crate) expect: Expect,
 }
 
 fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
-    Row { name, argv: argv.to_vec(), needs: Vec::new(), sends: Vec::new(), once: "", as_root: false, expect }
+    Row {
+        name,
+        argv: argv.to_vec(),
+        needs: Vec::new(),
+        sends: Vec::new(),
+        once: "",
+        who: Who::Anybody,
+        expect,
+    }
 }
 
 /// It sits in a read: certainly waiting.
@@ -43,6 +60,11 @@ pub(crate) fn certain(name: &'static str, kind: Kind, argv: &[&'static str]) -> 
 /// It polls, through a relay or with a timer: likely waiting.
 pub(crate) fn likely(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
     row(name, argv, Expect::Waits { at_least: Level::Likely, kind })
+}
+
+/// It may not be looked into: possibly waiting.
+pub(crate) fn possible(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+    row(name, argv, Expect::Waits { at_least: Level::Possible, kind })
 }
 
 pub(crate) fn listens(name: &'static str, argv: &[&'static str]) -> Row {
@@ -74,7 +96,12 @@ impl Row {
     }
 
     pub(crate) fn root(mut self) -> Self {
-        self.as_root = true;
+        self.who = Who::Root;
+        self
+    }
+
+    pub(crate) fn user(mut self) -> Self {
+        self.who = Who::User;
         self
     }
 

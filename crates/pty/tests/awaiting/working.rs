@@ -108,8 +108,8 @@ fn waiting_for_others() -> Vec<Row> {
 
 fn after_input() -> Vec<Row> {
     vec![
-        busy("bash -i runs sleep", &["bash", "--norc", "-i"]).after("#", "sleep 60\n"),
-        busy("bash -i spins", &["bash", "--norc", "-i"]).after("#", "while :; do :; done\n"),
+        busy("bash -i runs sleep", &["bash", "--norc", "-i"]).after("bash-", "sleep 60\n"),
+        busy("bash -i spins", &["bash", "--norc", "-i"]).after("bash-", "while :; do :; done\n"),
         busy("python repl sleeps", &["python3", "-q"]).after(">>>", "import time; time.sleep(60)\n"),
         busy("python repl spins", &["python3", "-q"]).after(">>>", "while 1: pass\n").after("...", "\n"),
         busy("node repl spins", &["node"]).after(">", "while(1);\n"),
@@ -172,7 +172,7 @@ fn relays() -> Vec<Row> {
         ),
         busy("python pty.spawn sleeps", &["python3", "-c", "import pty; pty.spawn(['sleep','60'])"]),
         busy("expect waits for its child", &["expect", "-c", "set timeout 60; spawn cat; expect never"]),
-        busy("sudo sleep", &["sudo", "-n", "sleep", "60"]),
+        busy("sudo sleep", &["sudo", "-n", "sleep", "60"]).root(),
         busy(
             "bwrap sleep",
             &["bwrap", "--dev-bind", "/", "/", "--new-session", "sh", "-c", "printf 'Name: '; sleep 60"],

@@ -1,0 +1,135 @@
+//! A person in front of a job: its screen at once, then every byte as it comes, and keys the other way.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use super::connection::{Connection, Heard};
+use super::{Job, unexpected};
+use crate::failure::{Failure, Kind};
+use crate::spec::Size;
+use crate::wire::event::Event;
+use crate::wire::{Answer, Attach, Grown, Line, Send, Verb, base64};
+
+/// How long a keeper may take to show its screen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Something a viewer is told.
+#[derive(Debug)]
+pub enum Seen {
+    /// The log has grown.
+    Grown(Grown),
+    /// Something happened.
+    Event(Event),
+    /// What was typed did not arrive.
+    Refused(Failure),
+    /// The keeper has gone: attach again, unless the job has ended.
+    Gone,
+}
+
+/// A person in front of a job.
+#[derive(Debug)]
+pub struct Viewing {
+    connection: Connection,
+    next_id: u64,
+    /// What paints the screen as it was at [`offset`](Self::offset).
+    pub repaint: Vec<u8>,
+    /// Where the log goes on after the repaint.
+    pub offset: u64,
+    /// The size of the job's terminal.
+    pub size: Size,
+    /// How many people look at it now.
+    pub viewers: usize,
+}
+
+impl Job {
+    /// Sits down in front of the job; none when it has no keeper any more.
+    ///
+    /// # Errors
+    /// A job on pipes has no terminal to sit in front of.
+    pub fn attach(&self, attach: &Attach) -> Result<Option<Viewing>, Failure> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let Some(mut connection) = Connection::open(&self.dir)? else { return Ok(None) };
+            if connection.request(1, &Verb::Attach(attach.clone())).is_err() {
+                continue;
+            }
+            loop {
+                match connection.hear_until(Some(deadline))? {
+                    Heard::Line(line) => match *line {
+                        Line::Reply(reply) => return viewing(connection, reply.answer).map(Some),
+                        Line::Grown(_) | Line::Event(_) => {}
+                    },
+                    Heard::Gone => break,
+                    Heard::Nothing => {
+                        return Err(Failure::new(Kind::Keeper, "the keeper did not show its screen in time"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn viewing(connection: Connection, answer: Answer) -> Result<Viewing, Failure> {
+    match answer {
+        Answer::Attached(attached) => Ok(Viewing {
+            connection,
+            next_id: 2,
+            repaint: base64::decode(&attached.repaint).unwrap_or_default(),
+            offset: attached.offset,
+            size: attached.size,
+            viewers: attached.viewers,
+        }),
+        other => Err(unexpected(&other)),
+    }
+}
+
+impl Viewing {
+    /// What to wait on before [`next_now`](Self::next_now) has something.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
+    }
+
+    /// Passes keys on, as they are.
+    pub fn press(&mut self, bytes: &[u8]) -> bool {
+        for piece in bytes.chunks(crate::wire::INPUT_PIECE) {
+            let send = Send { bytes: base64::encode(piece), ..Send::default() };
+            if !self.ask(&Verb::Send(send)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Tells the size of the person's own terminal.
+    pub fn resized(&mut self, size: Size) -> bool {
+        self.ask(&Verb::ViewerSize { size })
+    }
+
+    fn ask(&mut self, verb: &Verb) -> bool {
+        self.next_id += 1;
+        self.connection.request(self.next_id, verb).is_ok()
+    }
+
+    /// What has already come, without waiting.
+    ///
+    /// # Errors
+    /// When the keeper speaks another protocol.
+    pub fn next_now(&mut self) -> Result<Option<Seen>, Failure> {
+        loop {
+            match self.connection.hear_now()? {
+                Heard::Line(line) => match *line {
+                    Line::Grown(grown) => return Ok(Some(Seen::Grown(grown))),
+                    Line::Event(event) => return Ok(Some(Seen::Event(event))),
+                    Line::Reply(reply) => {
+                        if let Answer::Error(failure) = reply.answer {
+                            return Ok(Some(Seen::Refused(failure.into())));
+                        }
+                    }
+                },
+                Heard::Nothing => return Ok(None),
+                Heard::Gone => return Ok(Some(Seen::Gone)),
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `outlast attach`.
+
+use std::io::IsTerminal;
+
+use outlast_job::wire::Attach;
+use outlast_job::{Failure, Outlast};
+
+use crate::answer;
+use crate::cli::AttachArgs;
+use crate::live::Left;
+use crate::output::Output;
+use crate::viewer;
+
+pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
+    let job = outlast.job(&args.job)?;
+    let handle = job.handle();
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Failure::usage("attach needs a terminal of your own").hint(format!(
+            "follow it: outlast logs -f {handle}   type into it: outlast send {handle} TEXT"
+        )));
+    }
+    let info = job.info()?;
+    if !info.state.is_live() {
+        let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);
+        return Err(Failure::new(outlast_job::Kind::NotRunning, format!("job {handle} has ended: {ended}"))
+            .hint(format!("see it again: outlast replay {handle}")));
+    }
+    let how = if args.read_only { ", only to look" } else { "" };
+    out.talk(&format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]"));
+    let attach = Attach { size: None, read_only: args.read_only, shared: args.shared };
+    match viewer::view(&job, &attach, out)? {
+        Left::Ended => {
+            let info = job.info()?;
+            let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);
+            out.talk(&format!("[job {handle} has ended: {ended}]"));
+            Ok(super::run::exit_code(&info.state))
+        }
+        Left::Asked(_) | Left::Detached => {
+            out.talk(&format!("[left job {handle}; it runs on; back to it: outlast attach {handle}]"));
+            Ok(0)
+        }
+    }
+}
