@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a program for tests")]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Command;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn main() {
         }
         ["eats-stdin", chunk, pause_ms] => eats_stdin(number(chunk), number(pause_ms)),
         ["closes-stdin"] => {
-            drop(rustix::stdio::dup2_stdin(outlast_pty::open::dev_null().unwrap()));
+            rustix::stdio::dup2_stdin(outlast_pty::open::dev_null().unwrap()).unwrap();
             says("closed");
             sleep_for_ever();
         }
@@ -142,7 +142,8 @@ fn eats_stdin(chunk: u64, pause_ms: u64) {
 fn raw_mode() {
     let mut modes = rustix::termios::tcgetattr(rustix::stdio::stdin()).unwrap();
     modes.make_raw();
-    rustix::termios::tcsetattr(rustix::stdio::stdin(), rustix::termios::OptionalActions::Now, &modes).unwrap();
+    rustix::termios::tcsetattr(rustix::stdio::stdin(), rustix::termios::OptionalActions::Now, &modes)
+        .unwrap();
     print!("ready\r\n");
     std::io::stdout().flush().unwrap();
     let mut byte = [0];
@@ -158,9 +159,14 @@ fn ignores_term() -> ! {
     sleep_for_ever()
 }
 
-/// Runs this program again, in a process of its own.
+/// Runs this program again, in a process of its own, until it says its first line.
 fn child(verb: &str) -> std::process::Child {
-    Command::new(std::env::current_exe().unwrap()).arg(verb).spawn().unwrap()
+    let program = std::env::current_exe().unwrap();
+    let mut child = Command::new(program).arg(verb).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    print!("{first}");
+    child
 }
 
 /// One of each kind that gets away from a plain kill.
@@ -177,7 +183,7 @@ fn family() {
 /// Leaves the session, and has a child there.
 fn setsids() -> ! {
     let _ = rustix::process::setsid();
-    let _child = child("ignores-term");
+    let _deaf = child("ignores-term");
     says(&format!("apart {}", std::process::id()));
     sleep_for_ever()
 }
@@ -196,7 +202,10 @@ fn double_forks() {
 
 /// Ends at once, and leaves a child that says something when a gate (a FIFO) is opened.
 fn leaves_child(code: &str, gate: &str) {
-    Command::new(std::env::current_exe().unwrap()).args(["says-at-gate", gate, "still here"]).spawn().unwrap();
+    Command::new(std::env::current_exe().unwrap())
+        .args(["says-at-gate", gate, "still here"])
+        .spawn()
+        .unwrap();
     says("leaving");
     exit(code);
 }

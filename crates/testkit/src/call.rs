@@ -210,7 +210,6 @@ pub struct Ran {
 
 impl Ran {
     /// Insists on an exit code.
-    #[must_use]
     #[track_caller]
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
