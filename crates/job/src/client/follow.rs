@@ -41,13 +41,14 @@ impl Job {
 
 impl Follower<'_> {
     fn connect(&mut self) -> Result<(), Failure> {
-        self.connection = Connection::open(&self.job.dir)?;
-        if let Some(connection) = &mut self.connection
-            && connection.request(1, &Verb::Follow { after_event: 0 }).is_err()
-        {
-            self.connection = None;
+        loop {
+            self.connection = Connection::open(&self.job.dir)?;
+            match &mut self.connection {
+                // A keeper that dies between the two leaves the socket to its heir: knock again.
+                Some(connection) if connection.request(1, &Verb::Follow { after_event: 0 }).is_err() => {}
+                Some(_) | None => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// What to wait on before [`next`](Self::next) has something; none once it is over.
