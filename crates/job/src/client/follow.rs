@@ -43,10 +43,10 @@ impl Follower<'_> {
     fn connect(&mut self) -> Result<(), Failure> {
         loop {
             self.connection = Connection::open(&self.job.dir)?;
-            match &mut self.connection {
-                // A keeper that dies between the two leaves the socket to its heir: knock again.
-                Some(connection) if connection.request(1, &Verb::Follow { after_event: 0 }).is_err() => {}
-                Some(_) | None => return Ok(()),
+            let Some(connection) = &mut self.connection else { return Ok(()) };
+            // A keeper that dies between the two leaves the socket to its heir: knock again then.
+            if connection.request(1, &Verb::Follow { after_event: 0 }).is_ok() {
+                return Ok(());
             }
         }
     }
