@@ -101,6 +101,12 @@ fn a_full_disk_is_survived() {
     let ended = sandbox.wait_for_end(job);
     assert_eq!((&ended["status"], &ended["exit_code"]), (&"failed".into(), &3.into()), "{ended}");
     sandbox.nothing_runs();
+    let gone = sandbox.info(job)["gone"].clone();
+    assert_eq!(gone[0][1], end + 7, "what is lost at the end is recorded too: {gone}");
+    let read = sandbox.json(["read", "1", "--tail", "3"]);
+    assert_eq!(read["offset"], end + 7, "{read}");
+    let error = sandbox.run(["run", "-d", "true"]);
+    assert!(error.code == Some(0) || error.stderr.contains("space"), "{error}");
 }
 
 struct SmallDisk {

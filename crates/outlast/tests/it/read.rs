@@ -23,7 +23,7 @@ fn parts_of_a_transcript() {
     assert_eq!(read(&["--head", "0"]), "");
     assert_eq!(read(&["--tail", "0"]), "");
     assert_eq!(sandbox.run(["read", "1", "--raw"]).ok().stdout, counted(100));
-    assert_eq!(sandbox.run(["read", "1", "--raw", "--since", "880"]).ok().text(), "line 99\r\n");
+    assert_eq!(sandbox.run(["read", "1", "--raw", "--since", "881"]).ok().text(), "line 99\r\n");
     assert_eq!(sandbox.run(["read", "1", "--grep", "nothing like it"]).code(1).text(), "");
     sandbox.run(["read", "1", "--head", "1", "--tail", "1"]).code(2);
 }
