@@ -39,14 +39,15 @@ fn settings_limit_what_is_kept_without_being_asked() {
     let settings = sandbox.root().join("settings.toml");
     std::fs::write(&settings, "[retention]\njobs = 3\n").unwrap();
     let fixture = sandbox.fixture();
-    for _ in 0..8 {
+    for _ in 0..10 {
         let call = sandbox.call(["run", "--", &fixture, "says", "done"]).env("OUTLAST_CONFIG", &settings);
         assert_eq!(call.run().ok().text(), "done\n");
     }
     outlast_testkit::eventually("the oldest have gone", outlast_testkit::PATIENCE, || {
         let jobs = all_jobs(&sandbox);
-        if jobs.len() <= 4 { Ok(()) } else { Err(jobs.len()) }
+        // One that is just leaving may be missed by the one that sweeps.
+        if jobs.len() <= 5 { Ok(()) } else { Err(jobs.len()) }
     });
-    assert!(sandbox.job(8).is_dir());
+    assert!(sandbox.job(10).is_dir());
     sandbox.nothing_runs();
 }

@@ -65,11 +65,11 @@ fn a_deadline_is_an_answer_and_not_an_error() {
     let sandbox = sandbox();
     let job = sandbox.fixture_job(&["says-and-sleeps", "up"]).to_string();
     sandbox.wait_for_text(1, "up");
-    let ran = sandbox.call(["--json", "wait", &job, "--deadline", "30ms"]).run().code(4);
+    let ran = sandbox.call(["--json", "wait", &job, "--deadline", "100ms"]).run().code(4);
     let answer = ran.json();
     assert_eq!((&answer["reason"], &answer["status"]), (&"deadline".into(), &"running".into()), "{answer}");
     assert_eq!(answer["output"], "up\n", "{answer}");
-    assert!(answer["elapsed_ms"].as_u64().unwrap() >= 30, "{answer}");
+    assert!(answer["elapsed_ms"].as_u64().unwrap() >= 90, "{answer}");
 }
 
 #[test]
