@@ -228,6 +228,7 @@ impl Keeper {
             self.event(What::AllGone);
         }
         self.write_record(Durability::Machine);
+        crate::registry::claim::give_room_back(&self.ground.job);
         self.ground.remove_socket();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);
