@@ -54,6 +54,7 @@ pub(crate) enum Verb {
     Wait(WaitArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
+    Mcp(McpArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -408,6 +409,27 @@ pub(crate) struct PruneArgs {
     /// Only say what would be removed.
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Serve agents over MCP.
+///
+/// On standard input and output, or over HTTP on this machine. Jobs are kept by their keepers: a server can be
+/// ended and started again at any time.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast mcp\n  outlast mcp --profile claude\n  outlast mcp --http 127.0.0.1:8390")]
+pub(crate) struct McpArgs {
+    /// Serve streamable HTTP here instead; a bearer token is made and its file is named.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// Which names the tools go by: plain, gemini, codex or claude.
+    #[arg(long, default_value = "plain")]
+    pub(crate) profile: String,
+    /// Who owns what is started [default: told from what the client sends].
+    #[arg(long)]
+    pub(crate) session: Option<String>,
+    /// No call blocks longer than this [default: 50s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) longest_call: Option<Duration>,
 }
 
 /// Check that this machine can do what jobs need.

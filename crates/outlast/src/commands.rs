@@ -5,6 +5,7 @@ mod doctor;
 mod jobs;
 mod kill;
 mod logs;
+mod mcp;
 mod prune;
 mod read;
 mod reference;
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
+        Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder),
