@@ -100,6 +100,7 @@ fn a_client_that_never_reads_slows_nobody() {
     let job = sandbox.fixture_job(&["says-when-told", "done"]);
     let mut deaf = sandbox.socket(job);
     deaf.say(b"{\"id\":1,\"verb\":\"follow\"}\n").unwrap();
+    deaf.give_up_sending_after(std::time::Duration::from_millis(100));
     for _ in 0..3000 {
         // Each answer has the job's whole record in it; nobody takes them.
         if deaf.say(b"{\"id\":2,\"verb\":\"status\"}\n").is_err() {
