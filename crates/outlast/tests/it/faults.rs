@@ -110,7 +110,7 @@ fn a_keeper_killed_while_the_job_waits_for_input() {
             .call(["--json", "wait", &name, "--pattern", "Hello, (\\w+)", "--deadline", "30s"])
             .spawn();
         kill_dash_nine(&sandbox.process(job, "keeper"));
-        let answer = sandbox.json(["send", &name, "Grace"]);
+        let answer = sandbox.json(["send", &name, "Grace", "--deadline", "30s"]);
         assert_eq!(answer["reason"], "exit", "{answer}");
         let waited = waiting.wait().ok().json();
         assert_eq!(
@@ -143,12 +143,12 @@ fn a_keeper_killed_while_it_ends_the_job() {
 fn the_heir_goes_on_with_time_limits_and_pipes() {
     let sandbox = sandbox();
     let fixture = sandbox.fixture();
-    let limited = sandbox.start(["--timeout", "600ms", "--", &fixture, "says-and-sleeps", "up"]);
+    let limited = sandbox.start(["--timeout", "3s", "--", &fixture, "says-and-sleeps", "up"]);
     sandbox.wait_for_text(limited, "up");
     kill_dash_nine(&sandbox.process(limited, "keeper"));
     let ended = sandbox.wait_for_end(limited);
     assert_eq!((&ended["status"], &ended["signal"]), (&"killed".into(), &"SIGTERM".into()), "{ended}");
-    assert!(ended["ended_by"].as_str().unwrap().contains("timeout of 0.6 s"), "{ended}");
+    assert!(ended["ended_by"].as_str().unwrap().contains("timeout of 3 s"), "{ended}");
 
     let piped = sandbox.start(["--pipe", "--", &fixture, "eats-stdin", "65536", "0"]);
     let name = piped.to_string();

@@ -18,10 +18,13 @@ fn a_person_can_talk_to_a_keeper() {
     assert_eq!(waited["waited"]["reason"], "pattern", "{waited}");
     let status = socket.ask(&json!({"id": 4, "verb": "status"}));
     assert_eq!(status["status"]["info"]["status"], "running", "{status}");
+    // Asked before it ends: a keeper that is done closes the connection.
+    socket.say(b"{\"id\":6,\"verb\":\"wait\",\"exit\":true}\n").unwrap();
     let sent = socket.ask(&json!({"id": 5, "verb": "send", "text": "Ada", "newline": true}));
     assert_eq!(sent["sent"]["taken"], 4, "{sent}");
-    let waited = socket.ask(&json!({"id": 6, "verb": "wait", "exit": true}));
-    assert_eq!(waited["waited"]["reason"], "exit", "{waited}");
+    let waited = socket.hear().unwrap()["reply"].clone();
+    assert_eq!((&waited["id"], &waited["waited"]["reason"]), (&6.into(), &"exit".into()), "{waited}");
+    assert_eq!(socket.hear(), None);
 }
 
 #[test]
