@@ -107,9 +107,7 @@ impl Keeper {
 
     /// Nothing of the job is left, and nobody waits for an answer about its end.
     fn is_over(&self) -> bool {
-        self.life == Life::Ended
-            && self.ending.is_none()
-            && (self.childless || self.only_nested_keepers_left())
+        self.life == Life::Ended && self.ending.is_none() && self.nothing_left()
     }
 
     /// The next moment at which time itself is an input.

@@ -46,6 +46,7 @@ fn main() {
         ["family"] => family(),
         ["setsids"] => setsids(),
         ["double-forks"] => double_forks(),
+        ["respawns"] => respawns(),
         ["listens"] => listens(),
         ["leaves-child", code, gate] => leaves_child(code, gate),
         ["says-at-gate", gate, text] => {
@@ -190,8 +191,9 @@ fn family() {
 /// Leaves the session, and has a child there.
 fn setsids() -> ! {
     let _ = rustix::process::setsid();
-    let _deaf = child("ignores-term");
+    let mut deaf = child("ignores-term");
     says(&format!("apart {}", std::process::id()));
+    deaf.wait().unwrap();
     sleep_for_ever()
 }
 
@@ -207,12 +209,28 @@ fn double_forks() {
     ignores_term();
 }
 
+/// Never the same process for long: each forks the next and ends.
+fn respawns() -> ! {
+    signals::ignore(&[Signal::TERM, Signal::HUP]);
+    for generation in 0_u64.. {
+        if let Forked::Parent { .. } = fork().unwrap() {
+            exit("0");
+        }
+        let _ = rustix::process::setsid();
+        if generation == 20 {
+            says("twenty generations");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    exit("0")
+}
+
 /// Ends at once, and leaves a child that says something when a gate (a FIFO) is opened.
 fn leaves_child(code: &str, gate: &str) {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["says-at-gate", gate, "still here"])
-        .spawn()
-        .unwrap();
+    let program = std::env::current_exe().unwrap();
+    let child = Command::new(program).args(["says-at-gate", gate, "still here"]).spawn().unwrap();
+    // Not waited for: that it is left behind is the point.
+    std::mem::forget(child);
     says("leaving");
     exit(code);
 }

@@ -58,7 +58,7 @@ impl Keeper {
             *ending = Some(by);
             self.write_record(Durability::Process);
         }
-        let already = self.life == Life::Ended && self.members().is_empty();
+        let already = self.life == Life::Ended && self.nothing_left();
         let signalled = if already { 0 } else { self.signal_all(Signal::TERM) };
         // A stopped process can't end by itself before it goes on.
         self.signal_all(Signal::CONT);
@@ -77,7 +77,7 @@ impl Keeper {
     /// Looks whether everything is gone, and goes further if it is time to.
     pub(super) fn go_on_ending(&mut self, now: Instant) {
         let Some(ending) = &self.ending else { return };
-        let all_gone = self.life == Life::Ended && (self.childless || self.members().is_empty());
+        let all_gone = self.life == Life::Ended && self.nothing_left();
         match ending.phase {
             _ if all_gone => self.end_of_ending(false),
             Phase::Grace { until } if now >= until => {

@@ -110,7 +110,7 @@ fn a_keeper_killed_while_the_job_waits_for_input() {
             .call(["--json", "wait", &name, "--pattern", "Hello, (\\w+)", "--deadline", "30s"])
             .spawn();
         kill_dash_nine(&sandbox.process(job, "keeper"));
-        let answer = sandbox.json(["send", &name, "Grace"]);
+        let answer = sandbox.json(["send", &name, "Grace", "--deadline", "30s"]);
         assert_eq!(answer["reason"], "exit", "{answer}");
         let waited = waiting.wait().ok().json();
         assert_eq!(
@@ -143,12 +143,12 @@ fn a_keeper_killed_while_it_ends_the_job() {
 fn the_heir_goes_on_with_time_limits_and_pipes() {
     let sandbox = sandbox();
     let fixture = sandbox.fixture();
-    let limited = sandbox.start(["--timeout", "600ms", "--", &fixture, "says-and-sleeps", "up"]);
+    let limited = sandbox.start(["--timeout", "3s", "--", &fixture, "says-and-sleeps", "up"]);
     sandbox.wait_for_text(limited, "up");
     kill_dash_nine(&sandbox.process(limited, "keeper"));
     let ended = sandbox.wait_for_end(limited);
     assert_eq!((&ended["status"], &ended["signal"]), (&"killed".into(), &"SIGTERM".into()), "{ended}");
-    assert!(ended["ended_by"].as_str().unwrap().contains("timeout of 0.6 s"), "{ended}");
+    assert!(ended["ended_by"].as_str().unwrap().contains("timeout of 3 s"), "{ended}");
 
     let piped = sandbox.start(["--pipe", "--", &fixture, "eats-stdin", "65536", "0"]);
     let name = piped.to_string();
@@ -243,4 +243,50 @@ fn a_stopped_keeper_delays_and_loses_nothing() {
     assert_eq!(sandbox.wait_for_end(job)["exit_code"], 7);
     assert_same(&sandbox.log(job), &counted(LINES));
     let _ = listing.wait().ok().json();
+}
+
+/// The command ends, its keeper writes that down and leaves; killed anywhere on that way, nothing is lost.
+#[test]
+fn a_keeper_killed_around_the_end_of_its_job() {
+    let sandbox = sandbox();
+    let mut dice = Dice::new();
+    for round in 0..20 {
+        let job = sandbox.fixture_job(&["says-when-told", "bye"]);
+        let name = job.to_string();
+        let keeper = sandbox.process(job, "keeper");
+        let waiting = sandbox.call(["--json", "wait", &name, "--deadline", "30s"]).spawn();
+        let mut socket = sandbox.socket(job);
+        let sent = socket.ask(&serde_json::json!({"id": 1, "verb": "send", "text": "x", "newline": true}));
+        assert_eq!(sent["sent"]["queued"], 0, "{sent}");
+        // So many looks at the clock, and nothing in between: up to about two milliseconds.
+        let looks = dice.below(40_000);
+        for _ in 0..looks {
+            std::hint::black_box(std::time::Instant::now());
+        }
+        processes::send(&keeper, rustix::process::Signal::KILL);
+        let ended = waiting.wait().json();
+        let at = format!("round {round}, {looks} looks: {ended}");
+        assert_eq!((&ended["reason"], &ended["exit_code"]), (&"exit".into(), &0.into()), "{at}");
+        assert_same(&sandbox.log(job), b"x\r\nbye\r\n");
+        let ends = sandbox.events(job).iter().filter(|event| event["event"] == "ended").count();
+        assert!(ends <= 1, "{at}");
+    }
+    sandbox.nothing_runs();
+}
+
+#[test]
+fn input_that_died_with_the_keeper_is_told() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["--pipe", "--", &sandbox.fixture(), "says-and-sleeps", "up"]);
+    let (name, big) = (job.to_string(), "x".repeat(50_000));
+    let queued = (0..20).find_map(|_| {
+        let sent = sandbox.json(["send", &name, &big, "--no-wait"]);
+        sent["queued"].as_u64().filter(|queued| *queued > 0)
+    });
+    kill_dash_nine(&sandbox.process(job, "keeper"));
+    let took_over = eventually("the heir took over", PATIENCE, || {
+        let events = sandbox.events(job);
+        events.iter().find(|event| event["event"] == "took_over").cloned().ok_or(events)
+    });
+    assert_eq!(took_over["input_lost"].as_u64(), queued, "{took_over}");
 }

@@ -88,7 +88,7 @@ fn a_home_with_a_long_path_works() {
     assert!(sandbox.home().as_os_str().len() > 250);
     let job = sandbox.fixture_job(&["asks"]);
     sandbox.json(["wait", "1", "--input", "--deadline", "30s"]);
-    let answer = sandbox.json(["send", "1", "Ada"]);
+    let answer = sandbox.json(["send", "1", "Ada", "--deadline", "30s"]);
     assert_eq!(answer["reason"], "exit", "{answer}");
     assert_eq!(sandbox.wait_for_end(job)["exit_code"], 0);
 }

@@ -165,3 +165,21 @@ fn two_who_kill_at_once_are_both_answered() {
         );
     }
 }
+
+#[test]
+fn what_is_never_the_same_process_for_long_is_ended_too() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["respawns"]);
+    let ended = sandbox.wait_for_end(job);
+    assert_eq!(ended["exit_code"], 0, "the command itself ends at once: {ended}");
+    eventually("it has got going", PATIENCE, || match sandbox.run(["read", "1"]).ok().text() {
+        text if text.contains("twenty generations") => Ok(()),
+        text => Err(text),
+    });
+    let killed = sandbox.json(["kill", "1"]);
+    assert_eq!(killed["survivors"], serde_json::json!([]), "{killed}");
+    let left =
+        sandbox.processes().into_iter().filter(|process| process.comm == "fixture").collect::<Vec<_>>();
+    assert!(left.is_empty(), "{left:?}");
+    sandbox.nothing_runs();
+}

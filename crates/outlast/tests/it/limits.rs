@@ -25,11 +25,11 @@ fn a_timeout_ends_a_deaf_family_too() {
 fn silence_ends_the_job_and_output_postpones_it() {
     let sandbox = sandbox();
     // Prints for longer than the limit, a little at a time, and then falls silent.
-    let line = format!("'{0}' counts 40 1 25 0; exec '{0}' says-and-sleeps quiet", sandbox.fixture());
-    let job = sandbox.start(["--inactivity-timeout", "700ms", &line]);
+    let line = format!("'{0}' counts 80 1 25 0; exec '{0}' says-and-sleeps quiet", sandbox.fixture());
+    let job = sandbox.start(["--inactivity-timeout", "1500ms", &line]);
     let ended = sandbox.wait_for_end(job);
     assert!(ended["output"].as_str().unwrap().contains("quiet"), "output postpones it: {ended}");
-    assert_eq!(ended["ended_by"], "by its inactivity limit of 0.7 s", "{ended}");
+    assert_eq!(ended["ended_by"], "by its inactivity limit of 1.5 s", "{ended}");
 }
 
 #[test]

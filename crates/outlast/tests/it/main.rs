@@ -1,6 +1,6 @@
 //! The program as its users run it: real processes, real files, one sealed home a test.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
 mod crowds;

@@ -130,7 +130,7 @@ fn a_run_that_asks_something_nobody_can_answer_comes_back() {
     let sandbox = sandbox();
     let ran = sandbox.run(["run", "--", &sandbox.fixture(), "asks"]).code(4).says("outlast send 1");
     assert!(ran.stderr.contains("What is your name?"), "{ran}");
-    let answer = sandbox.json(["send", "1", "Ada"]);
+    let answer = sandbox.json(["send", "1", "Ada", "--deadline", "30s"]);
     assert!(answer["output"].as_str().unwrap().contains("Hello, Ada!"), "{answer}");
     assert_eq!(sandbox.wait_for_end(1)["exit_code"], 0);
 }

@@ -7,18 +7,17 @@ fn the_answer_is_what_came_after_the_input() {
     let sandbox = sandbox();
     let job = sandbox.start(["while read line; do echo \"got $line\"; done; echo bye"]).to_string();
     sandbox.json(["wait", &job, "--input", "--deadline", "30s"]);
-    let first = sandbox.json(["send", &job, "one"]);
+    let first = sandbox.json(["send", &job, "one", "--deadline", "30s"]);
     assert_eq!(
         (&first["reason"], &first["output"]),
         (&"awaiting_input".into(), &"one\ngot one\n".into()),
         "{first}"
     );
-    let second = sandbox.run(["send", &job, "two"]).ok();
+    let second = sandbox.run(["send", &job, "two", "--deadline", "30s"]).ok();
     assert_eq!(second.text(), "two\ngot two\n", "only what came after");
     let found = sandbox.json(["send", &job, "three", "--pattern", "got th", "--deadline", "30s"]);
     assert_eq!(found["reason"], "pattern", "{found}");
-    sandbox.run(["send", &job, "four", "--pattern", "never", "--deadline", "50ms"]).code(4);
-    let end = sandbox.json(["send", &job, "--eof"]);
+    let end = sandbox.json(["send", &job, "--eof", "--deadline", "30s"]);
     assert_eq!((&end["reason"], &end["exit_code"]), (&"exit".into(), &0.into()), "{end}");
     assert!(end["output"].as_str().unwrap().contains("bye"), "{end}");
 }
@@ -49,11 +48,18 @@ fn keys_are_sent_as_a_terminal_sends_them() {
 }
 
 #[test]
+fn a_pattern_that_does_not_come_in_time() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["says-and-sleeps", "up"]).to_string();
+    sandbox.run(["send", &job, "anything", "--pattern", "never", "--deadline", "50ms"]).code(4);
+}
+
+#[test]
 fn ctrl_c_interrupts() {
     let sandbox = sandbox();
     let job = sandbox.fixture_job(&["says-and-sleeps", "up"]).to_string();
     sandbox.wait_for_text(1, "up");
-    let answer = sandbox.json(["send", &job, "--key", "Ctrl-C"]);
+    let answer = sandbox.json(["send", &job, "--key", "Ctrl-C", "--deadline", "30s"]);
     assert_eq!((&answer["reason"], &answer["signal"]), (&"exit".into(), &"SIGINT".into()), "{answer}");
 }
 

@@ -75,9 +75,9 @@ fn a_deadline_is_an_answer_and_not_an_error() {
 #[test]
 fn quiet_comes_after_the_last_output() {
     let sandbox = sandbox();
-    let line = format!("'{0}' counts 20 1 20 0; exec '{0}' says-and-sleeps done", sandbox.fixture());
+    let line = format!("'{0}' counts 60 1 20 0; exec '{0}' says-and-sleeps done", sandbox.fixture());
     let job = sandbox.start([line]).to_string();
-    let answer = sandbox.json(["wait", &job, "--quiet-for", "500ms", "--deadline", "30s"]);
+    let answer = sandbox.json(["wait", &job, "--quiet-for", "1s", "--deadline", "30s"]);
     assert_eq!(answer["reason"], "quiet", "{answer}");
     assert!(answer["output"].as_str().unwrap().ends_with("done\n"), "{answer}");
 }
