@@ -1,0 +1,236 @@
+//! A sealed home: its own folders, its own environment, and nothing left of it when the test is over.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use outlast_pty::procfs::Proc;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::{Call, PATIENCE, Ran, Socket, eventually, processes};
+
+/// A home of its own, and all jobs in it.
+#[derive(Debug)]
+pub struct Sandbox {
+    folder: Option<tempfile::TempDir>,
+    root: PathBuf,
+    home: PathBuf,
+    program: PathBuf,
+    mark: String,
+}
+
+impl Sandbox {
+    /// A fresh one for the program at a path: `Sandbox::new(env!("CARGO_BIN_EXE_outlast"))`.
+    #[must_use]
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self::with_home(program, "state/outlast")
+    }
+
+    /// One whose home is at a path below its folder.
+    #[must_use]
+    pub fn with_home(program: impl Into<PathBuf>, home: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let folder = tempfile::Builder::new().prefix("outlast-").tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let home = root.join(home);
+        for below in ["user", "work", "config"] {
+            std::fs::create_dir(root.join(below)).unwrap();
+        }
+        Self { folder: Some(folder), root, home, program: program.into(), mark }
+    }
+
+    /// Where everything of it is.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of all jobs.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The folder in which calls are made.
+    #[must_use]
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// The program under test.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Our own fixture program, which `cargo test` builds beside the one under test.
+    #[must_use]
+    pub fn fixture(&self) -> String {
+        let path = self.program.with_file_name("examples").join("fixture");
+        assert!(path.is_file(), "{} is not there; build it: cargo build --examples", path.display());
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A call of the program, in an environment that has nothing of the tester's but `PATH`.
+    #[must_use]
+    pub fn call<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Call {
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
+            .env("OUTLAST_HOME", &self.home)
+            .env("OUTLAST_SESSION", "test")
+            .env("HOME", self.root.join("user"))
+            .env("XDG_CONFIG_HOME", self.root.join("config"))
+            .env("XDG_STATE_HOME", self.root.join("state"))
+            .env(processes::MARK, &self.mark)
+            .current_dir(self.work())
+            .args(args);
+        Call::new(command, &self.root)
+    }
+
+    /// Runs the program with the given arguments.
+    #[must_use]
+    pub fn run<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+        self.call(args).run()
+    }
+
+    /// Runs it with `--json`, insists on success, and returns the answer.
+    #[track_caller]
+    pub fn json<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Value {
+        self.call(["--json"]).args(args).run().ok().json()
+    }
+
+    /// Starts a job in the background and returns its handle.
+    #[track_caller]
+    pub fn start<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> u64 {
+        self.call(["--json", "run", "-d"]).args(args).run().ok().json()["handle"].as_u64().unwrap()
+    }
+
+    /// Starts a job of our own fixture program on a terminal.
+    #[track_caller]
+    pub fn fixture_job(&self, args: &[&str]) -> u64 {
+        self.start(["--", &self.fixture()].into_iter().chain(args.iter().copied()))
+    }
+
+    /// Waits with the program until a job has printed something.
+    #[track_caller]
+    pub fn wait_for_text(&self, job: u64, pattern: &str) -> Value {
+        let (job, limit) = (job.to_string(), format!("{}s", PATIENCE.as_secs()));
+        let answer = self.json(["wait", &job, "--pattern", pattern, "--deadline", &limit]);
+        assert_eq!(answer["reason"], "pattern", "{answer}");
+        answer
+    }
+
+    /// Waits with the program until a job has ended.
+    #[track_caller]
+    pub fn wait_for_end(&self, job: u64) -> Value {
+        let (job, limit) = (job.to_string(), format!("{}s", PATIENCE.as_secs()));
+        let answer = self.json(["wait", &job, "--exit", "--deadline", &limit]);
+        assert_eq!(answer["reason"], "exit", "{answer}");
+        answer
+    }
+
+    /// The folder of a job.
+    #[must_use]
+    pub fn job(&self, handle: u64) -> PathBuf {
+        self.home.join("jobs").join(handle.to_string())
+    }
+
+    /// The record of a job as it is on the disk.
+    #[must_use]
+    pub fn info(&self, handle: u64) -> Value {
+        let bytes = std::fs::read(self.job(handle).join("info.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// The log of a job as it is on the disk.
+    #[must_use]
+    pub fn log(&self, handle: u64) -> Vec<u8> {
+        std::fs::read(self.job(handle).join("output.log")).unwrap()
+    }
+
+    /// How long the log of a job is on the disk.
+    #[must_use]
+    pub fn log_len(&self, handle: u64) -> u64 {
+        std::fs::metadata(self.job(handle).join("output.log")).unwrap().len()
+    }
+
+    /// The events of a job that are on the disk.
+    #[must_use]
+    pub fn events(&self, handle: u64) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.job(handle).join("events.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The process that `info.json` names as `keeper`, `heir` or `process`.
+    #[must_use]
+    #[track_caller]
+    pub fn process(&self, handle: u64, role: &str) -> Proc {
+        let named = &self.info(handle)[role];
+        let pid = i32::try_from(named["pid"].as_i64().expect("a pid")).unwrap();
+        processes::alive(pid, named["started"].as_u64().unwrap())
+            .unwrap_or_else(|| panic!("the {role} of job {handle} does not live: {named}"))
+    }
+
+    /// The pid of that process.
+    #[must_use]
+    #[track_caller]
+    pub fn pid(&self, handle: u64, role: &str) -> i32 {
+        self.process(handle, role).pid.as_raw_nonzero().get()
+    }
+
+    /// A connection to the keeper of a job, past its greeting.
+    #[must_use]
+    pub fn socket(&self, handle: u64) -> Socket {
+        let mut socket = Socket::connect(&self.job(handle)).unwrap();
+        let hello = socket.hear().expect("a greeting");
+        assert_eq!(hello["handle"], handle, "{hello}");
+        socket
+    }
+
+    /// Every living process of this sandbox: clients, keepers, heirs, and all that its jobs started.
+    #[must_use]
+    pub fn processes(&self) -> Vec<Proc> {
+        processes::of_sandbox(&self.home, &self.mark)
+    }
+
+    /// Waits until no process of this sandbox is left.
+    #[track_caller]
+    pub fn nothing_runs(&self) {
+        eventually("nothing of the sandbox runs", PATIENCE, || match self.processes() {
+            none if none.is_empty() => Ok(()),
+            some => Err(some),
+        });
+    }
+
+    /// Ends every process of this sandbox: first stops them, so that none can fork away or take over.
+    fn end_everything(&self) -> Result<(), Vec<Proc>> {
+        for _ in 0..200 {
+            let left = self.processes();
+            if left.is_empty() {
+                return Ok(());
+            }
+            for signal in [Signal::STOP, Signal::KILL] {
+                left.iter().for_each(|process| processes::send(process, signal));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Err(self.processes())
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let ended = self.end_everything();
+        let removed = self.folder.take().map_or(Ok(()), tempfile::TempDir::close);
+        if !std::thread::panicking() {
+            assert_eq!(ended, Ok(()), "processes that can't be ended");
+            removed.expect("the folder of the sandbox can be removed");
+        }
+    }
+}

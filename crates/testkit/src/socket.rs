@@ -1,0 +1,72 @@
+//! Talks to a keeper by hand, as a person would with `socat`.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::PATIENCE;
+
+/// A connection to a keeper.
+#[derive(Debug)]
+pub struct Socket {
+    stream: BufReader<UnixStream>,
+}
+
+impl Socket {
+    /// Connects to the socket in a job's folder, however long its path is.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub fn connect(job: &Path) -> std::io::Result<Self> {
+        let folder = std::fs::File::open(job)?;
+        let stream = UnixStream::connect(format!("/proc/self/fd/{}/keeper.sock", folder.as_raw_fd()))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// When the keeper has closed the connection.
+    pub fn say(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// The next line; none when the keeper has closed the connection.
+    #[must_use]
+    pub fn hear(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("the keeper says nothing: {error}"),
+        }
+    }
+
+    /// Asks something, and returns the reply to it.
+    #[must_use]
+    pub fn ask(&mut self, request: &Value) -> Value {
+        self.say(format!("{request}\n").as_bytes()).unwrap();
+        loop {
+            let line = self.hear().expect("an answer, not the end of the connection");
+            if line["reply"]["id"] == request["id"] {
+                return line["reply"].clone();
+            }
+        }
+    }
+
+    /// Reads until the keeper closes the connection.
+    pub fn drain(&mut self) {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+            Err(error) => panic!("the keeper does not close the connection: {error}"),
+        }
+    }
+}
