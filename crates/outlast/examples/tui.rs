@@ -226,8 +226,8 @@ combining e\xcc\x81 n\xcc\x83|\n\
 a\tb\tc\n\
 wrongg\x08 \x08!\n\
 keep this not this\x1b[9D\x1b[K\n\
-inert\x1b[2D\x1b[@s\x1b[2C|\n\
-cut\x1b[3D\x1b[Pop\n\
+inert\x1b[3D\x1b[@s\x1b[3C|\n\
+xtop\x1b[4D\x1b[P\x1b[3C|\n\
 bad \xff\xc3( utf-8\n\
 \x1b]0;a title\x07titled\n";
 

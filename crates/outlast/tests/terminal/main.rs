@@ -8,6 +8,7 @@ mod keys;
 mod person;
 mod programs;
 mod queries;
+mod recordings;
 mod replay;
 mod resize;
 mod run;

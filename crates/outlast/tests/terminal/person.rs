@@ -1,6 +1,5 @@
 //! A person at a terminal: a shell runs the program under test in it, and what the person sees is known.
 
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -38,7 +37,7 @@ impl Person {
         let before = tcgetattr(&pty.master).unwrap();
         let fold = Pipeline::new(Config { size: outlast_stream::Size { cols, rows }, ..Config::default() });
         let seen = Arc::new(Mutex::new(Seen { bytes: Vec::new(), fold }));
-        let (stopped, stop) = rustix::pipe::pipe().unwrap();
+        let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let reader = std::thread::spawn({
             let (seen, master) = (Arc::clone(&seen), pty.master.try_clone().unwrap());
             move || look(&master, &stopped, &seen)
@@ -119,8 +118,17 @@ impl Person {
 
     /// Presses keys, as the bytes that they send.
     pub(crate) fn types(&self, keys: &[u8]) {
-        let master = self.master.as_ref().unwrap().try_clone().unwrap();
-        std::fs::File::from(master).write_all(keys).unwrap();
+        let master = self.master.as_ref().unwrap();
+        let mut left = keys;
+        eventually("keys are taken", PATIENCE, || match rustix::io::write(master, left) {
+            Ok(n) => {
+                left = &left[n..];
+                if left.is_empty() { Ok(()) } else { Err(left.len()) }
+            }
+            // More than the program has read yet.
+            Err(rustix::io::Errno::AGAIN) => Err(left.len()),
+            Err(error) => panic!("{error}"),
+        });
     }
 
     /// Pulls the window to another size.

@@ -3,7 +3,7 @@
 use outlast_testkit::Sandbox;
 
 use crate::{
-    ends_with, has, lines, press, rows, sandbox, screen, type_in, wait_for_screen, wait_to_show,
+    ends_with, has, lines, press, rows, sandbox, type_in, wait_for_screen, wait_to_show,
 };
 
 /// A file in the folder where jobs start.
@@ -78,7 +78,7 @@ fn python() {
     let sandbox = sandbox();
     let job = sandbox.start(["--", "python3", "-q", "-E"]);
     let handle = job.to_string();
-    wait_to_show(&sandbox, job, ">>> ");
+    wait_to_show(&sandbox, job, ">>>");
     let answer = sandbox.json(["send", &handle, "6 * 7", "--pattern", "42\\s+>>> "]);
     assert_eq!(answer["reason"], "pattern", "{answer}");
     sandbox.json(["send", &handle, "print('\u{e9}t\u{e9}')", "--pattern", "(?m)^\u{e9}t\u{e9}"]);
@@ -121,7 +121,7 @@ fn ed() {
     let path = file(&sandbox, "lines.txt", "alpha\nbeta\n");
     let job = sandbox.start(["--", "ed", "-p", "* ", "lines.txt"]);
     let handle = job.to_string();
-    wait_to_show(&sandbox, job, "* ");
+    wait_to_show(&sandbox, job, "*");
     for line in ["2s/beta/gamma/", "a", "delta", ".", ",n", "w"] {
         sandbox.run(["send", &handle, line, "--no-wait"]).ok();
     }
@@ -137,24 +137,30 @@ fn tmux() {
         return;
     }
     let sandbox = sandbox();
-    file(&sandbox, "tmux.conf", "set -g default-command 'sh'\nset -sg escape-time 0\n");
+    file(&sandbox, "tmux.conf", "set -g default-command 'echo inner pane; exec cat'\nset -sg escape-time 0\n");
     let socket = sandbox.root().join("tmux");
     let socket = socket.to_str().unwrap();
-    let job = sandbox.start(["-e", "PS1=inner> ", "--", "tmux", "-S", socket, "-f", "tmux.conf", "new-session"]);
-    let handle = job.to_string();
-    let shot = wait_to_show(&sandbox, job, "inner>");
+    let job = sandbox.start(["--", "tmux", "-u", "-S", socket, "-f", "tmux.conf", "new-session"]);
+    let shot = wait_to_show(&sandbox, job, "inner pane");
     assert_eq!(shot["alternate"], true);
-    sandbox.run(["send", &handle, "echo $((40+2))", "--no-wait"]).ok();
-    wait_for_screen(&sandbox, job, |_, rows| rows.iter().any(|row| row == "42"));
+    sandbox.run(["send", &job.to_string(), "hello", "--no-wait"]).ok();
+    wait_for_screen(&sandbox, job, |_, rows| rows[..3] == ["inner pane", "hello", "hello"]);
     press(&sandbox, job, &["C-b", "\""]);
-    wait_for_screen(&sandbox, job, |_, rows| rows.iter().filter(|row| row.contains("inner>")).count() >= 3);
-    assert!(rows(&screen(&sandbox, job)).iter().any(|row| row.starts_with('\u{2500}') || row.starts_with('q')));
-    for _ in 0..2 {
-        sandbox.run(["send", &handle, "exit", "--no-wait"]).ok();
+    let shot = wait_for_screen(&sandbox, job, |_, rows| {
+        rows.iter().filter(|row| row.contains("inner pane")).count() == 2
+    });
+    assert!(rows(&shot).iter().any(|row| row.starts_with("\u{2500}\u{2500}")), "{shot}");
+    for panes in [1, 0] {
+        press(&sandbox, job, &["Ctrl-D"]);
+        if panes > 0 {
+            wait_for_screen(&sandbox, job, |_, rows| {
+                rows.iter().filter(|row| row.contains("inner pane")).count() == panes
+            });
+        }
     }
     ends_with(&sandbox, job, 0);
     let lines = lines(&sandbox, job);
-    assert!(!lines.iter().any(|line| line.contains("inner>")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("inner pane")), "{lines:?}");
 }
 
 #[test]

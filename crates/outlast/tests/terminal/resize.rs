@@ -74,5 +74,5 @@ fn what_can_not_be_resized_says_why() {
     sandbox.run(["resize", "999", "80x24"]).code(3);
     sandbox.run(["send", &job, "--eof", "--no-wait"]).ok();
     sandbox.run(["wait", &job]).ok();
-    sandbox.run(["resize", &job, "80x24"]).code(1).says("has ended");
+    sandbox.run(["resize", &job, "80x24"]).code(1).says("does not run any more");
 }

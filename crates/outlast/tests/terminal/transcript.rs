@@ -65,7 +65,7 @@ fn text_of_every_kind_stays_what_it_was() {
             "wrong!",
             "keep this",
             "insert|",
-            "top",
+            "top|",
             "bad \u{fffd}\u{fffd}( utf-8",
             "titled",
         ]
@@ -123,23 +123,37 @@ fn a_full_screen_program_leaves_no_line() {
 }
 
 #[test]
-fn a_page_that_is_cleared_and_drawn_for_hours_is_one_page() {
+fn of_a_page_that_is_cleared_and_drawn_for_hours_the_end_is_left() {
     let sandbox = sandbox();
     let lines = read_to_end(&sandbox, &["redraws-screen", "500"]);
-    assert_eq!(lines, ["before", "Every 2.0s: date", "", "round 499"]);
+    // The last page that was cleared away, and the one that stayed.
+    let page = |round: usize| ["Every 2.0s: date".to_owned(), String::new(), format!("round {round}")];
+    assert_eq!(lines[0], "before");
+    assert_eq!(lines[1..], [page(498), page(499)].concat());
 }
 
 #[test]
-fn offsets_of_a_redrawn_line_lead_back_to_the_log() {
+fn offsets_in_the_middle_of_a_redrawn_line_lead_to_the_screen_of_that_moment() {
     let sandbox = sandbox();
     let job = tui_job(&sandbox, &["bar", "1000"]);
     ends_with(&sandbox, job, 0);
-    let handle = job.to_string();
-    let found = sandbox.json(["wait", &handle, "--pattern", "100%", "--since", "0"]);
-    let offset = found["offset"].as_u64().unwrap();
-    let log = sandbox.log(job);
-    let end = usize::try_from(offset).unwrap();
-    assert!(log[..end].ends_with(b"100%"), "{:?}", String::from_utf8_lossy(&log[end.saturating_sub(20)..end]));
-    let rest = sandbox.json(["read", &handle, "--since", &offset.to_string()]);
-    assert_eq!(rest["output"].as_str().unwrap().trim_start(), "Saved\n");
+    let log = String::from_utf8(sandbox.log(job)).unwrap();
+    let offset = log.find(" 50%").unwrap() + " 50%".len();
+    let shot = sandbox.json(["replay", &job.to_string(), "--offset", &offset.to_string()]);
+    assert_eq!(shot["offset"], offset);
+    assert!(crate::rows(&shot)[1].ends_with(" 50%"), "{shot}");
+    let rest = sandbox.json(["read", &job.to_string(), "--since", &(log.len() - 7).to_string()]);
+    assert_eq!(rest["output"], "Saved\n");
+}
+
+#[test]
+fn transcript_and_screen_are_whole_when_the_end_is_told() {
+    let sandbox = sandbox();
+    for _ in 0..5 {
+        let job = sandbox.start(["--", "sh", "-c", "printf 'one\\ntwo without an end'"]);
+        ends_with(&sandbox, job, 0);
+        let file = |name: &str| std::fs::read_to_string(sandbox.job(job).join(name)).unwrap();
+        assert_eq!(file("stdout.txt").trim_end(), "one\ntwo without an end");
+        assert_eq!(file("screen.txt"), "one\ntwo without an end\n");
+    }
 }
