@@ -27,6 +27,7 @@ mod start;
 mod typing;
 mod viewers;
 mod waits;
+mod watchdog;
 
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,7 @@ use pump::Channel;
 use typing::Typing;
 use viewers::Viewers;
 use waits::Waits;
+use watchdog::Watchdog;
 
 pub(crate) use start::keep;
 
@@ -76,6 +78,7 @@ struct Keeper {
     peers: Peers,
     waits: Waits,
     looking: Looking,
+    watchdog: Watchdog,
     viewers: Viewers,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
@@ -220,6 +223,7 @@ impl Keeper {
             self.event(What::AllGone);
         }
         self.write_record(Durability::Machine);
+        crate::registry::claim::give_room_back(&self.ground.job);
         self.ground.remove_socket();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);

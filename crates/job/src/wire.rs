@@ -207,6 +207,10 @@ pub struct Wait {
     /// Where the wait begins: an offset in the log; none means its end now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
+    /// A name of the client's choice: a wait with one is kept for a while when its client is gone, and goes on
+    /// when the client asks again with the same name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// At most this long, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
@@ -394,6 +398,9 @@ pub struct Status {
     /// The TCP ports it listens on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
+    /// The Unix sockets it listens on, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<String>,
     /// The last line it printed, as it reads now.
     #[serde(default)]
     pub last_line: String,

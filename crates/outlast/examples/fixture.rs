@@ -46,6 +46,7 @@ fn main() {
         ["family"] => family(),
         ["setsids"] => setsids(),
         ["double-forks"] => double_forks(),
+        ["listens"] => listens(),
         ["leaves-child", code, gate] => leaves_child(code, gate),
         ["says-at-gate", gate, text] => {
             wait_at(gate);
@@ -151,6 +152,12 @@ fn raw_mode() {
         print!("<{:02x}>\r\n", byte[0]);
         std::io::stdout().flush().unwrap();
     }
+}
+
+fn listens() -> ! {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    says(&format!("listening on {}", listener.local_addr().unwrap().port()));
+    sleep_for_ever()
 }
 
 fn ignores_term() -> ! {

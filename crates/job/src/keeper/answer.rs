@@ -102,6 +102,7 @@ impl Keeper {
             log_failing: self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string()),
             awaiting_input: self.looking.awaiting.clone(),
             ports: self.looking.ports.clone(),
+            sockets: self.looking.sockets.clone(),
             last_line: self.last_line(),
             processes: self.processes(),
         }

@@ -13,6 +13,7 @@ use super::{Keeper, Life};
 use crate::failure::Failure;
 use crate::lifecycle::{EndedBy, State};
 use crate::registry::replace::Durability;
+use crate::wire::event::What;
 use crate::wire::{Answer, Killed};
 
 /// How long a job may take to end by itself, unless told otherwise.
@@ -120,6 +121,9 @@ impl Keeper {
         {
             receipt.left_behind.clone_from(&survivors);
             self.write_record(Durability::Process);
+            if survivors.is_empty() {
+                self.event(What::AllGone);
+            }
         }
         for (peer, id) in ending.asked {
             let killed = Killed { signalled: ending.signalled, survivors: survivors.clone(), already_ended };

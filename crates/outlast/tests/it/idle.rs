@@ -1,0 +1,31 @@
+//! A job that does nothing costs nothing.
+
+use std::time::{Duration, Instant};
+
+use outlast_testkit::processes::{cpu_ticks, private_kib};
+use outlast_testkit::{PATIENCE, eventually};
+
+use crate::sandbox;
+
+#[test]
+fn a_quiet_job_uses_no_processor_and_little_memory() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
+    sandbox.wait_for_text(job, "up");
+    let (keeper, heir) = (sandbox.pid(job, "keeper"), sandbox.pid(job, "heir"));
+    let used = || cpu_ticks(keeper) + cpu_ticks(heir);
+    // Settled is when nothing was used for a while; looks at a job that went quiet get rare, but do not stop.
+    let mut before = (Instant::now(), used());
+    let quiet = eventually("two seconds with at most one tick", PATIENCE, || {
+        let now = used();
+        if now > before.1 + 1 {
+            before = (Instant::now(), now);
+        }
+        let length = before.0.elapsed();
+        if length >= Duration::from_secs(2) { Ok(now - before.1) } else { Err((length, now)) }
+    });
+    assert!(quiet <= 1, "{quiet} ticks in two seconds");
+    // What is private to the two, in a debug build; a release build uses less.
+    let private = private_kib(keeper) + private_kib(heir);
+    assert!(private <= 2048, "keeper and heir have {private} KiB of their own");
+}
