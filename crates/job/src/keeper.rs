@@ -216,12 +216,7 @@ impl Keeper {
     /// The end: everything on the disk, everyone told, nothing left behind.
     fn finish(mut self) {
         self.timing.flush();
-        for channel in &mut self.channels {
-            channel.finish();
-        }
-        if self.info.has_terminal() {
-            self.write_last_screen();
-        }
+        self.write_last_words(true);
         if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
             self.event(What::AllGone);
         }
@@ -237,6 +232,16 @@ impl Keeper {
             &self.ground.settings.retention,
             now_ms(),
         );
+    }
+
+    /// Transcript and screen as they are at the end: on the disk before anyone is told of it.
+    fn write_last_words(&mut self, nothing_can_follow: bool) {
+        if nothing_can_follow {
+            self.channels.iter_mut().for_each(Channel::finish);
+        }
+        if self.info.has_terminal() {
+            self.write_last_screen();
+        }
     }
 
     fn write_last_screen(&mut self) {

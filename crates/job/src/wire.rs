@@ -88,13 +88,9 @@ pub enum Verb {
         #[serde(default)]
         after_event: u64,
     },
-    /// Sit down in front of the job: a person at a terminal.
+    /// Sit down in front of the job: a person at a terminal. Asked again, for the screen anew or with another size.
+    /// The same reply comes once more whenever the size of the job's terminal changes.
     Attach(Attach),
-    /// The person's own terminal has a new size.
-    ViewerSize {
-        /// Its size.
-        size: Size,
-    },
     /// What the terminal shows.
     Screen {
         /// With colours and styles.
@@ -361,7 +357,7 @@ pub enum Answer {
 /// What a person sees first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
-    /// Bytes, in base64, that paint the screen.
+    /// Bytes, in base64, that paint the screen, and then the start of a sequence that has not ended at `offset`.
     pub repaint: String,
     /// The end of the log that they show.
     pub offset: u64,

@@ -49,6 +49,7 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Resize(ResizeArgs),
     Attach(AttachArgs),
     Replay(ReplayArgs),
     Wait(WaitArgs),
@@ -257,6 +258,20 @@ pub(crate) struct SendArgs {
     /// How long a program that does not read may hold it up.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) patience: Duration,
+}
+
+/// Give a job's terminal another size.
+///
+/// The program is told (SIGWINCH), and the screen is laid out anew. While people are attached to type, their
+/// terminals come first: the job has the size that was asked for when they have left.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast resize editor 80x24")]
+pub(crate) struct ResizeArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Columns and rows, for example 120x40.
+    #[arg(value_name = "COLSxROWS", value_parser = size)]
+    pub(crate) size: Size,
 }
 
 /// Sit down in front of a job: its terminal, in yours.

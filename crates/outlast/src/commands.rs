@@ -10,6 +10,7 @@ mod prune;
 mod read;
 mod reference;
 mod replay;
+mod resize;
 mod run;
 mod screen;
 mod send;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
         Verb::Screen(args) => screen::screen(&open()?, &args, out),
         Verb::Send(args) => send::send(&open()?, &args, out),
+        Verb::Resize(args) => resize::resize(&open()?, &args, out),
         Verb::Attach(args) => attach::attach(&open()?, &args, out),
         Verb::Replay(args) => replay::replay(&open()?, &args, out),
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
