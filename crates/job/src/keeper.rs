@@ -28,6 +28,7 @@ mod start;
 mod typing;
 mod viewers;
 mod waits;
+mod watchdog;
 mod watching;
 
 use std::time::{Duration, Instant};
@@ -51,6 +52,7 @@ use telling::Telling;
 use typing::Typing;
 use viewers::Viewers;
 use waits::Waits;
+use watchdog::Watchdog;
 use watching::Watching;
 
 pub(crate) use start::keep;
@@ -82,6 +84,7 @@ struct Keeper {
     watching: Watching,
     telling: Telling,
     looking: Looking,
+    watchdog: Watchdog,
     viewers: Viewers,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
@@ -110,9 +113,7 @@ impl Keeper {
 
     /// Nothing of the job is left, and nobody waits for an answer about its end.
     fn is_over(&self) -> bool {
-        self.life == Life::Ended
-            && self.ending.is_none()
-            && (self.childless || self.only_nested_keepers_left())
+        self.life == Life::Ended && self.ending.is_none() && self.nothing_left()
     }
 
     /// The next moment at which time itself is an input.
@@ -228,17 +229,13 @@ impl Keeper {
     /// The end: everything on the disk, everyone told, nothing left behind.
     fn finish(mut self) {
         self.timing.flush();
-        for channel in &mut self.channels {
-            channel.finish();
-        }
-        if self.info.has_terminal() {
-            self.write_last_screen();
-        }
+        self.write_last_words(true);
         if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
             self.event(What::AllGone);
         }
         self.tell_last();
         self.write_record(Durability::Machine);
+        crate::registry::claim::give_room_back(&self.ground.job);
         self.ground.remove_socket();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);
@@ -249,6 +246,16 @@ impl Keeper {
             &self.ground.settings.retention,
             now_ms(),
         );
+    }
+
+    /// Transcript and screen as they are at the end: on the disk before anyone is told of it.
+    fn write_last_words(&mut self, nothing_can_follow: bool) {
+        if nothing_can_follow {
+            self.channels.iter_mut().for_each(Channel::finish);
+        }
+        if self.info.has_terminal() {
+            self.write_last_screen();
+        }
     }
 
     fn write_last_screen(&mut self) {

@@ -21,6 +21,27 @@ pub struct Settings {
     /// Whom to wake when a job has something to tell.
     #[serde(default)]
     pub wakes: Vec<Wake>,
+    /// When silence alone makes a question.
+    #[serde(default)]
+    pub watchdog: Watchdog,
+}
+
+/// The last resort where the kernel can't tell: a job that has printed nothing for long, and whose last line looks
+/// like a question, possibly waits for input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watchdog {
+    /// For how long.
+    pub after: Duration,
+    /// What a question looks like, besides what is built in.
+    pub prompts: Vec<String>,
+    /// What only looks like one, besides what is built in.
+    pub not_prompts: Vec<String>,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self { after: Duration::from_secs(45), prompts: Vec::new(), not_prompts: Vec::new() }
+    }
 }
 
 /// Which finished jobs are kept, whichever limit is reached first.
@@ -40,6 +61,7 @@ impl Default for Settings {
             retention: Retention { age: Duration::from_secs(7 * 86400), jobs: 100, bytes: 5 << 30 },
             log_cap: LOG_CAP,
             wakes: Vec::new(),
+            watchdog: Watchdog::default(),
         }
     }
 }
@@ -50,6 +72,15 @@ struct File {
     retention: RetentionTable,
     log: LogTable,
     wake: Vec<crate::wakes::Table>,
+    watchdog: WatchdogTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct WatchdogTable {
+    after: Option<String>,
+    prompts: Vec<String>,
+    not_prompts: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -64,6 +95,17 @@ struct RetentionTable {
 #[serde(default, deny_unknown_fields)]
 struct LogTable {
     cap: Option<String>,
+}
+
+impl WatchdogTable {
+    fn resolved(self) -> Result<Watchdog, Failure> {
+        for pattern in self.prompts.iter().chain(&self.not_prompts) {
+            outlast_stream::PatternSet::compile(&[pattern])
+                .map_err(|error| Failure::usage(format!("[watchdog]: {error}")))?;
+        }
+        let after = self.after.as_deref().map_or(Ok(Watchdog::default().after), parse_duration)?;
+        Ok(Watchdog { after, prompts: self.prompts, not_prompts: self.not_prompts })
+    }
 }
 
 impl Settings {
@@ -109,6 +151,7 @@ impl Settings {
             },
             log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
             wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
+            watchdog: file.watchdog.resolved()?,
         })
     }
 }

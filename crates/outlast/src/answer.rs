@@ -58,7 +58,7 @@ impl Answer {
             exit_code: code(&info.state),
             signal: signal(&info.state).map(ToOwned::to_owned),
             ended_by: receipt.map(|receipt| receipt.ended_by.describe()),
-            left_behind: receipt.map(|receipt| receipt.left_behind.clone()).unwrap_or_default(),
+            left_behind: outlast_job::client::leftover::find(info),
             reason: None,
             elapsed_ms: None,
             found: None,

@@ -69,13 +69,6 @@ pub fn status_kib(pid: i32, field: &str) -> u64 {
     kib(&format!("/proc/{pid}/status"), field)
 }
 
-/// Memory that belongs to a process alone, in KiB.
-#[must_use]
-pub fn private_kib(pid: i32) -> u64 {
-    let file = format!("/proc/{pid}/smaps_rollup");
-    kib(&file, "Private_Dirty") + kib(&file, "Private_Clean")
-}
-
 /// Memory that belongs to a process alone and could not be dropped and read again, in KiB.
 #[must_use]
 pub fn private_dirty_kib(pid: i32) -> u64 {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -26,6 +27,11 @@ impl Socket {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// From now on, sending gives up after so long.
+    pub fn give_up_sending_after(&mut self, patience: Duration) {
+        self.stream.get_ref().set_write_timeout(Some(patience)).unwrap();
     }
 
     /// Sends bytes as they are.

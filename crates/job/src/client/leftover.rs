@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use outlast_pty::procfs::{self, Proc};
 use outlast_pty::signal;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
-use crate::lifecycle::Process;
+use crate::lifecycle::{Process, State};
 use crate::registry::format::Info;
 use crate::wire::Killed;
 
@@ -16,16 +16,31 @@ const GIVE_UP: Duration = Duration::from_secs(2);
 /// How often we look again.
 const ROUND: Duration = Duration::from_millis(10);
 
-/// The processes that a lost job left.
+/// The processes that a job which has ended, or is lost, left and that still run.
 #[must_use]
 pub fn find(info: &Info) -> Vec<Process> {
-    living(info).iter().map(named).collect()
+    match &info.state {
+        State::Lost { .. } => living(info).iter().map(named).collect(),
+        ended => ended.receipt().map(|receipt| still_there(info, &receipt.left_behind)).unwrap_or_default(),
+    }
+}
+
+/// Those of a receipt that have not ended since.
+fn still_there(info: &Info, left_behind: &[Process]) -> Vec<Process> {
+    if left_behind.is_empty() || procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
+        return Vec::new();
+    }
+    let is_alive = |process: &&Process| {
+        let now = Pid::from_raw(process.pid).and_then(procfs::stat);
+        now.is_some_and(|now| now.start_time == process.started && now.is_alive())
+    };
+    left_behind.iter().filter(is_alive).cloned().collect()
 }
 
 /// As [`find`], for a job of which it is not known that it is lost: none otherwise.
 #[must_use]
 pub fn find_if_lost(info: &Info) -> Vec<Process> {
-    if matches!(info.state, crate::lifecycle::State::Lost { .. }) { find(info) } else { Vec::new() }
+    if matches!(info.state, State::Lost { .. }) { find(info) } else { Vec::new() }
 }
 
 /// Ends what a lost job left.

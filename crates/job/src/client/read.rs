@@ -57,7 +57,9 @@ impl Job {
     /// The end of one stream's log.
     #[must_use]
     pub fn stream_end(&self, stream: Stream) -> u64 {
-        self.open_log(stream).map_or(0, |log| size(&log))
+        let on_disk = self.open_log(stream).map_or(0, |log| size(&log));
+        // What could not be written at the end of the log has its offsets all the same.
+        self.dir.info().map_or(on_disk, |info| on_disk.max(gone_of(&info, stream).end()))
     }
 
     fn open_log(&self, stream: Stream) -> Option<OwnedFd> {
@@ -75,12 +77,9 @@ impl Job {
     pub fn range(&self, stream: Stream, from: u64, to: Option<u64>) -> Result<Range, Failure> {
         let info = self.dir.info()?;
         let log = self.open_log(stream);
-        let end = log.as_ref().map_or(0, size);
+        let gone = gone_of(&info, stream).clone();
+        let end = log.as_ref().map_or(0, size).max(gone.end());
         let to = to.unwrap_or(end).min(end);
-        let gone = match stream {
-            Stream::Output => info.gone,
-            Stream::Errors => info.errors_gone,
-        };
         Ok(Range { log, from: from.min(to), to, gone, streams: info.streams })
     }
 
@@ -97,6 +96,13 @@ impl Job {
 #[must_use]
 pub fn fold_from(info: &crate::registry::format::Info, offset: u64) -> Pipeline {
     Pipeline::resume(fold_config(info.streams), &begin_at(offset))
+}
+
+fn gone_of(info: &crate::registry::format::Info, stream: Stream) -> &Gone {
+    match stream {
+        Stream::Output => &info.gone,
+        Stream::Errors => &info.errors_gone,
+    }
 }
 
 fn size(log: &OwnedFd) -> u64 {
@@ -324,8 +330,11 @@ impl Range {
     /// The first lines of it: as many as are asked for.
     #[must_use]
     pub fn first_lines(&self, count: usize) -> Self {
+        if count == 0 {
+            return self.part(self.from, self.from);
+        }
         let mut left = count;
-        let mut end = if count == 0 { self.from } else { self.to };
+        let mut end = self.to;
         self.pieces(|at, piece| {
             if let Piece::Bytes(bytes) = piece {
                 for (i, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {

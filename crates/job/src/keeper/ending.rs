@@ -13,6 +13,7 @@ use super::{Keeper, Life};
 use crate::failure::Failure;
 use crate::lifecycle::{EndedBy, State};
 use crate::registry::replace::Durability;
+use crate::wire::event::What;
 use crate::wire::{Answer, Killed};
 
 /// How long a job may take to end by itself, unless told otherwise.
@@ -57,7 +58,7 @@ impl Keeper {
             *ending = Some(by);
             self.write_record(Durability::Process);
         }
-        let already = self.life == Life::Ended && self.members().is_empty();
+        let already = self.life == Life::Ended && self.nothing_left();
         let signalled = if already { 0 } else { self.signal_all(Signal::TERM) };
         // A stopped process can't end by itself before it goes on.
         self.signal_all(Signal::CONT);
@@ -76,7 +77,7 @@ impl Keeper {
     /// Looks whether everything is gone, and goes further if it is time to.
     pub(super) fn go_on_ending(&mut self, now: Instant) {
         let Some(ending) = &self.ending else { return };
-        let all_gone = self.life == Life::Ended && (self.childless || self.members().is_empty());
+        let all_gone = self.life == Life::Ended && self.nothing_left();
         match ending.phase {
             _ if all_gone => self.end_of_ending(false),
             Phase::Grace { until } if now >= until => {
@@ -120,6 +121,9 @@ impl Keeper {
         {
             receipt.left_behind.clone_from(&survivors);
             self.write_record(Durability::Process);
+            if survivors.is_empty() {
+                self.event(What::AllGone);
+            }
         }
         for (peer, id) in ending.asked {
             let killed = Killed { signalled: ending.signalled, survivors: survivors.clone(), already_ended };

@@ -5,15 +5,27 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use outlast_pty::procfs::{self, Proc};
+use outlast_pty::reap::{self, Peeked};
 use rustix::process::{Pid, getpid};
 
 use super::Keeper;
 use crate::registry::Home;
 
 impl Keeper {
-    /// Whether all that is left of the job is other jobs.
-    pub(super) fn only_nested_keepers_left(&self) -> bool {
-        self.members().is_empty()
+    /// Whether nothing is left of the job but, maybe, other jobs.
+    ///
+    /// A walk can miss a process that is just being handed over from a parent that ended; only the kernel's word
+    /// that we have no child is proof. With other jobs below us it can't give that word: then two walks must agree.
+    pub(super) fn nothing_left(&self) -> bool {
+        if self.childless {
+            return true;
+        }
+        let walk = || procfs::descendants(getpid());
+        let seen = walk();
+        if !seen.iter().any(is_a_keeper) {
+            return reap::peek(None) == Peeked::NoChildren;
+        }
+        without_nested_jobs(seen).is_empty() && without_nested_jobs(walk()).is_empty()
     }
 }
 

@@ -300,6 +300,7 @@ impl Keeper {
             watching: super::watching::Watching::new(&ground, &info),
             telling: super::telling::Telling::new(&ground, &info),
             looking: super::looking::Looking::default(),
+            watchdog: super::watchdog::Watchdog::new(&ground.settings.watchdog),
             viewers: super::viewers::Viewers::default(),
             ending: None,
             last_signal: None,

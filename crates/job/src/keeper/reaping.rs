@@ -57,8 +57,14 @@ impl Keeper {
             left_behind: members.into_iter().filter(|process| process.pid != pid_number).collect(),
             used: None,
         };
+        self.write_last_words(receipt.left_behind.is_empty());
         self.info.state = State::ended(receipt.clone());
         self.write_record(Durability::Process);
+        if self.record_is_stale {
+            // A full disk; room for this one write was held back.
+            crate::registry::claim::give_room_back(&self.ground.job);
+            self.write_record(Durability::Process);
+        }
         // Only now may the kernel forget it: had we died before, our heir would have seen the same end.
         if let Some(usage) = reap::reap(pid) {
             receipt.used = Some(Used {

@@ -222,6 +222,9 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             keeper.write_record(Durability::Process);
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
             answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
+            crate::registry::claim::hold_room(&keeper.ground.job);
+            // A command that ended before we listened for it has already sent its only signal.
+            keeper.look_at_children();
             keeper.run();
             0
         }

@@ -32,6 +32,8 @@ pub(super) struct Typing {
     ended: bool,
     held_replies: Vec<(PeerId, u64, Sent)>,
     last_byte: Option<u8>,
+    /// How long the line is that was begun in line mode and not ended yet.
+    open_line: usize,
 }
 
 impl Typing {
@@ -145,14 +147,17 @@ impl Keeper {
         Ok(bytes)
     }
 
-    /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no.
-    fn refuse_long_line(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let Some(modes) = self.terminal_modes() else { return Ok(()) };
-        if !modes.local_modes.contains(LocalModes::ICANON) {
+    /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no. What was
+    /// typed before and not ended belongs to the line too.
+    fn refuse_long_line(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let modes = self.terminal_modes().filter(|modes| modes.local_modes.contains(LocalModes::ICANON));
+        let Some(modes) = modes else {
+            self.typing.open_line = 0;
             return Ok(());
-        }
-        let longest = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).map(<[u8]>::len).max().unwrap_or(0);
+        };
+        let (longest, open) = line_lengths(self.typing.open_line, bytes, &modes);
         if longest <= LONGEST_COOKED_LINE {
+            self.typing.open_line = open;
             return Ok(());
         }
         Err(Failure::usage(format!(
@@ -202,6 +207,7 @@ impl Keeper {
                     let _ = self.typing.write_to(master.as_fd());
                 }
                 self.typing.last_byte = None;
+                self.typing.open_line = 0;
             }
             None => {
                 self.ground.close_stdin();
@@ -215,4 +221,23 @@ impl Keeper {
             }
         }
     }
+}
+
+/// The longest line of what is typed, and how much of a line it leaves open, after a line that is already begun.
+fn line_lengths(begun: usize, bytes: &[u8], modes: &Termios) -> (usize, usize) {
+    use SpecialCodeIndex as Code;
+    let code = |index| modes.special_codes[index];
+    let ends = [b'\r', b'\n', code(Code::VEOF), code(Code::VKILL), code(Code::VINTR), code(Code::VQUIT)];
+    let (mut longest, mut line) = (0, begun);
+    for byte in bytes {
+        if *byte != 0 && ends.contains(byte) {
+            line = 0;
+        } else if *byte == code(Code::VERASE) {
+            line = line.saturating_sub(1);
+        } else {
+            line += 1;
+            longest = longest.max(line);
+        }
+    }
+    (longest, line)
 }

@@ -25,6 +25,12 @@ impl Gone {
         &self.ranges
     }
 
+    /// Just after the last gone byte; 0 when nothing is gone.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.ranges.last().map_or(0, |range| range.1)
+    }
+
     /// Adds a range, joining it with those it touches.
     pub fn add(&mut self, from: u64, to: u64) {
         if from >= to {

@@ -4,7 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, RenameFlags, flock, mkdirat, openat, renameat_with, unlinkat,
+    AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, fallocate, flock, mkdirat, openat,
+    renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -33,6 +34,24 @@ impl Lock {
     #[must_use]
     pub fn is_held(job: &JobDir) -> bool {
         Self::take(job).is_none()
+    }
+}
+
+/// Room on the disk that is held for a receipt: it hangs on the lock file, whose own size stays 0.
+const ROOM: u64 = 16 << 10;
+
+/// Holds room for the receipt of a job, where the file system can: a full disk must not hide how a job ended.
+pub(crate) fn hold_room(job: &JobDir) {
+    let record = job.info().map_or(0, |info| info.to_bytes().len() as u64);
+    if let Ok(file) = open_lock(&job.dir) {
+        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, ROOM + 2 * record);
+    }
+}
+
+/// Gives that room back to the disk, for the receipt itself or for good.
+pub(crate) fn give_room_back(job: &JobDir) {
+    if let Ok(file) = open_lock(&job.dir) {
+        let _ = rustix::fs::ftruncate(&file, 0);
     }
 }
 

@@ -8,6 +8,8 @@ pub const NAMES: &str = "names";
 pub const HOME_LOCK: &str = "lock";
 /// Below the home: the highest handle whose folder has been removed.
 pub const RETIRED: &str = "retired";
+/// Below the home: its time is that of the last sweep.
+pub const SWEPT: &str = "swept";
 
 /// The job: spec, pids, state, receipt.
 pub const INFO: &str = "info.json";

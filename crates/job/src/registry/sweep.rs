@@ -7,11 +7,15 @@ use rustix::io::Errno;
 
 use super::claim::{Lock, lock_home, retire};
 use super::format::Info;
-use super::{Home, JobDir, names};
+use super::replace::{Durability, replace};
+use super::{Home, JobDir, layout, names};
 use crate::failure::Failure;
 use crate::lifecycle::State;
 use crate::settings::Retention;
 use crate::spec::Handle;
+
+/// How often a job that ends looks after the others.
+const SWEEP_EVERY_MS: u64 = 60_000;
 
 /// What a sweep did, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,15 +45,21 @@ pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<S
     Ok(sweep_locked(home, keep, now, dry_run))
 }
 
-/// As [`sweep`], unless somebody else is at it right now.
+/// As [`sweep`], unless somebody else is at it right now, or was a moment ago and there is no crowd.
 pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
-    if home.handles().len() <= keep.jobs / 2 {
-        // Far from the limit of jobs; age and size can wait for a fuller home or an explicit prune.
+    let crowded = home.handles().len() > keep.jobs;
+    if !crowded && was_swept_since(home, now.saturating_sub(SWEEP_EVERY_MS)) {
         return;
     }
     if let Ok(_held) = lock_home(home, FlockOperation::NonBlockingLockExclusive) {
+        let _ = replace(home.as_dir(), layout::SWEPT, b"", Durability::Process);
         sweep_locked(home, keep, now, false);
     }
+}
+
+fn was_swept_since(home: &Home, then: u64) -> bool {
+    rustix::fs::statat(home.as_dir(), layout::SWEPT, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| u64::try_from(stat.st_mtime).unwrap_or(0) * 1000 > then)
 }
 
 fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept {

@@ -1,6 +1,5 @@
 //! `outlast jobs`: what needs attention first.
 
-use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
 use outlast_job::wire::{Activity, Status};
 use outlast_job::{Failure, Job, Outlast, session};
@@ -92,7 +91,7 @@ fn row(job: &Job, info: Info, mine: &str, now: u64) -> Row {
         exit_code: answer::code(state),
         signal: answer::signal(state).map(ToOwned::to_owned),
         ended_by: state.receipt().map(|receipt| receipt.ended_by.describe()),
-        left_behind: left_behind(&info),
+        left_behind: outlast_job::client::leftover::find(&info),
         ending: state.receipt().map(answer::ending),
         mine: info.session == mine,
         age_ms: now.saturating_sub(info.created_at),
@@ -106,14 +105,6 @@ fn row(job: &Job, info: Info, mine: &str, now: u64) -> Row {
         description: info.description,
         cwd: info.cwd,
         session: info.session,
-    }
-}
-
-/// What runs although the command has ended, or although nobody keeps it any more.
-fn left_behind(info: &Info) -> Vec<outlast_job::lifecycle::Process> {
-    match &info.state {
-        State::Lost { .. } => outlast_job::client::leftover::find(info),
-        state => state.receipt().map(|receipt| receipt.left_behind.clone()).unwrap_or_default(),
     }
 }
 

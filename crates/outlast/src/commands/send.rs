@@ -4,8 +4,8 @@ use std::io::Read;
 use std::time::Duration;
 
 use outlast_job::client::read::MAX_OUTPUT;
-use outlast_job::wire::INPUT_PIECE;
-use outlast_job::{Failure, Job, Outlast, Reason, Send, Wait};
+use outlast_job::wire::{INPUT_PIECE, Sent};
+use outlast_job::{Failure, Job, Kind, Outlast, Reason, Send, Wait};
 
 use crate::answer::Answer;
 use crate::cli::SendArgs;
@@ -17,7 +17,8 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         return Err(Failure::usage("there is nothing to type")
             .hint("give a text, --key KEY, --eof or --stdin; for example: outlast send 3 yes"));
     }
-    let streamed = if args.stdin { from_stdin(&job)? } else { 0 };
+    let wait = Wait { exit: true, awaiting_input: true, patterns: args.pattern.clone(), ..Wait::default() };
+    wait.check()?;
     let send = Send {
         text: args.text.clone().unwrap_or_default(),
         newline: args.text.is_some() && !args.no_newline,
@@ -25,10 +26,17 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         eof: args.eof,
         ..Send::default()
     };
-    let wait = Wait { exit: true, awaiting_input: true, patterns: args.pattern.clone(), ..Wait::default() };
-    wait.check()?;
-    let mut sent = job.send(&send, Some(args.patience))?;
-    sent.taken += streamed;
+    let streamed = if args.stdin { from_stdin(&job)? } else { None };
+    let sent = match streamed {
+        None => job.send(&send, Some(args.patience))?,
+        Some(streamed) if args.keys.is_empty() && !args.eof => streamed,
+        Some(streamed) => match job.send(&send, Some(args.patience)) {
+            Ok(last) => Sent { taken: streamed.taken + last.taken, queued: last.queued, ..streamed },
+            // It has read all it wanted and ended: there is no input left to end.
+            Err(failure) if failure.kind == Kind::NotRunning && args.keys.is_empty() => streamed,
+            Err(failure) => return Err(failure),
+        },
+    };
     if sent.queued > 0 {
         out.talk(&format!("{} bytes wait until the program reads them", sent.queued));
     }
@@ -58,18 +66,19 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// How long a pattern may take to come, unless told otherwise.
 const PATTERN: Duration = Duration::from_secs(30);
 
-/// Input of any size: the keeper answers each piece when it has room for the next.
-fn from_stdin(job: &Job) -> Result<u64, Failure> {
+/// Input of any size: the keeper answers each piece when it has room for the next. None when there was nothing.
+fn from_stdin(job: &Job) -> Result<Option<Sent>, Failure> {
     let mut stdin = std::io::stdin().lock();
     let mut piece = vec![0; INPUT_PIECE];
-    let mut total = 0;
+    let mut total: Option<Sent> = None;
     loop {
         let n =
             stdin.read(&mut piece).map_err(|error| Failure::system("standard input can't be read", error))?;
         if n == 0 {
             return Ok(total);
         }
-        job.send_bytes(&piece[..n])?;
-        total += n as u64;
+        let sent = job.send_bytes(&piece[..n])?;
+        let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
+        total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, ..before });
     }
 }

@@ -51,7 +51,9 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
     let info = job.info()?;
     if out.json {
         let answer = Answer::of(job, &info).waited(&waited).with_output(job, begin, MAX_OUTPUT)?;
-        out.value(&serde_json::json!({ "already": waited.already }).merged(&answer));
+        out.value(
+            &serde_json::json!({ "already": waited.already, "at_offset": waited.offset }).merged(&answer),
+        );
     } else {
         let found = waited.found.as_ref().map(|found| found.text.clone());
         let asked = waited

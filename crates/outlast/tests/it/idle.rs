@@ -1,0 +1,32 @@
+//! A job that does nothing costs nothing.
+
+use std::time::{Duration, Instant};
+
+use outlast_testkit::processes::{cpu_ticks, private_dirty_kib};
+use outlast_testkit::{PATIENCE, eventually};
+
+use crate::sandbox;
+
+#[test]
+fn a_quiet_job_uses_no_processor_and_little_memory() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
+    sandbox.wait_for_text(job, "up");
+    let (keeper, heir) = (sandbox.pid(job, "keeper"), sandbox.pid(job, "heir"));
+    let used = || cpu_ticks(keeper) + cpu_ticks(heir);
+    // Settled is when nothing was used for a while; looks at a job that went quiet get rare, but do not stop.
+    let mut before = (Instant::now(), used());
+    let quiet = eventually("two seconds with at most one tick", PATIENCE, || {
+        let now = used();
+        if now > before.1 + 1 {
+            before = (Instant::now(), now);
+        }
+        let length = before.0.elapsed();
+        if length >= Duration::from_secs(2) { Ok(now - before.1) } else { Err((length, now)) }
+    });
+    assert!(quiet <= 1, "{quiet} ticks in two seconds");
+    // Pages of the program itself are shared by all keepers; what each has written to is its own. A debug build
+    // was seen to have 250 KiB, and the contract allows 2 MiB.
+    let private = private_dirty_kib(keeper) + private_dirty_kib(heir);
+    assert!(private <= 1024, "keeper and heir have {private} KiB of their own");
+}

@@ -1,0 +1,63 @@
+//! `outlast jobs`: what needs attention comes first.
+
+use crate::sandbox;
+
+#[test]
+fn an_empty_home_has_no_jobs() {
+    let sandbox = sandbox();
+    let ran = sandbox.run(["jobs"]).ok().says("no jobs");
+    assert!(ran.stdout.is_empty(), "stdout is data: {ran}");
+    assert_eq!(sandbox.json(["jobs"]), serde_json::json!({"jobs": []}));
+}
+
+#[test]
+fn what_asks_comes_before_what_runs_before_what_failed() {
+    let sandbox = sandbox();
+    let fixture = sandbox.fixture();
+    sandbox.start(["--name", "good", "--", &fixture, "exits", "0"]);
+    sandbox.start(["--name", "bad", "--", &fixture, "exits", "1"]);
+    sandbox.start(["--name", "asking", "--", &fixture, "asks"]);
+    sandbox.start(["--name", "sleeping", "--", &fixture, "says-and-sleeps", "up"]);
+    sandbox.wait_for_end(1);
+    sandbox.wait_for_end(2);
+    sandbox.json(["wait", "asking", "--input", "--deadline", "30s"]);
+    sandbox.wait_for_text(4, "up");
+    let rows = sandbox.json(["jobs"])["jobs"].as_array().unwrap().clone();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["asking", "sleeping", "bad", "good"]);
+    assert_eq!(rows[0]["awaiting_input"]["prompt"], "What is your name?", "{}", rows[0]);
+    assert_eq!(rows[1]["last_line"], "up", "{}", rows[1]);
+    assert_eq!(rows[2]["exit_code"], 1, "{}", rows[2]);
+    for row in &rows {
+        for field in ["handle", "status", "command", "session", "age_ms", "log_bytes", "ports", "cwd", "mine"]
+        {
+            assert!(!row[field].is_null(), "{field}: {row}");
+        }
+    }
+    let table = sandbox.run(["jobs"]).ok().text();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 5, "{table}");
+    assert!(lines[0].starts_with("JOB") && lines[1].contains("awaiting_input"), "{table}");
+    assert!(lines[3].contains("failed, exit code 1"), "{table}");
+    assert!(!table.contains('\u{1b}'), "no colours into a file: {table}");
+}
+
+#[test]
+fn a_command_with_control_characters_does_no_harm() {
+    let sandbox = sandbox();
+    sandbox.start(["--", &sandbox.fixture(), "says-and-sleeps", "\u{1b}]0;title\u{7}\u{1b}[2Jx\ny"]);
+    sandbox.wait_for_text(1, "y");
+    let table = sandbox.run(["jobs"]).ok().text();
+    assert!(!table.contains('\u{1b}') && table.lines().count() == 2, "{table:?}");
+}
+
+#[test]
+fn ports_are_listed() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["listens"]);
+    let answer = sandbox.json(["wait", &job.to_string(), "--port", "--deadline", "30s"]);
+    assert_eq!(answer["reason"], "port", "{answer}");
+    let said = sandbox.wait_for_text(job, r"listening on (\d+)")["match"]["captures"][0].clone();
+    assert_eq!(answer["port"].to_string(), said.as_str().unwrap());
+    assert_eq!(sandbox.json(["jobs"])["jobs"][0]["ports"], serde_json::json!([answer["port"]]));
+}
