@@ -27,6 +27,7 @@ mod start;
 mod typing;
 mod viewers;
 mod waits;
+mod watchdog;
 
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,7 @@ use pump::Channel;
 use typing::Typing;
 use viewers::Viewers;
 use waits::Waits;
+use watchdog::Watchdog;
 
 pub(crate) use start::keep;
 
@@ -76,6 +78,7 @@ struct Keeper {
     peers: Peers,
     waits: Waits,
     looking: Looking,
+    watchdog: Watchdog,
     viewers: Viewers,
     ending: Option<Ending>,
     /// The last signal somebody asked us to send: who, if the command dies of it.
@@ -213,12 +216,7 @@ impl Keeper {
     /// The end: everything on the disk, everyone told, nothing left behind.
     fn finish(mut self) {
         self.timing.flush();
-        for channel in &mut self.channels {
-            channel.finish();
-        }
-        if self.info.has_terminal() {
-            self.write_last_screen();
-        }
+        self.write_last_words(true);
         if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
             self.event(What::AllGone);
         }
@@ -234,6 +232,16 @@ impl Keeper {
             &self.ground.settings.retention,
             now_ms(),
         );
+    }
+
+    /// Transcript and screen as they are at the end: on the disk before anyone is told of it.
+    fn write_last_words(&mut self, nothing_can_follow: bool) {
+        if nothing_can_follow {
+            self.channels.iter_mut().for_each(Channel::finish);
+        }
+        if self.info.has_terminal() {
+            self.write_last_screen();
+        }
     }
 
     fn write_last_screen(&mut self) {

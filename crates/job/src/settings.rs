@@ -17,6 +17,27 @@ pub struct Settings {
     pub retention: Retention,
     /// How much of a log is kept, in bytes.
     pub log_cap: u64,
+    /// When silence alone makes a question.
+    #[serde(default)]
+    pub watchdog: Watchdog,
+}
+
+/// The last resort where the kernel can't tell: a job that has printed nothing for long, and whose last line looks
+/// like a question, possibly waits for input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watchdog {
+    /// For how long.
+    pub after: Duration,
+    /// What a question looks like, besides what is built in.
+    pub prompts: Vec<String>,
+    /// What only looks like one, besides what is built in.
+    pub not_prompts: Vec<String>,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self { after: Duration::from_secs(45), prompts: Vec::new(), not_prompts: Vec::new() }
+    }
 }
 
 /// Which finished jobs are kept, whichever limit is reached first.
@@ -35,6 +56,7 @@ impl Default for Settings {
         Self {
             retention: Retention { age: Duration::from_secs(7 * 86400), jobs: 100, bytes: 5 << 30 },
             log_cap: LOG_CAP,
+            watchdog: Watchdog::default(),
         }
     }
 }
@@ -44,6 +66,15 @@ impl Default for Settings {
 struct File {
     retention: RetentionTable,
     log: LogTable,
+    watchdog: WatchdogTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct WatchdogTable {
+    after: Option<String>,
+    prompts: Vec<String>,
+    not_prompts: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -58,6 +89,17 @@ struct RetentionTable {
 #[serde(default, deny_unknown_fields)]
 struct LogTable {
     cap: Option<String>,
+}
+
+impl WatchdogTable {
+    fn resolved(self) -> Result<Watchdog, Failure> {
+        for pattern in self.prompts.iter().chain(&self.not_prompts) {
+            outlast_stream::PatternSet::compile(&[pattern])
+                .map_err(|error| Failure::usage(format!("[watchdog]: {error}")))?;
+        }
+        let after = self.after.as_deref().map_or(Ok(Watchdog::default().after), parse_duration)?;
+        Ok(Watchdog { after, prompts: self.prompts, not_prompts: self.not_prompts })
+    }
 }
 
 impl Settings {
@@ -102,6 +144,7 @@ impl Settings {
                 bytes: file.retention.bytes.as_deref().map_or(Ok(keep.bytes), parse_bytes)?,
             },
             log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
+            watchdog: file.watchdog.resolved()?,
         })
     }
 }
@@ -144,6 +187,6 @@ mod tests {
     fn what_is_set_wins_and_the_rest_keeps_its_default() {
         let settings = Settings::parse("[retention]\nage = \"12h\"\nbytes = \"2GiB\"\n").unwrap();
         let expected = Retention { age: Duration::from_secs(12 * 3600), jobs: 100, bytes: 2 << 30 };
-        assert_eq!(settings, Settings { retention: expected, log_cap: 1 << 30 });
+        assert_eq!(settings, Settings { retention: expected, ..Settings::default() });
     }
 }

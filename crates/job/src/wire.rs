@@ -88,13 +88,9 @@ pub enum Verb {
         #[serde(default)]
         after_event: u64,
     },
-    /// Sit down in front of the job: a person at a terminal.
+    /// Sit down in front of the job: a person at a terminal. Asked again, for the screen anew or with another size.
+    /// The same reply comes once more whenever the size of the job's terminal changes.
     Attach(Attach),
-    /// The person's own terminal has a new size.
-    ViewerSize {
-        /// Its size.
-        size: Size,
-    },
     /// What the terminal shows.
     Screen {
         /// With colours and styles.
@@ -211,6 +207,10 @@ pub struct Wait {
     /// Where the wait begins: an offset in the log; none means its end now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
+    /// A name of the client's choice: a wait with one is kept for a while when its client is gone, and goes on
+    /// when the client asks again with the same name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// At most this long, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
@@ -357,7 +357,7 @@ pub enum Answer {
 /// What a person sees first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
-    /// Bytes, in base64, that paint the screen.
+    /// Bytes, in base64, that paint the screen, and then the start of a sequence that has not ended at `offset`.
     pub repaint: String,
     /// The end of the log that they show.
     pub offset: u64,
@@ -398,6 +398,9 @@ pub struct Status {
     /// The TCP ports it listens on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
+    /// The Unix sockets it listens on, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<String>,
     /// The last line it printed, as it reads now.
     #[serde(default)]
     pub last_line: String,

@@ -49,11 +49,13 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Resize(ResizeArgs),
     Attach(AttachArgs),
     Replay(ReplayArgs),
     Wait(WaitArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
+    Mcp(McpArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -258,6 +260,20 @@ pub(crate) struct SendArgs {
     pub(crate) patience: Duration,
 }
 
+/// Give a job's terminal another size.
+///
+/// The program is told (SIGWINCH), and the screen is laid out anew. While people are attached to type, their
+/// terminals come first: the job has the size that was asked for when they have left.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast resize editor 80x24")]
+pub(crate) struct ResizeArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Columns and rows, for example 120x40.
+    #[arg(value_name = "COLSxROWS", value_parser = size)]
+    pub(crate) size: Size,
+}
+
 /// Sit down in front of a job: its terminal, in yours.
 ///
 /// The screen is there at once, keys go to the job, Ctrl-] leaves it and sends nothing. While you type, agents
@@ -408,6 +424,27 @@ pub(crate) struct PruneArgs {
     /// Only say what would be removed.
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Serve agents over MCP.
+///
+/// On standard input and output, or over HTTP on this machine. Jobs are kept by their keepers: a server can be
+/// ended and started again at any time.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast mcp\n  outlast mcp --profile claude\n  outlast mcp --http 127.0.0.1:8390")]
+pub(crate) struct McpArgs {
+    /// Serve streamable HTTP here instead; a bearer token is made and its file is named.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// Which names the tools go by: plain, gemini, codex or claude.
+    #[arg(long, default_value = "plain")]
+    pub(crate) profile: String,
+    /// Who owns what is started [default: told from what the client sends].
+    #[arg(long)]
+    pub(crate) session: Option<String>,
+    /// No call blocks longer than this [default: 50s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) longest_call: Option<Duration>,
 }
 
 /// Check that this machine can do what jobs need.

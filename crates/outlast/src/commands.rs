@@ -5,10 +5,12 @@ mod doctor;
 mod jobs;
 mod kill;
 mod logs;
+mod mcp;
 mod prune;
 mod read;
 mod reference;
 mod replay;
+mod resize;
 mod run;
 mod screen;
 mod send;
@@ -32,11 +34,13 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
         Verb::Screen(args) => screen::screen(&open()?, &args, out),
         Verb::Send(args) => send::send(&open()?, &args, out),
+        Verb::Resize(args) => resize::resize(&open()?, &args, out),
         Verb::Attach(args) => attach::attach(&open()?, &args, out),
         Verb::Replay(args) => replay::replay(&open()?, &args, out),
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
+        Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder),

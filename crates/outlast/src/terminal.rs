@@ -13,7 +13,7 @@ pub(crate) const GUARD: &str = "guard-terminal";
 
 /// Leaves whatever a program may have switched on: the other screen, hidden cursor, mouse, paste marks, colours.
 const CALM: &[u8] =
-    b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
+    b"\x0f\x1b(B\x1b[?6l\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
 \x1b[?7h\x1b[r\x1b[4l\x1b[?25h\x1b[0m\x1b[999;1H\r\n";
 
 /// What the terminal was like before we changed it.
@@ -80,7 +80,9 @@ pub(crate) fn calm(out: &mut crate::output::Output) {
 fn start_guard() -> Option<Child> {
     let program = std::env::current_exe().ok()?;
     let mut command = Command::new(program);
-    command.arg(GUARD).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // The terminal as its stderr, wherever our own goes.
+    let terminal = rustix::io::dup(stdin()).ok()?;
+    command.arg(GUARD).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal);
     let mut guard = command.spawn().ok()?;
     let mut ready = [0];
     guard.stdout.take()?.read_exact(&mut ready).ok()?;

@@ -1,6 +1,5 @@
 //! A person in front of a job: `attach`, and `run` in the foreground of a terminal.
 
-use std::io::Read;
 use std::os::fd::AsFd;
 
 use outlast_job::client::attach::{Seen, Viewing};
@@ -9,7 +8,7 @@ use outlast_job::client::signals::{Signal, Signals};
 use outlast_job::wire::Attach;
 use outlast_job::wire::event::What;
 use outlast_job::{Failure, Job, Size};
-use outlast_stream::Passthrough;
+use outlast_stream::{Config, Outcome, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::live::Left;
@@ -26,14 +25,21 @@ pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left,
     let _raw = terminal::Raw::enter();
     let mut reach = 0;
     loop {
-        let size = terminal::size();
-        let Some(viewing) = job.attach(&Attach { size, ..attach.clone() })? else {
+        let attach = Attach { size: terminal::size(), ..attach.clone() };
+        let Some(viewing) = job.attach(&attach)? else {
             rest(job, reach, out);
             return Ok(Left::Ended);
         };
-        let mut viewer =
-            Viewer { job, viewing, filter: Passthrough::new(), offset: 0, read_only: attach.read_only };
-        viewer.begin(size, out);
+        let mut viewer = Viewer {
+            job,
+            attach,
+            fold: fold_of(viewing.size),
+            viewing,
+            filter: Passthrough::new(),
+            offset: 0,
+            other_screen_unknown: false,
+        };
+        viewer.begin(out);
         let left = viewer.stay(&signals, out);
         reach = viewer.offset;
         // Otherwise the keeper died: its heir has the job now, and shows its screen anew.
@@ -60,30 +66,44 @@ fn put(filter: &mut Passthrough, bytes: &[u8], out: &mut Output) -> bool {
     out.data(&safe)
 }
 
+/// A screen of our own, of the job's size.
+fn fold_of(size: Size) -> Pipeline {
+    let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
+    Pipeline::new(Config { size, scrollback: 0, terminal: true })
+}
+
 struct Viewer<'a> {
     job: &'a Job,
+    /// How we sit in front of it, with the size of the person's terminal.
+    attach: Attach,
     viewing: Viewing,
     filter: Passthrough,
+    /// What the job's terminal shows, for a person's terminal of another size.
+    fold: Pipeline,
     offset: u64,
-    read_only: bool,
+    /// A full-screen program was there before us: what it will leave behind was not shown yet.
+    other_screen_unknown: bool,
 }
 
 impl Viewer<'_> {
     /// The screen as it is.
-    fn begin(&mut self, own: Option<Size>, out: &mut Output) {
+    fn begin(&mut self, out: &mut Output) {
+        let repaint = std::mem::take(&mut self.viewing.repaint);
         self.offset = self.viewing.offset;
-        if self.fits(own) {
-            let repaint = std::mem::take(&mut self.viewing.repaint);
-            out.data(&repaint);
+        self.filter = Passthrough::new();
+        self.fold = fold_of(self.viewing.size);
+        self.fold.feed_more(&repaint, &mut Outcome::default());
+        self.other_screen_unknown = self.fold.modes().alternate_screen;
+        if self.is_same_size() {
+            put(&mut self.filter, &repaint, out);
         } else {
-            self.draw_what_fits(own, out);
+            self.draw_what_fits(out);
         }
     }
 
-    /// Whether the job's terminal fits on the person's.
-    fn fits(&self, own: Option<Size>) -> bool {
-        let theirs = self.viewing.size;
-        own.is_none_or(|own| own.cols >= theirs.cols && own.rows >= theirs.rows)
+    /// Whether the job's bytes mean the same on the person's terminal: they do only in the same size.
+    fn is_same_size(&self) -> bool {
+        self.attach.size.is_none_or(|own| own == self.viewing.size)
     }
 
     /// Stays until something ends it; nothing means that the keeper has gone.
@@ -92,6 +112,7 @@ impl Viewer<'_> {
             while let Some(seen) = self.viewing.next_now()? {
                 match seen {
                     Seen::Grown(_) => self.show_more(out)?,
+                    Seen::Repainted => self.begin(out),
                     Seen::Event(event) if matches!(event.what, What::Ended { .. }) => {
                         self.show_more(out)?;
                         return Ok(Some(Left::Ended));
@@ -101,11 +122,10 @@ impl Viewer<'_> {
                     Seen::Gone => return Ok(None),
                 }
             }
-            let stdin = std::io::stdin();
             let mut fds = [
                 PollFd::from_borrowed_fd(self.viewing.fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN),
             ];
             let _ = poll(&mut fds, None);
             let key_pressed = !fds[2].revents().is_empty();
@@ -113,9 +133,8 @@ impl Viewer<'_> {
                 if signal != Signal::WINCH {
                     return Ok(Some(Left::Detached));
                 }
-                if let Some(size) = terminal::size() {
-                    self.viewing.resized(size);
-                }
+                self.attach.size = terminal::size();
+                self.viewing.look_again(&self.attach);
             }
             if key_pressed && self.keys() {
                 return Ok(Some(Left::Detached));
@@ -124,45 +143,49 @@ impl Viewer<'_> {
     }
 
     fn show_more(&mut self, out: &mut Output) -> Result<(), Failure> {
-        let own = terminal::size();
         let range = self.job.range(Stream::Output, self.offset, None)?;
         self.offset = range.to();
-        if !self.fits(own) {
-            self.draw_what_fits(own, out);
-            return Ok(());
-        }
-        let filter = &mut self.filter;
+        let same_size = self.is_same_size();
+        let (filter, fold) = (&mut self.filter, &mut self.fold);
+        let mut outcome = Outcome::default();
         range.pieces(|_, piece| match piece {
-            Piece::Bytes(bytes) => put(filter, bytes, out),
+            Piece::Bytes(bytes) => {
+                fold.feed_more(bytes, &mut outcome);
+                outcome.clear();
+                !same_size || put(filter, bytes, out)
+            }
             Piece::Gone { .. } => true,
         });
+        if !same_size {
+            self.draw_what_fits(out);
+        }
+        if self.other_screen_unknown && !self.fold.modes().alternate_screen {
+            self.other_screen_unknown = false;
+            self.viewing.look_again(&self.attach);
+        }
         Ok(())
     }
 
-    /// On a smaller terminal, the upper left part of the screen, drawn as a whole.
-    fn draw_what_fits(&self, own: Option<Size>, out: &mut Output) {
-        let (Some(own), Ok(shot)) = (own, self.job.screen(false, 0)) else { return };
-        let mut text = String::from("\x1b[H\x1b[2J");
-        for (i, row) in shot.rows.iter().take(own.rows.into()).enumerate() {
-            let row: String = row.chars().take(own.cols.into()).collect();
-            text.push_str(&format!("\x1b[{};1H{row}", i + 1));
+    /// On a terminal of another size, as much of the screen as fits, drawn as a whole.
+    fn draw_what_fits(&mut self, out: &mut Output) {
+        if let Some(own) = self.attach.size {
+            out.data(&self.fold.repaint_within(outlast_stream::Size { cols: own.cols, rows: own.rows }));
         }
-        let (row, col) = ((shot.cursor.row + 1).min(own.rows), (shot.cursor.col + 1).min(own.cols));
-        text.push_str(&format!("\x1b[{row};{col}H"));
-        out.data(text.as_bytes());
     }
 
     /// Passes keys on; true when the person wants to leave.
     fn keys(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        let n = match std::io::stdin().read(&mut bytes) {
+        // Not through a buffer: what it held back, no poll would tell of.
+        let n = match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return false,
             // The terminal is gone.
             Ok(0) | Err(_) => return true,
             Ok(n) => n,
         };
         let leave = bytes[..n].iter().position(|byte| *byte == DETACH);
         let keys = &bytes[..leave.unwrap_or(n)];
-        if !self.read_only && !keys.is_empty() {
+        if !self.attach.read_only && !keys.is_empty() {
             self.viewing.press(keys);
         }
         leave.is_some()

@@ -59,6 +59,7 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         cursor_hidden: false,
         since_output: Duration::from_secs(3),
         since_input: Duration::from_secs(3),
+        known_prompt: false,
         query_unanswered: false,
     };
     let mut prober = Prober::new(root);

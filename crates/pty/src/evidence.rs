@@ -57,6 +57,8 @@ pub struct Hints<'a> {
     pub since_output: Duration,
     /// Time since the last byte was sent to it, or since it started.
     pub since_input: Duration,
+    /// The text before the cursor is, to the letter, what stood there when this job was last known to wait.
+    pub known_prompt: bool,
     /// The program has asked its terminal something, as the last thing it wrote, and has no answer yet.
     pub query_unanswered: bool,
 }
@@ -193,7 +195,7 @@ const LAST_RESORT: Duration = Duration::from_secs(45);
 pub fn next_look(hints: &Hints<'_>, attention: Attention, unconfirmed: bool) -> Duration {
     let quiet = hints.since_output.min(hints.since_input);
     let ms = Duration::from_millis;
-    let early = [ms(25), ms(50)].into_iter().find(|at| *at > quiet).map(|at| at - quiet);
+    let early = [ms(20), ms(42)].into_iter().find(|at| *at > quiet).map(|at| at - quiet);
     match (attention, early) {
         (Attention::Awaited | Attention::Attached, Some(early)) => early.max(ms(1)),
         (Attention::Awaited, None) if unconfirmed => ms(20),

@@ -194,7 +194,43 @@ fn check(rows: &[Row], launcher: &[&str], env: &[(&str, &str)]) -> Vec<Line> {
     let started = Instant::now();
     let lines = run_all(rows, launcher, env);
     report(&lines, started.elapsed());
+    if let Some(file) = std::env::var_os("OUTLAST_TABLE") {
+        std::fs::write(file, markdown(&lines)).expect("the table's file");
+    }
     lines
+}
+
+/// What was seen, as a page for the documentation.
+fn markdown(lines: &[Line]) -> String {
+    let mut lines: Vec<&Line> = lines.iter().collect();
+    lines.sort_by_key(|line| (matches!(line.row.expect, Expect::Never), line.row.name));
+    let mut page = String::from(
+        "# The table of programs\n\nMade by running it: `OUTLAST_TABLE=docs/awaiting-input-table.md cargo test -p outlast-pty --test awaiting`.\n\
+         Times are milliseconds from the last byte to the claim. What the verdicts mean: [awaiting-input.md](awaiting-input.md).\n\n\
+         | what it does | command | must be | said | ms |\n|---|---|---|---|---|\n",
+    );
+    for line in lines {
+        let expect = match line.row.expect {
+            Expect::Waits { at_least, kind } => {
+                format!("waiting, at least {at_least:?}, {kind:?}").to_lowercase()
+            }
+            Expect::Listens => "listening".into(),
+            Expect::Stopped => "stopped".into(),
+            Expect::Never => "never waiting".into(),
+        };
+        let cell = |text: &str| text.replace('|', "\\|").replace('`', "'").replace('\n', " ");
+        let mut command = cell(&line.row.argv.join(" "));
+        if command.chars().count() > 70 {
+            command = command.chars().take(69).chain(std::iter::once('…')).collect();
+        }
+        let latency = line.latency.map_or("".to_owned(), |latency| latency.to_string());
+        let said = cell(line.note.split(['(', '|']).next().unwrap_or_default().trim());
+        page.push_str(&format!(
+            "| {} | `{command}` | {expect} | {said} | {latency} |\n",
+            cell(line.row.name)
+        ));
+    }
+    page
 }
 
 fn wrong(lines: &[Line]) -> Vec<&str> {

@@ -173,9 +173,19 @@ impl Pipeline {
         self.fold.screen.styled()
     }
 
-    /// Bytes that draw the whole screen, with cursor and modes, on a person's terminal of the same size.
+    /// Bytes that draw the whole screen, with cursor and modes, on a person's terminal of the same size. What comes
+    /// after them is the log from [`offset`](Self::offset) on, in the middle of a sequence too: both go through one
+    /// [`Passthrough`](crate::Passthrough).
     pub fn repaint(&mut self) -> Vec<u8> {
-        self.fold.screen.repaint(&self.fold.modes)
+        let fold = &mut self.fold;
+        let mut bytes = fold.screen.repaint(&fold.modes, &fold.charsets, fold.region);
+        self.scanner.unfinished(&mut bytes);
+        bytes
+    }
+
+    /// Bytes that draw the part of the screen around the cursor on a person's terminal of another size.
+    pub fn repaint_within(&mut self, own: Size) -> Vec<u8> {
+        self.fold.screen.repaint_within(own.clamped(), &self.fold.modes)
     }
 
     /// The newest `lines` rows above the screen, oldest first.

@@ -86,6 +86,25 @@ impl Scanner {
         self.sequence = Vec::new();
     }
 
+    /// Adds bytes that bring another scanner to where this one is: the start of what has not ended yet.
+    pub(crate) fn unfinished(&self, into: &mut Vec<u8>) {
+        let introducer: &[u8] = match self.state {
+            State::Ground => &self.partial[..self.partial_len],
+            State::Escape => b"\x1b",
+            State::Csi | State::CsiIgnored => b"\x1b[",
+            State::Osc => b"\x1b]",
+            State::Dcs => b"\x1bP",
+            State::Discarded => b"\x1bX",
+        };
+        into.extend_from_slice(introducer);
+        if self.state != State::Ground {
+            into.extend_from_slice(&self.sequence);
+        }
+        if self.state == State::CsiIgnored {
+            into.push(b'0');
+        }
+    }
+
     fn ground(&mut self, bytes: &[u8], mut at: usize, start: u64, sink: &mut impl Sink) -> usize {
         if self.partial_len > 0 {
             at = self.complete_partial(bytes, at, start, sink);

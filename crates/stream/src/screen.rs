@@ -16,6 +16,7 @@ use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::{Config, Term};
 use alacritty_terminal::vte::ansi::Processor;
 
+use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
 use queue::Queue;
@@ -138,19 +139,38 @@ impl Screen {
 
     /// Rows with colours and styles and nothing else.
     pub(crate) fn styled(&mut self) -> Vec<String> {
+        self.rows_within(self.size.columns())
+    }
+
+    fn rows_within(&mut self, columns: usize) -> Vec<String> {
         self.sync();
         match &self.engine {
-            Some(engine) => styled::rows(&engine.term),
+            Some(engine) => styled::rows(&engine.term, columns),
             None => vec![String::new(); self.size.lines()],
         }
     }
 
-    /// Bytes that draw the whole screen on a person's terminal.
-    pub(crate) fn repaint(&mut self, modes: &Modes) -> Vec<u8> {
+    /// Bytes that draw the whole screen on a person's terminal of the same size.
+    pub(crate) fn repaint(
+        &mut self,
+        modes: &Modes,
+        charsets: &Charsets,
+        region: Option<(usize, usize)>,
+    ) -> Vec<u8> {
         let rows = self.styled();
-        let (row, col) = self.cursor();
-        let style =
-            self.engine.as_ref().map_or_else(String::new, |engine| styled::cursor_style(&engine.term));
-        styled::repaint(&rows, (row, col), &style, modes)
+        let cursor = self.cursor();
+        let (style, saved_cursor) = self.engine.as_ref().map_or_else(Default::default, |engine| {
+            let saved = engine.term.grid().saved_cursor.point;
+            let row = usize::try_from(saved.line.0).unwrap_or(0);
+            (styled::cursor_style(&engine.term), (row, saved.column.0))
+        });
+        styled::repaint(&rows, &styled::Rest { cursor, saved_cursor, style, region, modes, charsets })
+    }
+
+    /// Bytes that draw what fits of the screen on a person's terminal of another size.
+    pub(crate) fn repaint_within(&mut self, own: Size, modes: &Modes) -> Vec<u8> {
+        let rows = self.rows_within(own.columns());
+        let cursor = self.cursor();
+        styled::window(&rows, own, cursor, modes)
     }
 }

@@ -8,7 +8,7 @@ use super::{Job, unexpected};
 use crate::failure::{Failure, Kind};
 use crate::spec::Size;
 use crate::wire::event::Event;
-use crate::wire::{Answer, Attach, Grown, Line, Send, Verb, base64};
+use crate::wire::{Answer, Attach, Attached, Grown, Line, Send, Verb, base64};
 
 /// How long a keeper may take to show its screen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,6 +20,8 @@ pub enum Seen {
     Grown(Grown),
     /// Something happened.
     Event(Event),
+    /// The screen comes anew, perhaps in another size: see [`Viewing::repaint`].
+    Repainted,
     /// What was typed did not arrive.
     Refused(Failure),
     /// The keeper has gone: attach again, unless the job has ended.
@@ -71,19 +73,22 @@ impl Job {
 
 fn viewing(connection: Connection, answer: Answer) -> Result<Viewing, Failure> {
     match answer {
-        Answer::Attached(attached) => Ok(Viewing {
-            connection,
-            next_id: 2,
-            repaint: base64::decode(&attached.repaint).unwrap_or_default(),
-            offset: attached.offset,
-            size: attached.size,
-            viewers: attached.viewers,
-        }),
+        Answer::Attached(attached) => {
+            let (offset, size, viewers) = (attached.offset, attached.size, attached.viewers);
+            let mut viewing = Viewing { connection, next_id: 2, repaint: Vec::new(), offset, size, viewers };
+            viewing.take(&attached);
+            Ok(viewing)
+        }
         other => Err(unexpected(&other)),
     }
 }
 
 impl Viewing {
+    fn take(&mut self, attached: &Attached) {
+        self.repaint = base64::decode(&attached.repaint).unwrap_or_default();
+        (self.offset, self.size, self.viewers) = (attached.offset, attached.size, attached.viewers);
+    }
+
     /// What to wait on before [`next_now`](Self::next_now) has something.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -101,9 +106,9 @@ impl Viewing {
         true
     }
 
-    /// Tells the size of the person's own terminal.
-    pub fn resized(&mut self, size: Size) -> bool {
-        self.ask(&Verb::ViewerSize { size })
+    /// Asks for the screen anew: the person's own terminal has another size, or has to be drawn again.
+    pub fn look_again(&mut self, attach: &Attach) -> bool {
+        self.ask(&Verb::Attach(attach.clone()))
     }
 
     fn ask(&mut self, verb: &Verb) -> bool {
@@ -121,11 +126,14 @@ impl Viewing {
                 Heard::Line(line) => match *line {
                     Line::Grown(grown) => return Ok(Some(Seen::Grown(grown))),
                     Line::Event(event) => return Ok(Some(Seen::Event(event))),
-                    Line::Reply(reply) => {
-                        if let Answer::Error(failure) = reply.answer {
-                            return Ok(Some(Seen::Refused(failure.into())));
+                    Line::Reply(reply) => match reply.answer {
+                        Answer::Error(failure) => return Ok(Some(Seen::Refused(failure.into()))),
+                        Answer::Attached(attached) => {
+                            self.take(&attached);
+                            return Ok(Some(Seen::Repainted));
                         }
-                    }
+                        _ => {}
+                    },
                 },
                 Heard::Nothing => return Ok(None),
                 Heard::Gone => return Ok(Some(Seen::Gone)),

@@ -41,13 +41,14 @@ impl Job {
 
 impl Follower<'_> {
     fn connect(&mut self) -> Result<(), Failure> {
-        self.connection = Connection::open(&self.job.dir)?;
-        if let Some(connection) = &mut self.connection
-            && connection.request(1, &Verb::Follow { after_event: 0 }).is_err()
-        {
-            self.connection = None;
+        loop {
+            self.connection = Connection::open(&self.job.dir)?;
+            let Some(connection) = &mut self.connection else { return Ok(()) };
+            // A keeper that dies between the two leaves the socket to its heir: knock again then.
+            if connection.request(1, &Verb::Follow { after_event: 0 }).is_ok() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// What to wait on before [`next`](Self::next) has something; none once it is over.

@@ -176,7 +176,8 @@ impl Watched<'_> {
     /// Whether there is a keeper to ask.
     fn connect(&mut self, until: Option<Instant>) -> Result<bool, Failure> {
         let Some(mut connection) = Connection::open(&self.job.dir)? else { return Ok(false) };
-        let left = until.map(|at| millis(at.saturating_duration_since(Instant::now())));
+        // Rounded up: an answer before its time would be wrong.
+        let left = until.map(|at| millis(at.saturating_duration_since(Instant::now())) + 1);
         let verb = Verb::Wait(Wait { deadline_ms: left, ..self.wait.clone() });
         if connection.request(1, &verb).is_ok() {
             self.connection = Some(connection);

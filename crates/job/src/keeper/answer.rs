@@ -60,9 +60,8 @@ impl Keeper {
                 self.begin_ending(by, Duration::from_millis(grace_ms), Some((peer, id)));
                 None
             }
-            Verb::Resize { size } => Some(self.on_resize(size)),
-            Verb::Attach(attach) => Some(self.on_attach(peer, &attach)),
-            Verb::ViewerSize { size } => Some(self.on_viewer_size(peer, size)),
+            Verb::Resize { size } => Some(self.on_resize_request(size)),
+            Verb::Attach(attach) => Some(self.on_attach(peer, id, &attach)),
             Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
         }
     }
@@ -103,6 +102,7 @@ impl Keeper {
             log_failing: self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string()),
             awaiting_input: self.looking.awaiting.clone(),
             ports: self.looking.ports.clone(),
+            sockets: self.looking.sockets.clone(),
             last_line: self.last_line(),
             processes: self.processes(),
         }

@@ -46,6 +46,8 @@ fn take_over(mut ground: Ground) -> i32 {
     let input_lost = ground.shared.queued_input();
     let Ok(mut keeper) = Keeper::new(ground, info, command) else { return 1 };
     keeper.heir_lives = false;
+    // Whoever was attached comes again if they still can.
+    keeper.settle_size(None);
     keeper.write_record(Durability::Process);
     keeper.event(What::TookOver { input_lost });
     keeper.look_at_children();

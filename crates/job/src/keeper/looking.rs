@@ -37,6 +37,7 @@ const STUCK: Duration = Duration::from_secs(2);
 const STACK: usize = 128 << 10;
 
 /// What the screen and the clock know, for one look.
+#[derive(Default)]
 struct Look {
     text: String,
     alternate: bool,
@@ -44,7 +45,7 @@ struct Look {
     cursor_hidden: bool,
     since_output: Duration,
     since_input: Duration,
-    ports: bool,
+    known_prompt: bool,
     activity: u64,
 }
 
@@ -52,7 +53,8 @@ struct Look {
 struct Seen {
     verdict: Verdict,
     unconfirmed: bool,
-    ports: Option<Vec<u16>>,
+    ports: Vec<u16>,
+    sockets: Vec<String>,
     activity: u64,
 }
 
@@ -72,18 +74,18 @@ impl Looker {
             let root = getpid();
             let mut prober = Prober::new(root);
             let mut watch = ports::Watch::new(root);
+            let mut sockets = Vec::new();
             while let Ok(look) = asked.recv() {
-                let hints = hints(&look);
-                let verdict = prober.sample(master.as_fd(), &hints);
-                let ports = look.ports.then(|| {
-                    watch.refresh();
-                    let mut ports: Vec<u16> = watch.ports().iter().map(|port| port.port).collect();
-                    ports.sort_unstable();
-                    ports.dedup();
-                    ports
-                });
+                let verdict = prober.sample(master.as_fd(), &hints(&look));
+                if watch.refresh() {
+                    sockets = ports::unix_listening(root).into_iter().map(|socket| socket.path).collect();
+                }
+                let mut ports: Vec<u16> = watch.ports().iter().map(|port| port.port).collect();
+                ports.sort_unstable();
+                ports.dedup();
                 let unconfirmed = prober.is_unconfirmed();
-                if say.send(Seen { verdict, unconfirmed, ports, activity: look.activity }).is_err() {
+                let sockets = sockets.clone();
+                if say.send(Seen { verdict, unconfirmed, ports, sockets, activity: look.activity }).is_err() {
                     return;
                 }
                 let _ = rustix::io::write(&waker, b"!");
@@ -101,6 +103,7 @@ fn hints(look: &Look) -> Hints<'_> {
         cursor_hidden: look.cursor_hidden,
         since_output: look.since_output,
         since_input: look.since_input,
+        known_prompt: look.known_prompt,
         // The screen answers every question of the program before it is looked at.
         query_unanswered: false,
     }
@@ -118,7 +121,12 @@ pub(super) struct Looking {
     /// Counts output and input: a look at what was before does not count.
     activity: u64,
     pub(super) awaiting: Option<Awaiting>,
+    /// What stood before the cursor at the last look.
+    text: String,
+    /// What stood there when it last waited.
+    last_prompt: Option<String>,
     pub(super) ports: Vec<u16>,
+    pub(super) sockets: Vec<String>,
 }
 
 impl Looking {
@@ -167,32 +175,21 @@ impl Keeper {
         let quiet = now.saturating_duration_since(quiet_since);
         let wanted = self.waits.wanted();
         let mut next = if wanted.awaiting_input && self.info.has_terminal() {
-            let look = self.look_at(quiet_since, quiet);
+            let look = Look { since_output: quiet, since_input: quiet, ..Look::default() };
             Some(now + evidence::next_look(&hints(&look), Attention::Awaited, self.looking.unconfirmed))
         } else {
             let step = UNATTENDED.get(self.looking.looks_since_activity);
             let at = quiet_since + step.copied().unwrap_or(quiet + UNATTENDED_LATER);
             Some(at.max(now + Duration::from_millis(20)))
         };
+        let last_resort = quiet_since + self.watchdog.after();
+        if last_resort > now {
+            next = earliest(next, Some(last_resort + Duration::from_millis(20)));
+        }
         if wanted.port {
             next = earliest(next, Some(now + PORT_LOOK));
         }
         self.looking.next = next;
-    }
-
-    /// A bare look for planning: no screen is needed for it.
-    fn look_at(&self, quiet_since: Instant, quiet: Duration) -> Look {
-        let _ = quiet_since;
-        Look {
-            text: String::new(),
-            alternate: false,
-            bracketed_paste: false,
-            cursor_hidden: false,
-            since_output: quiet,
-            since_input: quiet,
-            ports: false,
-            activity: self.looking.activity,
-        }
     }
 
     /// Takes a look if it is time to.
@@ -237,16 +234,7 @@ impl Keeper {
         let since_input = now.saturating_duration_since(self.last_input);
         let activity = self.looking.activity;
         let channel = self.channels.first_mut()?;
-        let mut look = Look {
-            text: String::new(),
-            alternate: false,
-            bracketed_paste: false,
-            cursor_hidden: false,
-            since_output,
-            since_input,
-            ports: true,
-            activity,
-        };
+        let mut look = Look { since_output, since_input, activity, ..Look::default() };
         if self.info.has_terminal() {
             let shot = channel.fold.screen();
             let before: Vec<char> = shot.text_before_cursor.chars().collect();
@@ -254,6 +242,11 @@ impl Keeper {
             look.alternate = shot.alternate;
             look.bracketed_paste = shot.modes.bracketed_paste;
             look.cursor_hidden = !shot.cursor.visible;
+            look.known_prompt =
+                !look.text.trim().is_empty() && self.looking.last_prompt.as_ref() == Some(&look.text);
+            self.looking.text.clone_from(&look.text);
+        } else {
+            self.looking.text = channel.fold.unfinished();
         }
         Some(look)
     }
@@ -261,12 +254,12 @@ impl Keeper {
     /// A look is done: what it says goes to waits, events and status.
     pub(super) fn on_seen(&mut self) {
         let Some(seen) = self.looking.take() else { return };
-        if let Some(ports) = seen.ports {
-            self.note_ports(ports);
-        }
-        if seen.activity == self.looking.activity && self.info.has_terminal() {
-            self.looking.unconfirmed = seen.unconfirmed;
-            self.note_verdict(&seen.verdict);
+        self.looking.sockets = seen.sockets;
+        self.note_ports(seen.ports);
+        if seen.activity == self.looking.activity {
+            let verdict = self.info.has_terminal().then_some(&seen.verdict);
+            self.looking.unconfirmed = seen.unconfirmed && verdict.is_some();
+            self.note_verdict(verdict);
         }
         let wanted = self.waits.wanted();
         if !wanted.awaiting_input && !wanted.port && !self.looking.unconfirmed {
@@ -275,16 +268,19 @@ impl Keeper {
         self.plan_look();
     }
 
-    fn note_verdict(&mut self, verdict: &Verdict) {
-        match (verdict.waiting(), self.looking.awaiting.is_some()) {
-            (Some(claim), false) => {
-                let awaiting = described(claim);
+    fn note_verdict(&mut self, verdict: Option<&Verdict>) {
+        let claim = verdict.and_then(Verdict::waiting).map(described);
+        let silent = self.last_output.max(self.last_input).elapsed();
+        let claim = claim.or_else(|| self.watchdog.judge(&self.looking.text, silent, verdict));
+        match (claim, &self.looking.awaiting) {
+            (Some(awaiting), None) => {
+                self.looking.last_prompt = Some(self.looking.text.clone());
                 self.looking.awaiting = Some(awaiting.clone());
                 self.event(What::AwaitingInput { awaiting: Box::new(awaiting.clone()) });
                 let end = self.grown().offset;
                 self.waits.on_awaiting(&awaiting, end, &mut self.peers);
             }
-            (None, true) if *verdict != Verdict::Unknown => {
+            (None, Some(_)) if verdict != Some(&Verdict::Unknown) => {
                 self.looking.awaiting = None;
                 self.event(What::WentOn);
             }

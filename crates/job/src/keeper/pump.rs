@@ -297,6 +297,7 @@ impl Keeper {
             peers: super::peers::Peers::default(),
             waits: super::waits::Waits::default(),
             looking: super::looking::Looking::default(),
+            watchdog: super::watchdog::Watchdog::new(&ground.settings.watchdog),
             viewers: super::viewers::Viewers::default(),
             ending: None,
             last_signal: None,

@@ -56,6 +56,7 @@ impl Keeper {
             left_behind: members.into_iter().filter(|process| process.pid != pid_number).collect(),
             used: None,
         };
+        self.write_last_words(receipt.left_behind.is_empty());
         self.info.state = State::ended(receipt.clone());
         self.write_record(Durability::Process);
         if self.record_is_stale {

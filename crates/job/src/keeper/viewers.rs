@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::Keeper;
-use super::ground::Ends;
 use super::peers::PeerId;
 use crate::failure::{Failure, Kind};
 use crate::spec::{Size, Streams};
@@ -15,31 +14,32 @@ const LEASE: Duration = Duration::from_secs(5);
 /// One person at a terminal.
 #[derive(Clone, Debug)]
 pub(super) struct Viewer {
+    peer: PeerId,
+    /// The request by which they sat down.
+    request: u64,
     size: Size,
     types: bool,
     shared: bool,
 }
 
-/// What the keeper remembers of people.
+/// What the keeper remembers of people. The size that the job has without them is in its record.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
-    all: Vec<(PeerId, Viewer)>,
-    /// The size before the first of them came: the job gets it back when the last has gone.
-    size_before: Option<Size>,
+    all: Vec<Viewer>,
     typed_at: Option<Instant>,
 }
 
 impl Viewers {
     /// The largest size that fits on every screen of those who type.
     fn common_size(&self) -> Option<Size> {
-        let sizes = self.all.iter().filter(|(_, viewer)| viewer.types).map(|(_, viewer)| viewer.size);
+        let sizes = self.all.iter().filter(|viewer| viewer.types).map(|viewer| viewer.size);
         sizes.reduce(|a, b| Size { cols: a.cols.min(b.cols), rows: a.rows.min(b.rows) })
     }
 }
 
 impl Keeper {
     /// A person sits down: the screen as it is, and the offset from which the log goes on.
-    pub(super) fn on_attach(&mut self, peer: PeerId, attach: &Attach) -> Answer {
+    pub(super) fn on_attach(&mut self, peer: PeerId, request: u64, attach: &Attach) -> Answer {
         let Streams::Terminal(size) = self.info.streams else {
             return Answer::Error(
                 Failure::usage("this job runs on pipes and has no terminal to attach to")
@@ -47,62 +47,92 @@ impl Keeper {
                     .into(),
             );
         };
-        self.viewers.size_before.get_or_insert(size);
-        let viewer =
-            Viewer { size: attach.size.unwrap_or(size), types: !attach.read_only, shared: attach.shared };
-        self.viewers.all.retain(|(id, _)| *id != peer);
-        self.viewers.all.push((peer, viewer));
-        self.settle_size();
+        let own = attach.size.unwrap_or(size);
+        let viewer = Viewer { peer, request, size: own, types: !attach.read_only, shared: attach.shared };
+        self.viewers.all.retain(|viewer| viewer.peer != peer);
+        self.viewers.all.push(viewer);
+        self.settle_size(Some(peer));
         self.peers.follow(peer);
-        let offset = self.grown().offset;
-        let Some(channel) = self.channels.first_mut() else { return Answer::Done {} };
-        let repaint = base64::encode(&channel.fold.repaint());
-        let Streams::Terminal(size) = self.info.streams else { return Answer::Done {} };
-        Answer::Attached(Attached { repaint, offset, size, viewers: self.viewers.all.len() })
+        self.attached()
     }
 
-    /// A viewer's own terminal has a new size.
-    pub(super) fn on_viewer_size(&mut self, peer: PeerId, size: Size) -> Answer {
-        for (_, viewer) in self.viewers.all.iter_mut().filter(|(id, _)| *id == peer) {
-            viewer.size = size;
-        }
-        self.settle_size();
-        Answer::Done {}
+    /// The screen for someone who looks at it.
+    fn attached(&mut self) -> Answer {
+        let (Some(channel), Streams::Terminal(size)) = (self.channels.first_mut(), self.info.streams) else {
+            return Answer::Done {};
+        };
+        let repaint = base64::encode(&channel.fold.repaint());
+        Answer::Attached(Attached {
+            repaint,
+            offset: channel.fold.offset(),
+            size,
+            viewers: self.viewers.all.len(),
+        })
     }
 
     /// People who have left no longer count.
     pub(super) fn forget_viewers(&mut self, gone: &[PeerId]) {
         let before = self.viewers.all.len();
-        self.viewers.all.retain(|(id, _)| !gone.contains(id));
+        self.viewers.all.retain(|viewer| !gone.contains(&viewer.peer));
         if self.viewers.all.len() == before {
             return;
         }
         if self.viewers.all.is_empty() {
             self.viewers.typed_at = None;
-            if let Some(size) = self.viewers.size_before.take() {
-                self.change_size(size);
+        }
+        self.settle_size(None);
+    }
+
+    /// The size that suits those who type, or the job's own when there are none. Others than `but` see it anew.
+    pub(super) fn settle_size(&mut self, but: Option<PeerId>) {
+        let Streams::Terminal(now) = self.info.streams else { return };
+        let size = match self.viewers.common_size().and_then(|size| size.checked().ok()) {
+            Some(size) => {
+                if size != now {
+                    self.info.size_alone.get_or_insert(now);
+                }
+                size
             }
-        } else {
-            self.settle_size();
+            None => self.info.size_alone.take().unwrap_or(now),
+        };
+        if size != now {
+            self.change_size(size, but);
         }
     }
 
-    fn settle_size(&mut self) {
-        if let Some(size) = self.viewers.common_size().and_then(|size| size.checked().ok()) {
-            self.change_size(size);
+    /// Somebody asks for a size. While people are attached to type, theirs comes first: the job has the one asked
+    /// for when they have left.
+    pub(super) fn on_resize_request(&mut self, size: Size) -> Answer {
+        match size.checked() {
+            Ok(size) if self.viewers.common_size().is_some() && self.info.has_terminal() => {
+                self.info.size_alone = Some(size);
+                self.record_is_stale = true;
+                Answer::Done {}
+            }
+            _ => self.change_size(size, None),
         }
     }
 
-    fn change_size(&mut self, size: Size) {
-        if self.info.streams != Streams::Terminal(size) && matches!(self.ground.ends, Ends::Terminal { .. }) {
-            self.on_resize(size);
+    fn change_size(&mut self, size: Size, but: Option<PeerId>) -> Answer {
+        let answer = self.on_resize(size);
+        let others: Vec<(PeerId, u64)> = self
+            .viewers
+            .all
+            .iter()
+            .filter(|viewer| Some(viewer.peer) != but)
+            .map(|viewer| (viewer.peer, viewer.request))
+            .collect();
+        for (peer, request) in others {
+            let attached = self.attached();
+            self.peers.reply(peer, request, attached);
         }
+        answer
     }
 
     /// Whether this client may type now. A person who types is not typed over by a machine, unless that person
     /// asked for it.
     pub(super) fn may_type(&mut self, peer: PeerId) -> Result<(), Failure> {
-        let viewer = self.viewers.all.iter().find(|(id, _)| *id == peer).map(|(_, viewer)| viewer);
+        let viewer = self.viewers.all.iter().find(|viewer| viewer.peer == peer);
         match viewer {
             Some(viewer) if !viewer.types => Err(Failure::new(Kind::Denied, "attached to look, not to type")
                 .hint("attach without --read-only")),
@@ -112,7 +142,7 @@ impl Keeper {
             }
             None => {
                 let leased = self.viewers.typed_at.is_some_and(|at| at.elapsed() < LEASE);
-                let exclusive = self.viewers.all.iter().any(|(_, viewer)| viewer.types && !viewer.shared);
+                let exclusive = self.viewers.all.iter().any(|viewer| viewer.types && !viewer.shared);
                 if !(leased && exclusive) {
                     return Ok(());
                 }

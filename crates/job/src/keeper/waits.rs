@@ -16,11 +16,14 @@ use crate::wire::{Answer, Awaiting, Found, Reason, Wait, Waited};
 
 /// More waits than this at one job are refused.
 const MOST: usize = 1024;
+/// For how long a client with a token may be away.
+const AWAY: Duration = Duration::from_secs(60);
 /// How long after output a screen is looked at for what should vanish from it.
 const VANISH_LOOK: Duration = Duration::from_millis(50);
 
 struct Pending {
-    peer: PeerId,
+    /// Who waits; nobody while a client with a token is away.
+    peer: Option<PeerId>,
     request: u64,
     wait: Wait,
     search: Option<Search>,
@@ -31,6 +34,8 @@ struct Pending {
     deadline: Option<Instant>,
     /// The end of the log when the wait began: what is found before was there already.
     known: u64,
+    /// Its client has been away since then.
+    left_at: Option<Instant>,
 }
 
 impl Pending {
@@ -38,6 +43,17 @@ impl Pending {
         let quiet = Duration::from_millis(self.wait.quiet_ms?);
         // Silence counts from the last output, but not from before the wait.
         last_output.max(self.began).checked_add(quiet)
+    }
+
+    /// Tells how it ended: its client, or whoever asks again with its token.
+    fn tell(&self, peers: &mut Peers, answered: &mut Vec<Answered>, answer: Answer) {
+        match (self.peer, &self.wait.token) {
+            (Some(peer), _) => peers.reply(peer, self.request, answer),
+            (None, Some(token)) => {
+                answered.push(Answered { token: token.clone(), answer, at: Instant::now() })
+            }
+            (None, None) => {}
+        }
     }
 
     fn end(&self, reason: Reason, offset: u64, found: Option<Found>, already: bool) -> Answer {
@@ -53,6 +69,13 @@ impl Pending {
         let wanted = self.wait.port?;
         ports.iter().copied().find(|port| wanted == 0 || *port == wanted)
     }
+}
+
+/// An answer that nobody was there to hear.
+struct Answered {
+    token: String,
+    answer: Answer,
+    at: Instant,
 }
 
 /// What a new wait is measured against.
@@ -100,6 +123,7 @@ pub(super) struct Wanted {
 #[derive(Default)]
 pub(super) struct Waits {
     pending: Vec<Pending>,
+    answered: Vec<Answered>,
     behind: bool,
     /// When to look whether something has vanished from the screen.
     vanishing_at: Option<Instant>,
@@ -113,6 +137,9 @@ impl Waits {
         wait: Wait,
         now: &Now<'_>,
     ) -> Option<Answer> {
+        if let Some(taken_up) = self.take_up((peer, request), &wait) {
+            return taken_up;
+        }
         match self.prepare((peer, request), wait, now) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(pending) => {
@@ -124,6 +151,21 @@ impl Waits {
                 None
             }
         }
+    }
+
+    /// A client is back: its wait goes on, or has ended meanwhile.
+    fn take_up(&mut self, (peer, request): (PeerId, u64), wait: &Wait) -> Option<Option<Answer>> {
+        let token = wait.token.as_ref()?;
+        if let Some(at) = self.answered.iter().position(|answered| answered.token == *token) {
+            return Some(Some(self.answered.remove(at).answer));
+        }
+        let pending = self.pending.iter_mut().find(|pending| pending.wait.token.as_ref() == Some(token))?;
+        pending.peer = Some(peer);
+        pending.request = request;
+        pending.left_at = None;
+        pending.deadline =
+            wait.deadline_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
+        Some(None)
     }
 
     fn prepare(&self, (peer, request): (PeerId, u64), wait: Wait, now: &Now<'_>) -> Result<Pending, Failure> {
@@ -144,17 +186,38 @@ impl Waits {
         let vanishing = if wait.gone.is_empty() { None } else { Some(Vanishing::new(&wait.gone)?) };
         let deadline = wait.deadline_ms.and_then(|ms| began.checked_add(Duration::from_millis(ms)));
         let known = now.end;
-        Ok(Pending { peer, request, search, standing, vanishing, from, began, deadline, known, wait })
+        let peer = Some(peer);
+        Ok(Pending {
+            left_at: None,
+            peer,
+            request,
+            search,
+            standing,
+            vanishing,
+            from,
+            began,
+            deadline,
+            known,
+            wait,
+        })
     }
 
     pub(super) fn cancel(&mut self, peer: PeerId, request: u64) {
-        self.pending.retain(|pending| (pending.peer, pending.request) != (peer, request));
+        self.pending.retain(|pending| (pending.peer, pending.request) != (Some(peer), request));
     }
 
     pub(super) fn forget_peers(&mut self, gone: &[PeerId]) {
-        if !gone.is_empty() {
-            self.pending.retain(|pending| !gone.contains(&pending.peer));
+        if gone.is_empty() {
+            return;
         }
+        let now = Instant::now();
+        self.pending.retain_mut(|pending| {
+            if pending.peer.is_some_and(|peer| gone.contains(&peer)) {
+                pending.peer = None;
+                pending.left_at = Some(now);
+            }
+            pending.peer.is_some() || pending.wait.token.is_some()
+        });
     }
 
     /// Whether some pattern has not seen all of the log yet.
@@ -211,7 +274,7 @@ impl Waits {
             } else {
                 return true;
             };
-            peers.reply(pending.peer, pending.request, pending.end(reason, end, None, false));
+            pending.tell(peers, &mut self.answered, pending.end(reason, end, None, false));
             false
         });
     }
@@ -224,7 +287,7 @@ impl Waits {
             }
             let awaiting_input = Some(awaiting.clone());
             let waited = Waited { awaiting_input, ..Waited::because(Reason::AwaitingInput, end) };
-            peers.reply(pending.peer, pending.request, pending.end_with(waited));
+            pending.tell(peers, &mut self.answered, pending.end_with(waited));
             false
         });
     }
@@ -234,7 +297,7 @@ impl Waits {
         self.pending.retain(|pending| {
             let Some(port) = pending.port_among(ports) else { return true };
             let waited = Waited { port: Some(port), ..Waited::because(Reason::Port, end) };
-            peers.reply(pending.peer, pending.request, pending.end_with(waited));
+            pending.tell(peers, &mut self.answered, pending.end_with(waited));
             false
         });
     }
@@ -246,7 +309,7 @@ impl Waits {
         self.pending.retain_mut(|pending| {
             if pending.wait.output && end > pending.from {
                 let answer = pending.end(Reason::Output, end, None, false);
-                peers.reply(pending.peer, pending.request, answer);
+                pending.tell(peers, &mut self.answered, answer);
                 return false;
             }
             let Some(search) = &mut pending.search else { return true };
@@ -256,7 +319,7 @@ impl Waits {
             if let Some((found, offset)) = search.read(log, end) {
                 let already = offset <= pending.known;
                 let answer = pending.end(Reason::Pattern, offset, Some(found), already);
-                peers.reply(pending.peer, pending.request, answer);
+                pending.tell(peers, &mut self.answered, answer);
                 return false;
             }
             behind |= search.is_behind(end);
@@ -267,6 +330,8 @@ impl Waits {
 
     /// What ends by time alone.
     pub(super) fn on_time(&mut self, now: Instant, last_output: Instant, end: u64, peers: &mut Peers) {
+        self.pending.retain(|pending| pending.left_at.is_none_or(|at| now < at + AWAY));
+        self.answered.retain(|answered| now < answered.at + AWAY);
         self.pending.retain(|pending| {
             let searching = pending.search.as_ref().is_some_and(|search| search.is_behind(end));
             let reason = if pending.quiet_at(last_output).is_some_and(|at| now >= at) && !searching {
@@ -276,7 +341,7 @@ impl Waits {
             } else {
                 return true;
             };
-            peers.reply(pending.peer, pending.request, pending.end(reason, end, None, false));
+            pending.tell(peers, &mut self.answered, pending.end(reason, end, None, false));
             false
         });
     }
@@ -292,7 +357,7 @@ impl Waits {
             if !pending.wait.exit {
                 return true;
             }
-            peers.reply(pending.peer, pending.request, pending.end(Reason::Exit, end, None, false));
+            pending.tell(peers, &mut self.answered, pending.end(Reason::Exit, end, None, false));
             false
         });
     }
@@ -300,7 +365,7 @@ impl Waits {
     /// Nothing more will come: waits that are left end with the job.
     pub(super) fn end_all(&mut self, end: u64, peers: &mut Peers) {
         for pending in self.pending.drain(..) {
-            peers.reply(pending.peer, pending.request, pending.end(Reason::Exit, end, None, false));
+            pending.tell(peers, &mut self.answered, pending.end(Reason::Exit, end, None, false));
         }
     }
 }

@@ -38,6 +38,9 @@ pub struct Info {
     /// The size its terminal had at the start; later ones are in `timing`, and the last in `streams`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_size: Option<Size>,
+    /// While people are attached: the size that its terminal gets back when they have left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_alone: Option<Size>,
     /// Names of the variables in its environment; never their values.
     #[serde(default)]
     pub env_names: Vec<String>,
@@ -99,6 +102,7 @@ impl Info {
                 Streams::Terminal(size) => Some(size),
                 Streams::Pipes => None,
             },
+            size_alone: None,
             env_names: spec.env.keys().cloned().collect(),
             timeout_ms: spec.timeout.map(ms),
             inactivity_timeout_ms: spec.inactivity_timeout.map(ms),

@@ -49,6 +49,7 @@ mod tests {
             cursor_hidden: false,
             since_output: Duration::from_secs(1),
             since_input: Duration::from_secs(1),
+            known_prompt: false,
             query_unanswered: false,
         }
     }

@@ -234,6 +234,8 @@ impl Judge<'_> {
         if !asks {
             return Witness::No;
         }
+        // A prompt that it was seen to wait at before needs no long silence to be believed again.
+        let quiet = if self.hints.known_prompt { GATE } else { quiet };
         let share = self.processor.share(self.looker, in_foreground(seen, terminal));
         match share {
             Some(share) if share > IDLE_SHARE => Witness::No,

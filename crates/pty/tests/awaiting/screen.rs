@@ -80,6 +80,7 @@ impl Screen {
             cursor_hidden: !mode.contains(TermMode::SHOW_CURSOR),
             since_output,
             since_input,
+            known_prompt: false,
             query_unanswered: false,
         }
     }

@@ -11,16 +11,19 @@ use alacritty_terminal::term::Term;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, NamedColor};
 
+use crate::charset::Charsets;
 use crate::modes::Modes;
+use crate::size::Size;
 
-/// All rows; each begins and ends in the default style.
-pub(super) fn rows(term: &Term<VoidListener>) -> Vec<String> {
-    (0..term.screen_lines()).map(|index| row(term, Line(i32::try_from(index).unwrap_or(0)))).collect()
+/// All rows, as far as `columns` reach; each begins and ends in the default style.
+pub(super) fn rows(term: &Term<VoidListener>, columns: usize) -> Vec<String> {
+    let columns = columns.min(term.columns());
+    (0..term.screen_lines()).map(|index| row(term, Line(i32::try_from(index).unwrap_or(0)), columns)).collect()
 }
 
-fn row(term: &Term<VoidListener>, line: Line) -> String {
+fn row(term: &Term<VoidListener>, line: Line, columns: usize) -> String {
     let cells = &term.grid()[line];
-    let used = (0..term.columns())
+    let used = (0..columns)
         .rev()
         .find(|&col| {
             let cell = &cells[Column(col)];
@@ -33,6 +36,10 @@ fn row(term: &Term<VoidListener>, line: Line) -> String {
         let cell = &cells[Column(col)];
         if cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
             continue;
+        }
+        if cell.flags.contains(Flags::WIDE_CHAR) && col + 1 == columns {
+            // Only its left half would fit.
+            break;
         }
         let wanted = style(cell);
         if wanted != current {
@@ -92,32 +99,85 @@ pub(super) fn cursor_style(term: &Term<VoidListener>) -> String {
     style(&term.grid().cursor.template)
 }
 
+/// What is left to say of a screen once its rows are known.
+pub(super) struct Rest<'a> {
+    pub(super) cursor: (usize, usize),
+    pub(super) saved_cursor: (usize, usize),
+    /// The style of the next printed text.
+    pub(super) style: String,
+    /// First and last row of the scroll region, where it is less than the screen.
+    pub(super) region: Option<(usize, usize)>,
+    pub(super) modes: &'a Modes,
+    pub(super) charsets: &'a Charsets,
+}
+
+/// Whatever a terminal was in the middle of: drawing begins from a known state.
+const CLEAN: &str = "\x1b[?25l\x0f\x1b(B\x1b)B\x1b[r\x1b[?6l\x1b[4l\x1b[0m\x1b[?7l";
+
 /// Draws rows, cursor and modes on a terminal of the same size, whatever it showed before.
-pub(super) fn repaint(rows: &[String], cursor: (usize, usize), style: &str, modes: &Modes) -> Vec<u8> {
-    let mut paint = String::from("\x1b[?25l\x1b[r\x1b[?6l\x1b[4l\x1b[0m");
-    if modes.alternate_screen {
-        paint.push_str("\x1b[?1049h");
-    }
-    paint.push_str("\x1b[?7l\x1b[H\x1b[2J");
+pub(super) fn repaint(rows: &[String], rest: &Rest<'_>) -> Vec<u8> {
+    let Rest { modes, region, .. } = *rest;
+    let mut paint = String::from(CLEAN);
+    paint.push_str(if modes.alternate_screen { "\x1b[?1049h" } else { "\x1b[?1049l" });
+    paint.push_str("\x1b[H\x1b[2J");
     for (index, row) in rows.iter().enumerate() {
         if !row.is_empty() {
             let _ = write!(paint, "\x1b[{};1H{row}", index + 1);
         }
     }
+    let place = |(row, col): (usize, usize)| format!("\x1b[{};{}H", row + 1, col + 1);
+    let _ = write!(paint, "{}\x1b7", place(rest.saved_cursor));
+    keys(modes, &mut paint);
+    if let Some((top, bottom)) = region {
+        let _ = write!(paint, "\x1b[{};{}r", top + 1, bottom + 1);
+    }
+    let (mut row, col) = rest.cursor;
+    if modes.origin {
+        paint.push_str("\x1b[?6h");
+        row -= region.map_or(0, |(top, _)| top).min(row);
+    }
+    let _ = write!(paint, "{}\x1b[0{}m", place((row, col)), rest.style);
+    if modes.insert {
+        paint.push_str("\x1b[4h");
+    }
     let switch = |on: bool| if on { 'h' } else { 'l' };
+    let _ = write!(paint, "\x1b[?7{}\x1b[?25{}", switch(modes.autowrap), switch(modes.cursor_visible));
+    let mut paint = paint.into_bytes();
+    rest.charsets.prelude(&mut paint);
+    paint
+}
+
+/// The modes that say how keys and the mouse are sent.
+fn keys(modes: &Modes, paint: &mut String) {
     for (number, on) in [
-        (7, modes.autowrap),
         (1, modes.application_cursor),
         (1000, modes.mouse_click),
         (1002, modes.mouse_drag),
         (1003, modes.mouse_motion),
         (1006, modes.mouse_sgr),
+        (1004, modes.focus_events),
         (2004, modes.bracketed_paste),
     ] {
-        let _ = write!(paint, "\x1b[?{number}{}", switch(on));
+        let _ = write!(paint, "\x1b[?{number}{}", if on { 'h' } else { 'l' });
     }
     paint.push_str(if modes.application_keypad { "\x1b=" } else { "\x1b>" });
-    let _ = write!(paint, "\x1b[{};{}H\x1b[0{style}m", cursor.0 + 1, cursor.1 + 1);
-    let _ = write!(paint, "\x1b[?25{}", switch(modes.cursor_visible));
+}
+
+/// Draws the part of a screen around its cursor on a terminal of another size: rows that are cut to its width, in
+/// place of what it showed before.
+pub(super) fn window(rows: &[String], own: Size, cursor: (usize, usize), modes: &Modes) -> Vec<u8> {
+    let height = own.lines();
+    let first = (cursor.0 + 1).saturating_sub(height);
+    let mut paint = format!("\x1b[?2026h{CLEAN}");
+    for (index, row) in rows.iter().skip(first).take(height).enumerate() {
+        let _ = write!(paint, "\x1b[{};1H\x1b[2K{row}", index + 1);
+    }
+    if rows.len() < height {
+        let _ = write!(paint, "\x1b[{};1H\x1b[J", rows.len() + 1);
+    }
+    keys(modes, &mut paint);
+    let col = cursor.1.min(own.columns() - 1);
+    let visible = if modes.cursor_visible { 'h' } else { 'l' };
+    let _ = write!(paint, "\x1b[{};{}H\x1b[?25{visible}\x1b[?2026l", cursor.0 - first + 1, col + 1);
     paint.into_bytes()
 }

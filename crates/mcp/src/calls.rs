@@ -1,0 +1,199 @@
+//! From a call of a tool to an order for the engine, and back to a reply.
+
+use std::time::Duration;
+
+use outlast_job::{Failure, Job, Send};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::arguments::{Arguments, missing};
+use crate::engine::kill::KillOrder;
+use crate::engine::read::ReadOrder;
+use crate::engine::run::RunOrder;
+use crate::engine::send::SendOrder;
+use crate::engine::wait::WaitOrder;
+use crate::engine::{Caller, Engine};
+use crate::printed::budget;
+use crate::profiles::{claude, codex, gemini};
+
+/// The seeds' defaults.
+const RUN_DELAY: Duration = Duration::from_secs(5);
+const SEND_DELAY: Duration = Duration::from_secs(3);
+const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_millis(200);
+
+/// What goes back: words first, and the same as facts.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) text: String,
+    pub(crate) facts: Value,
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self { text: answer.text(), facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+    }
+}
+
+/// Does what a call asks for. It blocks, for as long as the engine lets it.
+pub(crate) fn call(
+    engine: &Engine,
+    caller: &Caller,
+    (tool, arguments): (&str, &Arguments),
+) -> Result<Reply, Failure> {
+    match tool {
+        "run_shell_command" => run(engine, caller, arguments),
+        "send_input" => send(engine, caller, arguments),
+        "read_shell" => read_shell(engine, arguments),
+        "read_output" => read_output(engine, caller, arguments),
+        "wait_for" => wait_for(engine, caller, arguments),
+        "jobs" | "list_background_processes" => jobs(engine, caller, arguments),
+        "kill" => kill(engine, caller, arguments),
+        "write_to_shell" => gemini::write_to_shell(engine, caller, arguments),
+        "read_background_output" => gemini::read_background_output(engine, caller, arguments),
+        "exec_command" => codex::exec(engine, caller, arguments),
+        "write_stdin" => codex::write(engine, caller, arguments),
+        "Bash" => claude::run(engine, caller, arguments),
+        "BashOutput" => claude::output(engine, caller, arguments),
+        "KillShell" => claude::kill(engine, caller, arguments),
+        other => Err(Failure::usage(format!("there is no tool {other:?}"))),
+    }
+}
+
+/// The job that a call would end or type into, and what that is called.
+pub(crate) fn touched(engine: &Engine, tool: &str, arguments: &Arguments) -> Option<(Job, &'static str)> {
+    let by_handle = |name: &str| engine.job(&arguments.filled(name).ok()??).ok();
+    match tool {
+        "kill" => Some((by_handle("handle")?, "end")),
+        "KillShell" => Some((by_handle("shell_id")?, "end")),
+        "send_input" => Some((by_handle("handle")?, "type into")),
+        "write_stdin" if arguments.filled("chars").ok()?.is_some() => {
+            Some((by_handle("session_id")?, "type into"))
+        }
+        "write_to_shell" => Some((gemini::job(engine, arguments).ok()?, "type into")),
+        _ => None,
+    }
+}
+
+fn handle(engine: &Engine, arguments: &Arguments) -> Result<Job, Failure> {
+    engine.job(&arguments.required("handle", "handle=\"3\" (jobs() lists them)")?)
+}
+
+fn bound(arguments: &Arguments) -> Result<usize, Failure> {
+    Ok(budget(arguments.count("max_output_size")?))
+}
+
+/// How long to stay: with a pattern as long as that may take, else for the delay.
+fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Duration, Failure> {
+    if pattern {
+        return Ok(arguments.seconds("pattern_timeout")?.unwrap_or(PATTERN_TIMEOUT));
+    }
+    let delay = match arguments.seconds("wait_for_output_seconds")? {
+        Some(wait) => Some(wait),
+        None => arguments.seconds("ai_callback_delay")?,
+    };
+    Ok(delay.unwrap_or(default))
+}
+
+fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let pattern = arguments.filled("ai_callback_pattern")?;
+    let mut pushes = Vec::new();
+    if arguments.flag("stream_output")?.unwrap_or(false) {
+        pushes.push("stream_output");
+    }
+    if !arguments.texts("notify")?.is_empty() {
+        pushes.push("notify");
+    }
+    let order = RunOrder {
+        command: arguments.required("command", "command=\"ls -l\"")?,
+        description: arguments.filled("description")?,
+        folder: arguments.filled("dir_path")?,
+        env: arguments.pairs("env")?,
+        name: arguments.filled("name")?,
+        pty: arguments.flag("pty")?.unwrap_or(true),
+        background: arguments.flag("is_background")?.unwrap_or(false),
+        delay: stay(arguments, pattern.is_some(), RUN_DELAY)?,
+        pattern,
+        timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
+        inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
+        budget: bound(arguments)?,
+        pushes,
+    };
+    Ok(engine.run(caller, order)?.into())
+}
+
+fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let job = handle(engine, arguments)?;
+    let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
+    if text.is_none() && keys.is_empty() {
+        return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
+    }
+    let newline = arguments.flag("append_newline")?.unwrap_or(keys.is_empty());
+    let pattern = arguments.filled("ai_callback_pattern")?;
+    let order = SendOrder {
+        send: Send { text: text.unwrap_or_default(), newline, keys, ..Send::default() },
+        delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
+        pattern,
+        budget: bound(arguments)?,
+    };
+    Ok(engine.send(caller, &job, &order)?.into())
+}
+
+fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Reply, Failure> {
+    let job = gemini::job(engine, arguments)?;
+    let above = arguments.count("scrollback")?.or(arguments.count("lines")?).unwrap_or(0);
+    let above = usize::try_from(above).unwrap_or(usize::MAX).min(10_000);
+    Ok(engine.screen(&job, above, bound(arguments)?)?.into())
+}
+
+fn read_output(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let job = handle(engine, arguments)?;
+    let order = ReadOrder {
+        offset: arguments.count("offset")?,
+        until: arguments.count("until")?,
+        head: arguments.count("head")?,
+        tail: arguments.count("tail")?,
+        pattern: arguments.filled("pattern")?,
+        raw: arguments.flag("raw")?.unwrap_or(false),
+        stderr: arguments.flag("stderr")?.unwrap_or(false),
+        budget: bound(arguments)?,
+    };
+    Ok(engine.read(caller, &job, &order)?.into())
+}
+
+fn wait_for(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let mut names = arguments.texts("handles")?;
+    if let Some(one) = arguments.filled("handle")?
+        && !names.contains(&one)
+    {
+        names.insert(0, one);
+    }
+    let jobs = names.iter().map(|name| engine.job(name)).collect::<Result<Vec<_>, _>>()?;
+    let order = WaitOrder {
+        until: arguments.texts("until")?,
+        pattern: arguments.filled("pattern")?,
+        quiet: arguments.seconds("quiet_seconds")?,
+        stable_checks: arguments.count("stable_checks")?,
+        port: arguments.port("port")?,
+        offset: arguments.count("offset")?,
+        timeout: arguments.seconds("timeout")?,
+        budget: bound(arguments)?,
+    };
+    Ok(engine.wait_for(caller, &jobs, &order)?.into())
+}
+
+fn jobs(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let list = engine.jobs(caller, arguments.flag("all")?.unwrap_or(false));
+    let text = list.text(budget(None));
+    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default() })
+}
+
+fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let job = handle(engine, arguments)?;
+    let order = KillOrder {
+        signal: arguments.filled("signal")?,
+        grace: arguments.seconds("grace_seconds")?.unwrap_or(GRACE),
+        budget: bound(arguments)?,
+    };
+    Ok(engine.kill(caller, &job, &order)?.into())
+}

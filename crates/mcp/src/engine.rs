@@ -1,0 +1,210 @@
+//! What the tools do, without a word of MCP: each verb takes an order and a caller, blocks, and gives an answer.
+//!
+//! Nothing here remembers anything between two calls but what is on disk: the jobs, and the
+//! [cursors](crate::cursors). So any number of servers can work on one home, and one that died is not missed.
+
+pub(crate) mod jobs;
+pub(crate) mod kill;
+pub(crate) mod read;
+pub(crate) mod run;
+pub(crate) mod screen;
+pub(crate) mod send;
+pub(crate) mod wait;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_job::client::read::Stream;
+use outlast_job::{Failure, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
+
+use crate::answer::{Answer, Screen};
+use crate::cursors::{Cursor, Cursors};
+use crate::options::Options;
+use crate::printed;
+use crate::watch::Watch;
+
+/// The jobs of a home, and what each session knows of them.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) outlast: Outlast,
+    cursors: Cursors,
+    longest_call: Duration,
+}
+
+/// Who calls, and the thread to the call.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) session: String,
+    /// Whether a person agreed to touch a job of another session.
+    pub(crate) confirmed: bool,
+    pub(crate) watch: Arc<Watch>,
+}
+
+/// How long a call may block, and whether that is less than was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    asked: Duration,
+    allowed: Duration,
+}
+
+/// How an answer's output relates to what the session has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// The caller asked for it and has seen it all.
+    Seen,
+    /// It came along: a later wait still looks at it.
+    Glimpsed,
+}
+
+impl Engine {
+    pub(crate) fn open(options: &Options) -> Result<Self, Failure> {
+        let outlast = match &options.home {
+            Some(home) => Outlast::at(home)?,
+            None => Outlast::open()?,
+        };
+        let cursors = Cursors::of(outlast.home());
+        cursors.sweep(outlast.home());
+        Ok(Self { outlast, cursors, longest_call: options.longest_call })
+    }
+
+    /// The job of a handle, a name, or the pid of its command.
+    pub(crate) fn job(&self, reference: &str) -> Result<Job, Failure> {
+        self.outlast.job(reference.trim())
+    }
+
+    /// The job whose command has this pid; the newest, if there were several.
+    pub(crate) fn job_of_pid(&self, pid: u64) -> Result<Job, Failure> {
+        let is_it = |info: &&outlast_job::registry::format::Info| {
+            info.process.as_ref().is_some_and(|process| u64::try_from(process.pid) == Ok(pid))
+        };
+        let jobs = self.outlast.jobs();
+        match jobs.iter().rev().find(is_it) {
+            Some(info) => self.job(&info.handle.to_string()),
+            None => {
+                Err(Failure::new(Kind::NoSuchJob, format!("no job has the pid {pid}"))
+                    .hint("see them: jobs()"))
+            }
+        }
+    }
+
+    /// Refuses to touch a job of another session, unless a person agreed.
+    pub(crate) fn check_owner(&self, job: &Job, caller: &Caller, verb: &str) -> Result<(), Failure> {
+        let owner = job.info()?.session;
+        if caller.confirmed || owner == caller.session {
+            return Ok(());
+        }
+        let handle = job.handle();
+        Err(Failure::new(Kind::Denied, format!("job {handle} belongs to another session ({owner})"))
+            .hint(format!("ask the user; if they agree, {verb}(handle={handle}, confirmed=true)")))
+    }
+
+    fn patience(&self, asked: Duration) -> Patience {
+        Patience { asked, allowed: asked.min(self.longest_call) }
+    }
+
+    /// Waits on one job.
+    fn wait(&self, job: &Job, wait: &Wait, patience: Patience, caller: &Caller) -> Result<Waited, Failure> {
+        caller.watch.set_about(job.handle());
+        wait_any(&[job], wait, Some(patience.allowed), Some(caller.watch.bell())).map(|(_, waited)| waited)
+    }
+
+    /// The answer about a job after a wait: its output from an offset on, and what else is worth knowing.
+    fn answer(
+        &self,
+        job: &Job,
+        caller: &Caller,
+        waited: Waited,
+        (from, budget): (u64, usize),
+        patience: Patience,
+    ) -> Result<Answer, Failure> {
+        let reason = waited.reason;
+        let mut answer = Answer::of(job, &job.info()?).waited(waited.clone());
+        answer = answer.printed(printed::text(job, from, None, budget)?);
+        let errors = self.add_errors(job, caller, &mut answer, budget)?;
+        if reason == Reason::Deadline && patience.allowed < patience.asked {
+            let (asked, cut) = (patience.asked.as_secs_f64(), patience.allowed.as_secs_f64());
+            answer.note(format!(
+                "this call was cut at {cut} s (asked for: {asked} s); call wait_for to wait on"
+            ));
+        }
+        self.add_screen(job, &mut answer);
+        let shown = if reason == Reason::Started { Shown::Glimpsed } else { Shown::Seen };
+        self.remember(job, caller, &mut answer, (shown, &waited), errors);
+        Ok(answer)
+    }
+
+    /// In pipe mode, what came on stderr since the last answer; says where it ended.
+    fn add_errors(
+        &self,
+        job: &Job,
+        caller: &Caller,
+        answer: &mut Answer,
+        budget: usize,
+    ) -> Result<Option<u64>, Failure> {
+        if job.info()?.has_terminal() {
+            return Ok(None);
+        }
+        let from = self.cursors.get(&caller.session, job.handle()).errors;
+        let range = job.range(Stream::Errors, from, None)?;
+        let errors = range.text(budget / 4, &job.handle().to_string());
+        if !errors.text.is_empty() {
+            let output = &mut answer.facts.output;
+            let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
+            output.push_str(&format!("{line_break}[stderr]\n{}", printed::shown(&errors.text)));
+        }
+        Ok(Some(errors.offset))
+    }
+
+    /// A full-screen program prints nothing that can be read as lines: its screen says more.
+    fn add_screen(&self, job: &Job, answer: &mut Answer) {
+        if answer.is_live()
+            && let Ok(shot) = job.screen(false, 0)
+            && shot.alternate
+        {
+            answer.facts.screen = Some(Screen::from(shot));
+        }
+    }
+
+    /// Remembers that a call about a job was given up, so that the session can be told.
+    pub(crate) fn note_cancelled(&self, session: &str, watch: &Watch) {
+        let Some(handle) = watch.about().filter(|_| watch.note_once()) else { return };
+        let before = self.cursors.get(session, handle);
+        self.cursors.set(session, handle, Cursor { cancelled: true, ..before });
+    }
+
+    /// Moves the session's cursor past what the answer shows; an answer that nobody will read moves nothing.
+    fn remember(
+        &self,
+        job: &Job,
+        caller: &Caller,
+        answer: &mut Answer,
+        (shown, waited): (Shown, &Waited),
+        errors: Option<u64>,
+    ) {
+        let before = self.cursors.get(&caller.session, job.handle());
+        if caller.watch.is_cancelled() {
+            return self.note_cancelled(&caller.session, &caller.watch);
+        }
+        let (from, to) = answer.range;
+        if from > before.read {
+            let (handle, missed) = (job.handle(), before.read);
+            answer.note(format!(
+                "bytes {missed} to {from} were printed before and not shown yet: read_output(handle={handle}, offset={missed}, until={from})"
+            ));
+        }
+        let waited = match (shown, waited.reason) {
+            (Shown::Glimpsed, _) => before.waited,
+            (Shown::Seen, Reason::Pattern) => waited.offset,
+            (Shown::Seen, _) => to,
+        };
+        let after = Cursor {
+            read: before.read.max(to),
+            waited: before.waited.max(waited),
+            errors: errors.unwrap_or(before.errors),
+            cancelled: false,
+        };
+        if after != before {
+            self.cursors.set(&caller.session, job.handle(), after);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Ends a job, or sends it a signal.
+
+use std::time::Duration;
+
+use outlast_job::{Failure, Job, Reason, Wait, Waited};
+
+use super::{Caller, Engine};
+use crate::answer::Answer;
+
+/// How to end it.
+#[derive(Clone, Debug)]
+pub(crate) struct KillOrder {
+    /// One signal and no more; none ends the job for sure.
+    pub(crate) signal: Option<String>,
+    pub(crate) grace: Duration,
+    pub(crate) budget: usize,
+}
+
+impl Engine {
+    pub(crate) fn kill(&self, caller: &Caller, job: &Job, order: &KillOrder) -> Result<Answer, Failure> {
+        self.check_owner(job, caller, "kill")?;
+        caller.watch.set_about(job.handle());
+        let patience = self.patience(order.grace);
+        let killed = match &order.signal {
+            Some(signal) => job.signal(signal, &caller.session)?,
+            None => job.kill(patience.allowed, &caller.session)?,
+        };
+        let end = job.log_end();
+        let waited = if job.info()?.state.is_live() {
+            self.wait(job, &Wait::for_exit(), patience, caller)?
+        } else {
+            Waited::because(Reason::Exit, end)
+        };
+        let seen = self.cursors.get(&caller.session, job.handle()).read;
+        let mut answer = self.answer(job, caller, waited, (seen, order.budget), patience)?;
+        answer.elapsed_ms = None;
+        if killed.already_ended {
+            answer.note("it had already ended");
+        } else if order.signal.is_some() {
+            answer.note(format!("{} processes got the signal", killed.signalled));
+        }
+        for process in killed.survivors {
+            answer.note(format!("{} (pid {}) can't be ended", process.program, process.pid));
+        }
+        Ok(answer)
+    }
+}

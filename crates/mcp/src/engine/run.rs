@@ -1,0 +1,103 @@
+//! Starts a command and stays with it for a moment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast_job::{Failure, JobSpec, Reason, Streams, Wait, Waited};
+
+use super::{Caller, Engine};
+use crate::answer::Answer;
+
+/// How long a command that goes to the background is looked at: long enough to see one that does not exist.
+const BRIEF: Duration = Duration::from_millis(20);
+
+/// No pager takes an agent's screen by surprise.
+const PAGERS: [&str; 3] = ["PAGER", "GIT_PAGER", "MANPAGER"];
+
+/// What to run, and how long to stay.
+#[derive(Debug)]
+pub(crate) struct RunOrder {
+    pub(crate) command: String,
+    pub(crate) description: Option<String>,
+    pub(crate) folder: Option<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) name: Option<String>,
+    pub(crate) pty: bool,
+    pub(crate) background: bool,
+    pub(crate) delay: Duration,
+    pub(crate) pattern: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) inactivity_timeout: Option<Duration>,
+    pub(crate) budget: usize,
+    /// Ways of telling that were asked for and that this door does not have.
+    pub(crate) pushes: Vec<&'static str>,
+}
+
+impl Engine {
+    pub(crate) fn run(&self, caller: &Caller, order: RunOrder) -> Result<Answer, Failure> {
+        let wait = Wait {
+            exit: true,
+            awaiting_input: true,
+            // A caller who knows what to look for is not told of less.
+            port: order.pattern.is_none().then_some(0),
+            patterns: order.pattern.iter().cloned().collect(),
+            from: Some(0),
+            ..Wait::default()
+        };
+        wait.check()?;
+        let job = self.outlast.start(self.spec(caller, &order)?)?;
+        let patience = self.patience(if order.background { BRIEF } else { order.delay });
+        let waited = if order.background {
+            let waited = self.wait(&job, &Wait::for_exit().from(0), patience, caller)?;
+            if waited.reason == Reason::Deadline {
+                Waited { reason: Reason::Started, ..waited }
+            } else {
+                waited
+            }
+        } else {
+            self.wait(&job, &wait, patience, caller)?
+        };
+        let mut answer = self.answer(&job, caller, waited, (0, order.budget), patience)?;
+        for push in order.pushes {
+            if answer.is_live() {
+                answer.note(format!(
+                    "{push} is not delivered over MCP: nothing will call you; wait_for(handle={}) tells you at once",
+                    job.handle()
+                ));
+            }
+        }
+        Ok(answer)
+    }
+
+    fn spec(&self, caller: &Caller, order: &RunOrder) -> Result<JobSpec, Failure> {
+        let mut spec = JobSpec::shell(&order.command);
+        for pager in PAGERS {
+            spec.env.insert(pager.into(), "cat".into());
+        }
+        spec.env.extend(order.env.clone());
+        if let Some(folder) = &order.folder {
+            spec.cwd = absolute(folder)?;
+        }
+        if !order.pty {
+            spec.streams = Streams::Pipes;
+        }
+        spec.description.clone_from(&order.description);
+        spec.name.clone_from(&order.name);
+        spec.session.clone_from(&caller.session);
+        spec.timeout = order.timeout;
+        spec.inactivity_timeout = order.inactivity_timeout;
+        spec.log_cap = self.outlast.settings().log_cap;
+        Ok(spec)
+    }
+}
+
+/// A folder as a person would give it: from where the server runs, or from home.
+fn absolute(folder: &str) -> Result<String, Failure> {
+    let path = match (folder.strip_prefix("~"), std::env::var("HOME")) {
+        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+        _ => folder.to_owned(),
+    };
+    std::path::absolute(&path)
+        .map(|path| path.to_string_lossy().into_owned())
+        .map_err(|error| Failure::usage(format!("dir_path {folder:?} is no folder: {error}")))
+}

@@ -1,0 +1,78 @@
+//! Types into a job and stays until it has answered.
+
+use std::time::{Duration, Instant};
+
+use outlast_job::wire::Sent;
+use outlast_job::{Failure, Job, Reason, Send, Wait, Waited};
+
+use super::{Caller, Engine, Patience};
+use crate::answer::Answer;
+use crate::printed;
+
+/// What to type, and how long to stay.
+#[derive(Debug)]
+pub(crate) struct SendOrder {
+    pub(crate) send: Send,
+    pub(crate) delay: Duration,
+    pub(crate) pattern: Option<String>,
+    pub(crate) budget: usize,
+}
+
+impl Engine {
+    pub(crate) fn send(&self, caller: &Caller, job: &Job, order: &SendOrder) -> Result<Answer, Failure> {
+        self.check_owner(job, caller, "send_input")?;
+        let wait = Wait {
+            exit: true,
+            awaiting_input: true,
+            patterns: order.pattern.iter().cloned().collect(),
+            ..Wait::default()
+        };
+        wait.check()?;
+        caller.watch.set_about(job.handle());
+        let patience = self.patience(order.delay);
+        let sent = job.send(&order.send, Some(patience.allowed.max(Duration::from_secs(2))))?;
+        let waited = self.wait_past_echo(job, caller, (&wait, &order.send.text), sent, patience)?;
+        let mut answer = self.answer(job, caller, waited, (sent.offset, order.budget), patience)?;
+        if sent.queued > 0 && answer.is_live() {
+            answer.note(format!("the program has not read {} bytes of the input yet", sent.queued));
+        }
+        Ok(answer)
+    }
+
+    /// Waits for what comes after the input. A terminal shows what is typed, and that must not be taken for the
+    /// program's answer: a match inside the echo does not count.
+    fn wait_past_echo(
+        &self,
+        job: &Job,
+        caller: &Caller,
+        (wait, typed): (&Wait, &str),
+        sent: Sent,
+        patience: Patience,
+    ) -> Result<Waited, Failure> {
+        let began = Instant::now();
+        let mut from = sent.offset;
+        loop {
+            let left = patience.allowed.saturating_sub(began.elapsed());
+            let wait = wait.clone().from(from);
+            let waited = self.wait(job, &wait, Patience { allowed: left, ..patience }, caller)?;
+            let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            if !is_echo(job, typed, sent.offset, &waited)? {
+                return Ok(Waited { elapsed_ms, ..waited });
+            }
+            from = waited.offset;
+        }
+    }
+}
+
+/// Whether a match lies in what the terminal showed while the input was typed.
+fn is_echo(job: &Job, typed: &str, from: u64, waited: &Waited) -> Result<bool, Failure> {
+    let Some(found) = &waited.found else { return Ok(false) };
+    let typed = typed.trim_end();
+    if waited.reason != Reason::Pattern || found.text.trim().is_empty() || !typed.contains(found.text.trim())
+    {
+        return Ok(false);
+    }
+    let shown = printed::text(job, from, Some(waited.offset), typed.len() + 4096)?.text;
+    let shown = shown.trim_end();
+    Ok(typed.starts_with(shown) || shown.ends_with(typed))
+}

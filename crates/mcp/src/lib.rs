@@ -1,0 +1,30 @@
+//! The MCP server: Outlast's verbs as tools for any agent.
+//!
+//! This crate lets us forbid MCP types everywhere else, and keeps rmcp's generic service loop out of the binary's
+//! rebuilds. A call goes `server` → `calls` (arguments become an order) → `engine` (blocks, knows no MCP) →
+//! `answer` (facts and words) and back. `profiles` are other names for the same tools.
+//!
+//! Architecture invariants: the engine keeps nothing between calls but what is on disk; every blocking call ends in
+//! time and by cancellation; a cancelled or broken call never ends a job, and never moves a cursor.
+
+mod options;
+mod arguments;
+mod watch;
+mod cursors;
+mod printed;
+mod answer;
+mod engine;
+mod tools;
+mod profiles;
+mod calls;
+mod session;
+mod confirm;
+mod resources;
+mod subscriptions;
+mod server;
+mod stdio;
+mod http;
+
+pub use http::serve_http;
+pub use options::{LONGEST_CALL, Options, PROGRESS_EVERY, Profile};
+pub use stdio::serve_stdio;

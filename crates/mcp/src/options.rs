@@ -1,0 +1,99 @@
+//! What whoever starts the server can choose.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_job::Failure;
+
+/// The longest that a call blocks. Clients give up on a silent call after 60 s at the earliest (opencode does).
+pub const LONGEST_CALL: Duration = Duration::from_secs(50);
+
+/// How often a blocked call says that it lives, when the client asked to be told.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(8);
+
+/// Which names the tools go by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// The seven tools.
+    #[default]
+    Plain,
+    /// Also the names that Gemini's models know.
+    Gemini,
+    /// `exec_command` and `write_stdin` instead of `run_shell_command` and `send_input`.
+    Codex,
+    /// `Bash`, `BashOutput` and `KillShell` instead of `run_shell_command`, `read_output` and `kill`.
+    Claude,
+}
+
+impl Profile {
+    /// The profile of that name.
+    ///
+    /// # Errors
+    /// A usage failure that lists the names.
+    pub fn from_name(name: &str) -> Result<Self, Failure> {
+        match name {
+            "plain" | "default" => Ok(Self::Plain),
+            "gemini" => Ok(Self::Gemini),
+            "codex" => Ok(Self::Codex),
+            "claude" => Ok(Self::Claude),
+            other => Err(Failure::usage(format!("there is no profile {other:?}"))
+                .hint("the profiles are plain, gemini, codex and claude")),
+        }
+    }
+}
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The home; none means the user's own.
+    pub home: Option<PathBuf>,
+    /// Who owns what is started; none means that each client is told apart by what it sends.
+    pub session: Option<String>,
+    /// Which names the tools go by.
+    pub profile: Profile,
+    /// The longest that a call blocks.
+    pub longest_call: Duration,
+    /// How often a blocked call reports progress.
+    pub progress_every: Duration,
+    /// Over HTTP: whether a bearer token is asked for. Turn it off only to test the server itself.
+    pub require_token: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            home: None,
+            session: None,
+            profile: Profile::default(),
+            longest_call: LONGEST_CALL,
+            progress_every: PROGRESS_EVERY,
+            require_token: true,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults, with what the environment sets: `OUTLAST_SESSION`, `OUTLAST_MCP_LONGEST_CALL` and
+    /// `OUTLAST_MCP_PROGRESS_EVERY` (both in seconds).
+    ///
+    /// # Errors
+    /// A usage failure when a number is none.
+    pub fn from_env() -> Result<Self, Failure> {
+        let default = Self::default();
+        Ok(Self {
+            session: std::env::var("OUTLAST_SESSION").ok().filter(|session| !session.is_empty()),
+            longest_call: seconds("OUTLAST_MCP_LONGEST_CALL", default.longest_call)?,
+            progress_every: seconds("OUTLAST_MCP_PROGRESS_EVERY", default.progress_every)?,
+            ..default
+        })
+    }
+}
+
+fn seconds(name: &str, default: Duration) -> Result<Duration, Failure> {
+    let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(default) };
+    text.parse::<f64>()
+        .ok()
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| Failure::usage(format!("{name} must be a number of seconds, not {text:?}")))
+}

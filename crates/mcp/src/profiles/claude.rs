@@ -1,0 +1,111 @@
+//! Claude Code's own names: `Bash`, `BashOutput` and `KillShell`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast_job::{Failure, Job};
+
+use crate::arguments::Arguments;
+use crate::calls::Reply;
+use crate::engine::kill::KillOrder;
+use crate::engine::read::ReadOrder;
+use crate::engine::run::RunOrder;
+use crate::engine::{Caller, Engine};
+use crate::printed::budget;
+use crate::tools::{Definition, Effect, Field};
+
+/// What these models expect when they say nothing.
+const TIMEOUT: Duration = Duration::from_secs(120);
+const GRACE: Duration = Duration::from_millis(200);
+/// As much as its own tool shows.
+const OUTPUT: u64 = 30_000;
+
+/// Its three names; the rest of the seven stays.
+pub(crate) fn replace(seven: Vec<Definition>) -> Vec<Definition> {
+    let mut tools = vec![bash(), bash_output(), kill_shell()];
+    let replaced = ["run_shell_command", "read_output", "kill"];
+    tools.extend(seven.into_iter().filter(|tool| !replaced.contains(&tool.name)));
+    tools
+}
+
+fn bash() -> Definition {
+    Definition {
+        name: "Bash",
+        title: "Run a command",
+        description: "Executes a bash command in a terminal. One that runs longer than the timeout, waits for input or opens a port \
+            goes on in the background as a shell: its id is the handle for BashOutput, send_input, wait_for, read_shell and KillShell. \
+            It outlasts this server.",
+        effect: Effect::Acts,
+        fields: vec![
+            Field::text("command", "The command to execute").required(),
+            Field::number(
+                "timeout",
+                "Milliseconds to stay with it, default 120000; a call is cut at 50 s, the command is not",
+            ),
+            Field::text("description", "What this command does in 5-10 words"),
+            Field::flag("run_in_background", "Return at once"),
+        ],
+    }
+}
+
+fn bash_output() -> Definition {
+    Definition {
+        name: "BashOutput",
+        title: "Read a shell's output",
+        description: "Returns what a background shell printed since the last look, and its state.",
+        effect: Effect::Reads,
+        fields: vec![
+            Field::text("bash_id", "The shell's id").required(),
+            Field::text("filter", "Regex: only lines that match"),
+        ],
+    }
+}
+
+fn kill_shell() -> Definition {
+    Definition {
+        name: "KillShell",
+        title: "End a shell",
+        description: "Ends a background shell and everything it started.",
+        effect: Effect::Ends,
+        fields: vec![Field::text("shell_id", "The shell's id").required()],
+    }
+}
+
+pub(crate) fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let order = RunOrder {
+        command: arguments.required("command", "command=\"ls -l\"")?,
+        description: arguments.filled("description")?,
+        folder: None,
+        env: BTreeMap::new(),
+        name: None,
+        pty: true,
+        background: arguments.flag("run_in_background")?.unwrap_or(false),
+        delay: arguments.millis("timeout")?.unwrap_or(TIMEOUT),
+        pattern: None,
+        timeout: None,
+        inactivity_timeout: None,
+        budget: budget(Some(OUTPUT)),
+        pushes: Vec::new(),
+    };
+    Ok(engine.run(caller, order)?.into())
+}
+
+/// A shell by its id.
+pub(crate) fn job(engine: &Engine, arguments: &Arguments, name: &str) -> Result<Job, Failure> {
+    engine.job(&arguments.required(name, &format!("{name}=\"3\""))?)
+}
+
+pub(crate) fn output(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let job = job(engine, arguments, "bash_id")?;
+    let order = ReadOrder {
+        pattern: arguments.filled("filter")?,
+        budget: budget(Some(OUTPUT)),
+        ..ReadOrder::default()
+    };
+    Ok(engine.read(caller, &job, &order)?.into())
+}
+
+pub(crate) fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let job = job(engine, arguments, "shell_id")?;
+    Ok(engine.kill(caller, &job, &KillOrder { signal: None, grace: GRACE, budget: budget(None) })?.into())
+}

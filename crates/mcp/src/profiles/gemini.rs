@@ -1,0 +1,110 @@
+//! Gemini CLI's own names: processes go by pid there.
+
+use std::time::Duration;
+
+use outlast_job::{Failure, Send};
+
+use crate::arguments::Arguments;
+use crate::calls::Reply;
+use crate::engine::read::ReadOrder;
+use crate::engine::send::SendOrder;
+use crate::engine::{Caller, Engine};
+use crate::printed::budget;
+use crate::tools::{Definition, Effect, Field};
+
+/// How long the screen may take to show what was typed.
+const AFTER_INPUT: Duration = Duration::from_millis(150);
+/// What `read_background_output` returns.
+const LINES: u64 = 100;
+const READ_LIMIT: usize = 64 << 10;
+
+fn pid() -> Field {
+    Field::integer("pid", "The process's pid, as run_shell_command returned it").required()
+}
+
+/// The seven, and four more ways in.
+pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
+    if let Some(screen) = seven.iter_mut().find(|tool| tool.name == "read_shell") {
+        screen.fields = vec![
+            Field::integer("pid", "The process's pid, as run_shell_command returned it"),
+            Field::text("handle", "Or the job's number or name"),
+            Field::integer("lines", "Also so many lines above the screen"),
+        ];
+    }
+    seven.extend([
+        Definition {
+            name: "write_to_shell",
+            title: "Type into a process",
+            description: "Sends input to a running process and returns its screen. Use it with TUI applications, REPLs and \
+                interactive commands. Give input, special_keys, or both; no Enter is added.",
+            effect: Effect::Acts,
+            fields: vec![
+                pid(),
+                Field::text("input", "Text to type, as it is"),
+                Field::texts("special_keys", "Keys to press after it, e.g. [\"Enter\"], [\"Up\", \"Enter\"], [\"Ctrl-C\"]"),
+            ],
+        },
+        Definition {
+            name: "read_background_output",
+            title: "Read a process's output",
+            description: "Reads the last lines that a background process printed.",
+            effect: Effect::Reads,
+            fields: vec![
+                pid(),
+                Field::integer("lines", "Default 100"),
+                Field::integer("delay_ms", "Wait so long first"),
+            ],
+        },
+        Definition {
+            name: "list_background_processes",
+            title: "List processes",
+            description: "Lists the background processes of this session.",
+            effect: Effect::Reads,
+            fields: Vec::new(),
+        },
+    ]);
+    seven
+}
+
+pub(crate) fn write_to_shell(
+    engine: &Engine,
+    caller: &Caller,
+    arguments: &Arguments,
+) -> Result<Reply, Failure> {
+    let job = job(engine, arguments)?;
+    let send = Send {
+        text: arguments.text("input")?.unwrap_or_default(),
+        keys: arguments.texts("special_keys")?,
+        ..Send::default()
+    };
+    if send.text.is_empty() && send.keys.is_empty() {
+        return Err(Failure::usage("there is nothing to type").hint("give input, special_keys, or both"));
+    }
+    let order = SendOrder { send, delay: AFTER_INPUT, pattern: None, budget: budget(None) };
+    let sent = engine.send(caller, &job, &order)?;
+    if !sent.is_live() {
+        return Ok(sent.into());
+    }
+    Ok(engine.screen(&job, 0, budget(None))?.into())
+}
+
+pub(crate) fn read_background_output(
+    engine: &Engine,
+    caller: &Caller,
+    arguments: &Arguments,
+) -> Result<Reply, Failure> {
+    let job = job(engine, arguments)?;
+    if let Some(delay) = arguments.millis("delay_ms")?.filter(|delay| !delay.is_zero()) {
+        engine.pause(&job, caller, delay)?;
+    }
+    let tail = Some(arguments.count("lines")?.unwrap_or(LINES));
+    Ok(engine.read(caller, &job, &ReadOrder { tail, budget: READ_LIMIT, ..ReadOrder::default() })?.into())
+}
+
+/// By pid, or by handle.
+pub(crate) fn job(engine: &Engine, arguments: &Arguments) -> Result<outlast_job::Job, Failure> {
+    match arguments.count("pid")? {
+        Some(pid) => engine.job_of_pid(pid),
+        None => engine.job(&arguments.required("handle", "pid=4242")?),
+    }
+}

@@ -1,0 +1,119 @@
+//! Each job's screen, transcript and events as resources: `outlast://jobs/3/screen` and so on.
+
+use outlast_job::registry::format::Info;
+use outlast_job::registry::layout;
+use outlast_job::{Failure, Job};
+use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+use crate::engine::Engine;
+use crate::printed;
+
+/// The most of a resource that is returned at once; the rest is in the file that the tools name.
+const LIMIT: usize = 256 << 10;
+/// How many jobs are listed.
+const JOBS: usize = 50;
+
+/// What of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Screen,
+    Transcript,
+    Events,
+}
+
+const PARTS: [Part; 3] = [Part::Screen, Part::Transcript, Part::Events];
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Screen => "screen",
+            Part::Transcript => "transcript",
+            Part::Events => "events",
+        }
+    }
+
+    fn mime(self) -> &'static str {
+        match self {
+            Part::Screen | Part::Transcript => "text/plain",
+            Part::Events => "application/x-ndjson",
+        }
+    }
+
+    fn about(self) -> &'static str {
+        match self {
+            Part::Screen => "what the terminal shows now",
+            Part::Transcript => "what it printed, as plain text",
+            Part::Events => "what happened to it, one JSON object a line",
+        }
+    }
+}
+
+/// The resources of the session's jobs, then of others, the newest first.
+pub(crate) fn list(engine: &Engine, session: &str) -> Vec<Resource> {
+    let mut jobs = engine.outlast.jobs();
+    jobs.sort_by_key(|info| (info.session != session, std::cmp::Reverse(info.handle)));
+    jobs.truncate(JOBS);
+    let has = |info: &Info, part: Part| part != Part::Screen || info.has_terminal();
+    let parts =
+        |info| PARTS.into_iter().filter(move |part| has(info, *part)).map(move |part| resource(info, part));
+    jobs.iter().flat_map(parts).collect()
+}
+
+fn resource(info: &Info, part: Part) -> Resource {
+    let handle = info.handle;
+    let name = info.name.clone().unwrap_or_else(|| format!("job {handle}"));
+    Resource::new(format!("outlast://jobs/{handle}/{}", part.name()), format!("{name} {}", part.name()))
+        .with_description(format!("{} ({}): {}", info.command, info.state.name(), part.about()))
+        .with_mime_type(part.mime())
+}
+
+/// How a resource is named.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let template = |part: Part| {
+        ResourceTemplate::new(format!("outlast://jobs/{{handle}}/{}", part.name()), part.name())
+            .with_description(format!("Of a job: {}", part.about()))
+            .with_mime_type(part.mime())
+    };
+    PARTS.map(template).into()
+}
+
+/// The job and the part that a name stands for.
+pub(crate) fn job_of(engine: &Engine, uri: &str) -> Result<(Job, Part), ErrorData> {
+    let no = |why: String| ErrorData::resource_not_found(why, Some(json!({"uri": uri})));
+    let path = uri.strip_prefix("outlast://jobs/").and_then(|path| path.split_once('/'));
+    let Some((reference, part)) = path else {
+        return Err(no(format!("{uri} is no resource of ours; one looks like outlast://jobs/3/screen")));
+    };
+    let part = PARTS.into_iter().find(|known| known.name() == part);
+    let part = part.ok_or_else(|| no(format!("{uri}: a job has screen, transcript and events")))?;
+    let job = engine.job(reference).map_err(|failure| no(failure.message))?;
+    Ok((job, part))
+}
+
+/// What a resource holds now.
+pub(crate) fn read(engine: &Engine, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let (job, part) = job_of(engine, uri)?;
+    let text = contents(engine, &job, part)
+        .map_err(|failure| ErrorData::internal_error(failure.to_string(), Some(json!({"uri": uri}))))?;
+    let contents = ResourceContents::text(text, uri).with_mime_type(part.mime());
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn contents(engine: &Engine, job: &Job, part: Part) -> Result<String, Failure> {
+    match part {
+        Part::Screen => {
+            Ok(engine.screen(job, 0, LIMIT)?.facts.screen.map(|screen| screen.text).unwrap_or_default())
+        }
+        Part::Transcript => Ok(printed::text(job, 0, None, LIMIT)?.text),
+        Part::Events => {
+            let path = job.dir().file(layout::EVENTS);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| Failure::system(format!("{} can't be read", path.display()), error))?;
+            let cut = text.ceil_char_boundary(text.len().saturating_sub(LIMIT));
+            let cut =
+                if cut == 0 { 0 } else { text[cut..].find('\n').map_or(text.len(), |line| cut + line + 1) };
+            Ok(text[cut..].to_owned())
+        }
+    }
+}

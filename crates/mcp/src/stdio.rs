@@ -1,0 +1,45 @@
+//! Serves one client over standard input and output.
+
+use std::time::Duration;
+
+use outlast_job::Failure;
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::io::stdio_pipes;
+
+use crate::options::Options;
+use crate::server::Server;
+
+/// How long threads that still wait on a job may take to notice that the client has left.
+const GOODBYE: Duration = Duration::from_millis(200);
+
+/// Serves MCP on standard input and output until the client hangs up. Jobs go on.
+///
+/// # Errors
+/// When the home can't be used, or the client speaks no MCP.
+pub fn serve_stdio(options: Options) -> Result<(), Failure> {
+    let server = Server::new(options)?;
+    let runtime = runtime()?;
+    let served = runtime.block_on(async {
+        match server.serve(stdio_pipes()).await {
+            Ok(running) => running
+                .waiting()
+                .await
+                .map(|_| ())
+                .map_err(|error| Failure::system("the server broke off", error)),
+            // A client that leaves before it says anything wanted nothing.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(Failure::system("the client could not be understood", error)),
+        }
+    });
+    runtime.shutdown_timeout(GOODBYE);
+    served
+}
+
+/// One thread for the protocol; what blocks gets its own.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::system("the server can't start", error))
+}

@@ -1,0 +1,98 @@
+//! The seven tools as a model sees them: names, descriptions, parameters.
+//!
+//! Schemas are written by hand and stay plain: no null, no union, no format, nothing forbidden. Clients differ in
+//! what they make of more than that. A handle is declared as text, so that a name fits, and a number is taken too.
+
+mod schema;
+mod texts;
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+
+use crate::options::Profile;
+use crate::profiles;
+pub(crate) use schema::{Field, object};
+use schema::{list_schema, output_schema};
+
+/// What a tool does to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Looks, and changes nothing.
+    Reads,
+    /// Ends something.
+    Ends,
+    /// Anything can come of it.
+    Acts,
+}
+
+/// A tool's definition.
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Definition {
+    fn tool(self) -> Tool {
+        let annotations = ToolAnnotations::with_title(self.title)
+            .read_only(self.effect == Effect::Reads)
+            .destructive(self.effect != Effect::Reads)
+            .idempotent(self.effect != Effect::Acts)
+            .open_world(self.effect == Effect::Acts);
+        let output = if self.name == "jobs" { list_schema() } else { output_schema() };
+        Tool::new(self.name, self.description, Arc::new(object(&self.fields)))
+            .with_title(self.title)
+            .with_annotations(annotations)
+            .with_raw_output_schema(Arc::new(output))
+    }
+}
+
+/// All tools of a profile, in the order in which they are listed.
+pub(crate) fn of(profile: Profile) -> Vec<Tool> {
+    let plain = texts::seven();
+    let definitions = match profile {
+        Profile::Plain => plain,
+        Profile::Gemini => profiles::gemini::extend(plain),
+        Profile::Codex => profiles::codex::replace(plain),
+        Profile::Claude => profiles::claude::replace(plain),
+    };
+    definitions.into_iter().map(Definition::tool).collect()
+}
+
+/// The names of a tool's parameters.
+pub(crate) fn parameters(tool: &Tool) -> Vec<String> {
+    let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
+    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_plain() {
+        for profile in [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude] {
+            for tool in of(profile) {
+                let text = serde_json::to_string(&tool).unwrap();
+                for word in ["\"format\"", "null", "anyOf", "oneOf", "additionalProperties\":false"] {
+                    assert!(!text.contains(word), "{} has {word}", tool.name);
+                }
+                assert!(tool.description.is_some_and(|text| !text.is_empty()));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_told_once() {
+        for profile in [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude] {
+            let mut names: Vec<String> = of(profile).iter().map(|tool| tool.name.to_string()).collect();
+            let all = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), all);
+        }
+    }
+}

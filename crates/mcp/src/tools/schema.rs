@@ -1,0 +1,211 @@
+//! Schemas from fields.
+
+use rmcp::model::JsonObject;
+use serde_json::{Map, Value, json};
+
+/// The sort of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sort {
+    Text,
+    Number,
+    Integer,
+    Flag,
+    Texts,
+    Pairs,
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    name: &'static str,
+    sort: Sort,
+    description: &'static str,
+    required: bool,
+    words: &'static [&'static str],
+}
+
+impl Field {
+    fn new(sort: Sort, name: &'static str, description: &'static str) -> Self {
+        Self { name, sort, description, required: false, words: &[] }
+    }
+
+    pub(crate) fn text(name: &'static str, description: &'static str) -> Self {
+        Self::new(Sort::Text, name, description)
+    }
+
+    pub(crate) fn number(name: &'static str, description: &'static str) -> Self {
+        Self::new(Sort::Number, name, description)
+    }
+
+    pub(crate) fn integer(name: &'static str, description: &'static str) -> Self {
+        Self::new(Sort::Integer, name, description)
+    }
+
+    pub(crate) fn flag(name: &'static str, description: &'static str) -> Self {
+        Self::new(Sort::Flag, name, description)
+    }
+
+    pub(crate) fn texts(name: &'static str, description: &'static str) -> Self {
+        Self::new(Sort::Texts, name, description)
+    }
+
+    pub(crate) fn pairs(name: &'static str, description: &'static str) -> Self {
+        Self::new(Sort::Pairs, name, description)
+    }
+
+    /// The caller must give it.
+    pub(crate) fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Only these words.
+    pub(crate) fn one_of(mut self, words: &'static [&'static str]) -> Self {
+        self.words = words;
+        self
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = match self.sort {
+            Sort::Text => json!({"type": "string"}),
+            Sort::Number => json!({"type": "number"}),
+            Sort::Integer => json!({"type": "integer"}),
+            Sort::Flag => json!({"type": "boolean"}),
+            Sort::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Sort::Pairs => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        };
+        if !self.words.is_empty() {
+            schema["items"]["enum"] = json!(self.words);
+        }
+        if !self.description.is_empty() {
+            schema["description"] = json!(self.description);
+        }
+        schema
+    }
+}
+
+/// The schema of an object with these fields.
+pub(crate) fn object(fields: &[Field]) -> JsonObject {
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
+    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let mut schema = Map::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), Value::Object(properties)),
+    ]);
+    if !required.is_empty() {
+        schema.insert("required".into(), json!(required));
+    }
+    schema
+}
+
+/// What every answer about one job says.
+pub(super) fn output_schema() -> JsonObject {
+    let text = || json!({"type": "string"});
+    let integer = || json!({"type": "integer"});
+    let flag = || json!({"type": "boolean"});
+    let reasons = [
+        "exit",
+        "pattern",
+        "awaiting_input",
+        "quiet",
+        "stable",
+        "port",
+        "output",
+        "gone",
+        "deadline",
+        "started",
+    ];
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "handle": integer(),
+            "name": text(),
+            "pid": integer(),
+            "status": status(),
+            "exit_code": integer(),
+            "signal": text(),
+            "reason": {"type": "string", "enum": reasons},
+            "output": text(),
+            "offset": integer(),
+            "omitted_bytes": integer(),
+            "output_file": text(),
+            "transcript_file": text(),
+            "awaiting_input": awaiting(),
+            "port": integer(),
+            "match": {
+                "type": "object",
+                "properties": {"text": text(), "captures": {"type": "array", "items": text()}}
+            },
+            "screen": {
+                "type": "object",
+                "properties": {
+                    "text": text(),
+                    "cursor": {
+                        "type": "object",
+                        "properties": {"row": integer(), "column": integer(), "visible": flag()}
+                    },
+                    "columns": integer(),
+                    "rows": integer(),
+                    "title": text(),
+                    "modes": {
+                        "type": "object",
+                        "properties": {
+                            "alternate_screen": flag(),
+                            "bracketed_paste": flag(),
+                            "application_cursor": flag()
+                        }
+                    },
+                    "scrollback": text()
+                }
+            }
+        },
+        "required": ["handle", "status", "output", "offset", "omitted_bytes", "output_file", "transcript_file"]
+    });
+    schema.as_object().cloned().unwrap_or_default()
+}
+
+/// What `jobs` answers.
+pub(super) fn list_schema() -> JsonObject {
+    let text = || json!({"type": "string"});
+    let integer = || json!({"type": "integer"});
+    let schema = json!({
+        "type": "object",
+        "properties": {"jobs": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "handle": integer(),
+                "name": text(),
+                "pid": integer(),
+                "status": status(),
+                "activity": text(),
+                "exit_code": integer(),
+                "signal": text(),
+                "command": text(),
+                "description": text(),
+                "session": text(),
+                "this_session": {"type": "boolean"},
+                "age_seconds": integer(),
+                "last_line": text(),
+                "ports": {"type": "array", "items": integer()},
+                "awaiting_input": awaiting(),
+                "unread_bytes": integer()
+            },
+            "required": ["handle", "status", "command"]
+        }}},
+        "required": ["jobs"]
+    });
+    schema.as_object().cloned().unwrap_or_default()
+}
+
+fn status() -> Value {
+    json!({"type": "string", "enum": ["starting", "running", "completed", "failed", "killed", "lost"]})
+}
+
+fn awaiting() -> Value {
+    let text = || json!({"type": "string"});
+    json!({
+        "type": "object",
+        "properties": {"level": text(), "kind": text(), "prompt": text(), "evidence": {"type": "object"}}
+    })
+}

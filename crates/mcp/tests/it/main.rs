@@ -1,0 +1,13 @@
+//! The MCP server as a client sees it: a real server process on a sealed home, spoken to in JSON-RPC.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod client;
+mod eras;
+mod tools;
+mod answers;
+mod cursors;
+mod never_hang;
+mod ownership;
+mod resources;
+mod profiles;
+mod http;

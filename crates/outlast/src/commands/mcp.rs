@@ -1,0 +1,30 @@
+//! `outlast mcp`.
+
+use std::path::PathBuf;
+
+use outlast_job::Failure;
+use outlast_mcp::{Options, Profile, serve_http, serve_stdio};
+
+use crate::cli::McpArgs;
+use crate::output::Output;
+
+pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Result<i32, Failure> {
+    let mut options = Options { home, ..Options::from_env()? };
+    if let Some(session) = &args.session {
+        options.session = Some(session.clone());
+    }
+    if let Some(longest) = args.longest_call {
+        options.longest_call = longest;
+    }
+    options.profile = Profile::from_name(&args.profile)?;
+    match args.http {
+        None => serve_stdio(options)?,
+        Some(address) => serve_http(address, options, |address, token| {
+            out.talk(&format!("outlast: MCP at http://{address}/mcp"));
+            if let Some(file) = token {
+                out.talk(&format!("outlast: the bearer token is in {}", file.display()));
+            }
+        })?,
+    }
+    Ok(0)
+}

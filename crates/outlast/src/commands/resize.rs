@@ -1,0 +1,23 @@
+//! `outlast resize`.
+
+use outlast_job::{Failure, Outlast, Streams};
+
+use crate::cli::ResizeArgs;
+use crate::output::Output;
+
+pub(super) fn resize(outlast: &Outlast, args: &ResizeArgs, out: &mut Output) -> Result<i32, Failure> {
+    let job = outlast.job(&args.job)?;
+    job.resize(args.size)?;
+    let now = match job.status()?.map(|status| status.info.streams) {
+        Some(Streams::Terminal(size)) => size,
+        _ => args.size,
+    };
+    let handle = job.handle();
+    if out.json {
+        out.value(&serde_json::json!({ "handle": handle.0, "size": now, "later": now != args.size }));
+    } else if now != args.size {
+        let (cols, rows) = (now.cols, now.rows);
+        out.talk(&format!("job {handle} stays at {cols}x{rows} while people are attached to it"));
+    }
+    Ok(0)
+}

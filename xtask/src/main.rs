@@ -1,0 +1,34 @@
+//! Chores of the repository. `cargo xtask record NAME [-- COMMAND...]` makes a recording in `recordings/NAME`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+
+mod record;
+mod recipe;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask record NAME                run recordings/NAME/recipe again
+cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
+cargo xtask record --all               run every recipe again
+
+A recipe is a line each: `size 80x24`, `file NAME TEXT`, `run COMMAND`, `wait TEXT` (until it is on the screen),
+`type TEXT`, `line TEXT` (with Enter), `key NAME`, `resize 60x20`. In texts, \\n is a line end.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["record", "--all"] => record::all(),
+        ["record", name] => record::again(name),
+        ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        _ => Err(USAGE.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
