@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use outlast_pty::detach::{Forked, become_subreaper, fork};
+use outlast_pty::detach::{Forked, become_subreaper, close_inherited, fork};
 use outlast_pty::signals;
 use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
@@ -39,6 +39,7 @@ const NOT_FOR_US: &[Signal] = &[
 /// Becomes a keeper: reads the order from standard input, detaches, and keeps the job until it is over.
 /// Returns the exit code of whichever process this then is.
 pub(crate) fn keep() -> i32 {
+    close_inherited();
     signals::ignore(NOT_FOR_US);
     let Some((order, client)) = take_order() else { return 2 };
     match fork() {
