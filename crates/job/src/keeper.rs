@@ -183,6 +183,10 @@ impl Keeper {
         self.peers.flush();
         let gone = self.peers.remove_gone();
         self.waits.forget_peers(&gone);
+        if self.waits.take_emptied() {
+            // Automata are large; a keeper that nobody asks anything may sleep for days.
+            outlast_pty::memory::give_back();
+        }
         self.forget_viewers(&gone);
     }
 

@@ -444,7 +444,9 @@ pub(crate) struct PruneArgs {
 /// On standard input and output, or over HTTP on this machine. Jobs are kept by their keepers: a server can be
 /// ended and started again at any time.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast mcp\n  outlast mcp --profile claude\n  outlast mcp --http 127.0.0.1:8390")]
+#[command(
+    after_help = "Examples:\n  outlast mcp\n  outlast mcp --profile claude\n  outlast mcp --http 127.0.0.1:8390"
+)]
 pub(crate) struct McpArgs {
     /// Serve streamable HTTP here instead; a bearer token is made and its file is named.
     #[arg(long, value_name = "ADDRESS:PORT")]

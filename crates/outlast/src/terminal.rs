@@ -14,7 +14,10 @@ pub(crate) const GUARD: &str = "guard-terminal";
 /// Leaves whatever a program may have switched on: the other screen, hidden cursor, mouse, paste marks, colours.
 const CALM: &[u8] =
     b"\x0f\x1b(B\x1b[?6l\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
-\x1b[?7h\x1b[r\x1b[4l\x1b[?25h\x1b[0m\x1b[999;1H\r\n";
+\x1b[?7h\x1b7\x1b[r\x1b8\x1b[4l\x1b[?25h\x1b[0m";
+
+/// For who does not know where the cursor is: below everything.
+const BELOW: &[u8] = b"\x1b[999;1H\r\n";
 
 /// What the terminal was like before we changed it.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -66,7 +69,8 @@ impl Drop for Raw {
 fn restore() {
     let before = BEFORE.lock().ok().and_then(|mut slot| slot.take());
     if let Some(before) = before {
-        let _ = std::io::stdout().lock().write_all(CALM).and_then(|()| std::io::stdout().flush());
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(CALM).and_then(|()| stdout.write_all(b"\r\n")).and_then(|()| stdout.flush());
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }
 }
@@ -74,6 +78,14 @@ fn restore() {
 /// Leaves whatever a replayed program had switched on.
 pub(crate) fn calm(out: &mut crate::output::Output) {
     out.data(CALM);
+    out.data(BELOW);
+}
+
+/// Pushes what a person has on the screen up into the history of their terminal: it is about to be drawn over.
+pub(crate) fn make_room(out: &mut crate::output::Output) {
+    if let Some(size) = size() {
+        out.data(format!("\x1b[999;1H{}", "\n".repeat(size.rows.into())).as_bytes());
+    }
 }
 
 /// Starts a process that outlives our own death by a moment. It has read the modes when this returns.
@@ -98,7 +110,7 @@ pub(crate) fn guard() -> i32 {
     if matches!(std::io::stdin().lock().read(&mut word), Ok(1)) {
         return 0;
     }
-    let _ = std::io::stderr().lock().write_all(CALM);
+    let _ = std::io::stderr().lock().write_all(CALM).and_then(|()| std::io::stderr().lock().write_all(BELOW));
     let _ = tcsetattr(stderr(), OptionalActions::Drain, &before);
     0
 }

@@ -23,6 +23,7 @@ pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left,
     let signals = Signals::catch(&[Signal::HUP, Signal::TERM, Signal::WINCH])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
     let _raw = terminal::Raw::enter();
+    terminal::make_room(out);
     let mut reach = 0;
     loop {
         let attach = Attach { size: terminal::size(), ..attach.clone() };
@@ -44,6 +45,7 @@ pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left,
         reach = viewer.offset;
         // Otherwise the keeper died: its heir has the job now, and shows its screen anew.
         if let Some(left) = left? {
+            viewer.step_below(out);
             return Ok(left);
         }
     }
@@ -170,6 +172,19 @@ impl Viewer<'_> {
     fn draw_what_fits(&mut self, out: &mut Output) {
         if let Some(own) = self.attach.size {
             out.data(&self.fold.repaint_within(outlast_stream::Size { cols: own.cols, rows: own.rows }));
+        }
+    }
+
+    /// What the shell prints next comes below what the job's screen shows.
+    fn step_below(&mut self, out: &mut Output) {
+        let shot = self.fold.screen();
+        let height = self.attach.size.map_or(usize::MAX, |own| own.rows.into());
+        let first = (shot.cursor.row + 1).saturating_sub(height);
+        let last = shot.rows.iter().rposition(|row| !row.is_empty()).unwrap_or(0);
+        let row = last.saturating_sub(first).min(height.saturating_sub(1));
+        // The other screen goes away with its program; the cursor then comes back to where it was.
+        if !shot.alternate || !self.is_same_size() {
+            out.data(format!("\x1b[?6l\x1b[r\x1b[{};1H", row + 1).as_bytes());
         }
     }
 

@@ -32,6 +32,33 @@ pub fn fork() -> io::Result<Forked> {
     }
 }
 
+/// Closes every descriptor above the standard three: whatever a caller forgot to close is not ours to hold open.
+/// Only to be called first thing in a program, before anything of its own is open.
+#[cfg(target_os = "linux")]
+pub fn close_inherited() {
+    // SAFETY: takes numbers only. Nothing in this process owns a descriptor above 2 yet, as the caller promises.
+    #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
+    if closed == 0 {
+        return;
+    }
+    // Before Linux 5.9: one by one.
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let open: Vec<libc::c_int> = numbers.filter(|fd| *fd > 2).collect();
+    for fd in open {
+        // SAFETY: as above; the one of the listing itself is closed already and fails harmlessly.
+        #[expect(unsafe_code, reason = "these descriptors have no owner")]
+        unsafe {
+            libc::close(fd);
+        }
+    }
+}
+
+/// Elsewhere what was inherited stays open.
+#[cfg(not(target_os = "linux"))]
+pub fn close_inherited() {}
+
 /// Makes orphans among our descendants our children, instead of init's.
 ///
 /// # Errors

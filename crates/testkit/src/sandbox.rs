@@ -78,7 +78,16 @@ impl Sandbox {
     /// A call of the program, in an environment that has nothing of the tester's but `PATH`.
     #[must_use]
     pub fn call<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Call {
-        let mut command = Command::new(&self.program);
+        self.sealed(Command::new(&self.program)).args(args)
+    }
+
+    /// A line for the shell in the same environment; in it, `$PROGRAM` is the program under test.
+    #[must_use]
+    pub fn shell(&self, line: &str) -> Call {
+        self.sealed(Command::new("/bin/sh")).args(["-c", line]).env("PROGRAM", &self.program)
+    }
+
+    fn sealed(&self, mut command: Command) -> Call {
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
@@ -88,8 +97,7 @@ impl Sandbox {
             .env("XDG_CONFIG_HOME", self.root.join("config"))
             .env("XDG_STATE_HOME", self.root.join("state"))
             .env(processes::MARK, &self.mark)
-            .current_dir(self.work())
-            .args(args);
+            .current_dir(self.work());
         Call::new(command, &self.root)
     }
 

@@ -1,34 +1,40 @@
 //! The heir: leads the terminal's session and sleeps. If the keeper dies, the kernel gives it the job's
 //! processes, it already holds the terminal, the log and the socket, and it becomes the keeper.
 
+use std::os::unix::net::UnixStream;
+
 use outlast_pty::reap::{self, Change, End, Peeked};
 use outlast_pty::signals;
 use rustix::process::{Pid, Signal};
 
 use super::Keeper;
 use super::ground::Ground;
-use super::start::this_process;
+use super::ground::system_error;
+use super::start::{answer, not_started, running, this_process};
+use crate::lifecycle::State;
 use crate::registry::replace::Durability;
+use crate::wire::StartReply;
 use crate::wire::event::What;
 
 /// What wakes an heir: a child's end, and the word that input has ended.
 pub(super) const WAKES: &[Signal] = &[Signal::CHILD, Signal::USR1];
 
-/// Sleeps until the keeper is gone; takes over if it was not done. Returns this process's exit code.
-pub(super) fn sleep(mut ground: Ground, keeper: Pid) -> i32 {
+/// Sleeps until the keeper is gone; takes over if it was not done. `client` is whoever started the job: told by
+/// us, should the keeper die before it could. Returns this process's exit code.
+pub(super) fn sleep(mut ground: Ground, keeper: Pid, client: UnixStream) -> i32 {
     loop {
         if ground.shared.stdin_closed() {
             ground.close_stdin();
         }
         if let Peeked::Change(Change::Ended(_, end)) = reap::peek(Some(keeper)) {
             reap::reap(keeper);
-            return if end == End::Code(0) { 0 } else { take_over(ground) };
+            return if end == End::Code(0) { 0 } else { take_over(ground, client) };
         }
         let _ = signals::sleep_until(WAKES);
     }
 }
 
-fn take_over(mut ground: Ground) -> i32 {
+fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     signals::block(WAKES, false);
     let Ok(mut info) = ground.job.info() else { return 1 };
     if !info.state.is_live() && reap::peek(None) == Peeked::NoChildren {
@@ -36,9 +42,16 @@ fn take_over(mut ground: Ground) -> i32 {
         ground.remove_socket();
         return 0;
     }
-    let Some(command) = ground.shared.command().or_else(first_child) else { return 1 };
+    let Some(command) = ground.shared.command().or_else(first_child) else {
+        let error = system_error("the keeper", "was killed before it could start the command");
+        answer(client, &not_started(&ground.job, info, error));
+        return 1;
+    };
     if ground.shared.stdin_closed() {
         ground.close_stdin();
+    }
+    if info.state == State::Starting {
+        running(&ground, &mut info, command);
     }
     info.keeper = this_process();
     info.heir = None;
@@ -50,6 +63,10 @@ fn take_over(mut ground: Ground) -> i32 {
     keeper.settle_size(None);
     keeper.write_record(Durability::Process);
     keeper.event(What::TookOver { input_lost });
+    if !keeper.ground.shared.answered() {
+        answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
+        keeper.ground.shared.set_answered();
+    }
     keeper.look_at_children();
     keeper.run();
     0

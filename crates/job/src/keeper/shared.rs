@@ -13,7 +13,8 @@ const LAST_OUTPUT_MS: usize = 1;
 const QUEUED_INPUT: usize = 2;
 const LOG_END: usize = 3;
 const STDIN_CLOSED: usize = 5;
-const TOLD: usize = 6;
+const TOLD: usize = 7;
+const ANSWERED: usize = 6;
 const CHECKPOINTS: usize = 16;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
@@ -61,6 +62,15 @@ impl Shared {
 
     pub(super) fn told(&self) -> u64 {
         self.page.get(TOLD)
+    }
+
+    /// The client that started the job has been told.
+    pub(super) fn set_answered(&self) {
+        self.page.set(ANSWERED, 1);
+    }
+
+    pub(super) fn answered(&self) -> bool {
+        self.page.get(ANSWERED) != 0
     }
 
     pub(super) fn set_stdin_closed(&self) {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use outlast_pty::detach::{Forked, become_subreaper, fork};
+use outlast_pty::detach::{Forked, become_subreaper, close_inherited, fork};
 use outlast_pty::signals;
 use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
@@ -39,6 +39,7 @@ const NOT_FOR_US: &[Signal] = &[
 /// Becomes a keeper: reads the order from standard input, detaches, and keeps the job until it is over.
 /// Returns the exit code of whichever process this then is.
 pub(crate) fn keep() -> i32 {
+    close_inherited();
     signals::ignore(NOT_FOR_US);
     let Some((order, client)) = take_order() else { return 2 };
     match fork() {
@@ -74,7 +75,7 @@ fn refused(job: Option<&JobDir>, failure: Failure) -> StartReply {
     StartReply::Failed { handle: job.map(JobDir::handle), failure: WireFailure::from(failure) }
 }
 
-fn answer(mut client: UnixStream, reply: &StartReply) {
+pub(super) fn answer(mut client: UnixStream, reply: &StartReply) {
     // A client that is gone does not need it: the job goes on all the same.
     let _ = client.write_all(&line(reply));
 }
@@ -99,9 +100,8 @@ fn become_heir(order: StartOrder, client: UnixStream) -> i32 {
             become_keeper(ground, info, client)
         }
         Ok(Forked::Parent { child }) => {
-            drop(client);
             ground.let_go_of_given();
-            heir::sleep(ground, child)
+            heir::sleep(ground, child, client)
         }
         Err(error) => {
             let error = system_error("no process can be had", error);
@@ -186,7 +186,7 @@ fn open_all(job: &JobDir, spec: &crate::spec::JobSpec) -> Result<Opened, StartEr
 }
 
 /// Writes the receipt of a job that never ran.
-fn not_started(job: &JobDir, mut info: Info, error: StartError) -> StartReply {
+pub(super) fn not_started(job: &JobDir, mut info: Info, error: StartError) -> StartReply {
     let failure = Failure::new(Kind::CannotStart, error.message.clone()).hint(error.hint.clone());
     info.state = State::ended(Receipt {
         outcome: Outcome::NotStarted { error },
@@ -203,7 +203,6 @@ fn not_started(job: &JobDir, mut info: Info, error: StartError) -> StartReply {
 fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
     let _ = become_subreaper();
     info.keeper = this_process();
-    info.endpoints = ground.endpoints();
     let pid = match ground.spawn() {
         Ok(pid) => pid,
         Err(error) => {
@@ -211,17 +210,13 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             return 0;
         }
     };
-    info.process = outlast_pty::procfs::stat(pid).map(|process| Process {
-        pid: pid.as_raw_nonzero().get(),
-        started: process.start_time,
-        program: process.comm,
-    });
-    info.state = State::Running { ending: None };
+    running(&ground, &mut info, pid);
     match Keeper::new(ground, info, pid) {
         Ok(mut keeper) => {
             keeper.write_record(Durability::Process);
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
             answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
+            keeper.ground.shared.set_answered();
             crate::registry::claim::hold_room(&keeper.ground.job);
             // A command that ended before we listened for it has already sent its only signal.
             keeper.look_at_children();
@@ -231,6 +226,17 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
         // The heir finds the command among its children, and goes on.
         Err(_) => 1,
     }
+}
+
+/// The command runs: what the record says from now on.
+pub(super) fn running(ground: &Ground, info: &mut Info, command: rustix::process::Pid) {
+    info.endpoints = ground.endpoints();
+    info.process = outlast_pty::procfs::stat(command).map(|process| Process {
+        pid: command.as_raw_nonzero().get(),
+        started: process.start_time,
+        program: process.comm,
+    });
+    info.state = State::Running { ending: None };
 }
 
 pub(super) fn this_process() -> Option<Process> {

@@ -124,6 +124,7 @@ pub(super) struct Wanted {
 pub(super) struct Waits {
     pending: Vec<Pending>,
     answered: Vec<Answered>,
+    searching: bool,
     behind: bool,
     /// When to look whether something has vanished from the screen.
     vanishing_at: Option<Instant>,
@@ -218,6 +219,12 @@ impl Waits {
             }
             pending.peer.is_some() || pending.wait.token.is_some()
         });
+    }
+
+    /// Whether the last wait with patterns has gone since this was last asked.
+    pub(super) fn take_emptied(&mut self) -> bool {
+        let searching = self.pending.iter().any(|pending| pending.search.is_some());
+        std::mem::replace(&mut self.searching, searching) && !searching
     }
 
     /// Whether some pattern has not seen all of the log yet.

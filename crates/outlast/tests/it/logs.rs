@@ -35,18 +35,10 @@ fn following_shows_each_line_as_it_comes_and_ends_with_the_job() {
 
 #[test]
 fn a_follower_whose_reader_is_gone_ends() {
-    use std::process::Stdio;
     let sandbox = sandbox();
     sandbox.start(["--", &sandbox.fixture(), "counts", "100000", "10", "1", "0"]);
     // `head` takes one line and leaves.
-    let line = format!(
-        "'{}' --home '{}' logs -f 1 | head -n 1",
-        sandbox.program().display(),
-        sandbox.home().display()
-    );
-    let mut command = std::process::Command::new("/bin/sh");
-    let child = command.args(["-c", &line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "line 0\n");
+    let ran = sandbox.shell("\"$PROGRAM\" logs -f 1 | head -n 1").run().ok();
+    assert_eq!(ran.text(), "line 0\n");
     assert_eq!(sandbox.info(1)["status"], "running", "the job goes on");
 }

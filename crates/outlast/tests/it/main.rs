@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod crowds;
+mod detached;
 mod faults;
 mod floods;
 mod formats;
