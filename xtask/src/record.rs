@@ -34,8 +34,9 @@ pub(crate) fn all() -> Done {
 /// One recipe again.
 pub(crate) fn again(name: &str) -> Done {
     let folder = repository().join("recordings").join(name);
-    let text = std::fs::read_to_string(folder.join("recipe"))
-        .map_err(|_| format!("there is no recordings/{name}/recipe; write one, or give a command after --"))?;
+    let text = std::fs::read_to_string(folder.join("recipe")).map_err(|_| {
+        format!("there is no recordings/{name}/recipe; write one, or give a command after --")
+    })?;
     make(name, &folder, &text)
 }
 
@@ -57,7 +58,12 @@ fn make(name: &str, folder: &Path, recipe: &str) -> Done {
         return Err(format!("{name}: {log} bytes are too many for a recording; the most is {LARGEST}"));
     }
     std::fs::create_dir_all(folder).map_err(said(name))?;
-    let copies = [("output.log", "input.bin"), ("timing", "timing"), ("screen.txt", "screen.txt"), ("stdout.txt", "lines.txt")];
+    let copies = [
+        ("output.log", "input.bin"),
+        ("timing", "timing"),
+        ("screen.txt", "screen.txt"),
+        ("stdout.txt", "lines.txt"),
+    ];
     for (from, to) in copies {
         std::fs::copy(job.join(from), folder.join(to)).map_err(said(to))?;
     }
@@ -132,7 +138,11 @@ impl Studio {
         if !ran.status.success() {
             return Err(complaint());
         }
-        if text.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(&text).map_err(|_| complaint()) }
+        if text.trim().is_empty() {
+            Ok(Value::Null)
+        } else {
+            serde_json::from_str(&text).map_err(|_| complaint())
+        }
     }
 
     /// Does the steps, waits for the end, and returns the job's folder.

@@ -198,11 +198,11 @@ fn installer() {
 
 /// A status line at the bottom, with lines that come above it, as cargo does.
 fn builder() {
-    for (i, name) in ["memchr v2.8.0", "libc v0.2.1", "regex v1.12.0", "thing v0.1.0 (/src/thing)"]
-        .iter()
-        .enumerate()
+    for (i, name) in
+        ["memchr v2.8.0", "libc v0.2.1", "regex v1.12.0", "thing v0.1.0 (/src/thing)"].iter().enumerate()
     {
-        say(format!("\x1b[36m\x1b[1m    Building\x1b[0m [{:<20}] {i}/4: {name}\r", "=".repeat(i * 5)).as_bytes());
+        say(format!("\x1b[36m\x1b[1m    Building\x1b[0m [{:<20}] {i}/4: {name}\r", "=".repeat(i * 5))
+            .as_bytes());
         say(format!("\x1b[K\x1b[32m\x1b[1m   Compiling\x1b[0m {name}\n").as_bytes());
     }
     say(b"\x1b[33m\x1b[1mwarning\x1b[0m\x1b[1m: unused variable: `x`\x1b[0m\n");

@@ -17,7 +17,14 @@ fn size(sandbox: &Sandbox, job: u64) -> serde_json::Value {
 #[test]
 fn the_screen_is_there_at_once_with_colour_and_cursor() {
     let sandbox = sandbox();
-    let job = sandbox.start(["--size", "80x24", "--", "sh", "-c", "printf 'one\\ntwo \\033[31mred\\033[0m > '; read x"]);
+    let job = sandbox.start([
+        "--size",
+        "80x24",
+        "--",
+        "sh",
+        "-c",
+        "printf 'one\\ntwo \\033[31mred\\033[0m > '; read x",
+    ]);
     sandbox.wait_for_text(job, "red > ");
     let person = Person::attaches(&sandbox, SMALL, job, &[]);
     let shot = person.sees("two red >");
@@ -66,7 +73,9 @@ fn what_follows_the_leaving_key_is_not_for_the_job() {
     assert_eq!(person.is_back_in_the_shell(), 0);
     press(&sandbox, job, &["z"]);
     sandbox.wait_for_text(job, "<z>");
-    assert!(!lines(&sandbox, job).iter().any(|line| line.contains('c') || line.contains('d') && line != "ready"));
+    assert!(
+        !lines(&sandbox, job).iter().any(|line| line.contains('c') || line.contains('d') && line != "ready")
+    );
 }
 
 #[test]
@@ -179,7 +188,8 @@ fn while_a_person_types_an_agent_can_not_unless_shared() {
 #[test]
 fn the_end_of_the_job_is_told_with_its_code_and_the_terminal_restored() {
     let sandbox = sandbox();
-    let job = sandbox.start(["--", "sh", "-c", "printf '\\033[?1049h\\033[?25lfull'; read x; echo bye; exit 7"]);
+    let job =
+        sandbox.start(["--", "sh", "-c", "printf '\\033[?1049h\\033[?25lfull'; read x; echo bye; exit 7"]);
     sandbox.wait_for_text(job, "");
     let person = Person::attaches(&sandbox, SMALL, job, &[]);
     person.sees("full");
@@ -197,7 +207,14 @@ fn after_a_full_screen_program_the_screen_below_it_is_shown() {
     // A job that ends at once would leave no screen to look at.
     let person = Person::attaches(&sandbox, SMALL, job, &[]);
     person.sees("full screen");
-    let other = sandbox.start(["--size", "80x24", "--", "sh", "-c", "echo below; printf '\\033[?1049hfull'; read x; printf '\\033[?1049l'; read y"]);
+    let other = sandbox.start([
+        "--size",
+        "80x24",
+        "--",
+        "sh",
+        "-c",
+        "echo below; printf '\\033[?1049hfull'; read x; printf '\\033[?1049l'; read y",
+    ]);
     wait_to_show(&sandbox, other, "full");
     let second = Person::attaches(&sandbox, SMALL, other, &[]);
     assert!(second.sees("full").alternate);

@@ -51,7 +51,10 @@ fn named_keys_send_what_xterm_sends() {
 #[test]
 fn application_modes_change_arrows_and_a_paste_is_marked() {
     let sandbox = sandbox();
-    assert_eq!(sent(&sandbox, &["application"], &["Up", "End", "Ctrl-Up"]), ["ESC OA", "ESC OF", "ESC [1;5A"]);
+    assert_eq!(
+        sent(&sandbox, &["application"], &["Up", "End", "Ctrl-Up"]),
+        ["ESC OA", "ESC OF", "ESC [1;5A"]
+    );
     let job = tui_job(&sandbox, &["shows-keys", "paste"]);
     sandbox.wait_for_text(job, "ready");
     sandbox.run(["send", &job.to_string(), "--no-wait", "--no-newline", "one\ntwo"]).ok();

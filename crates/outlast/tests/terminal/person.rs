@@ -76,7 +76,9 @@ impl Person {
         let person = Self::calls(sandbox, size, &args);
         eventually("the greeting, then the screen", PATIENCE, || {
             let got = person.got();
-            if got.contains("leave it with Ctrl-]") && got.contains("\x1b[H\x1b[2J") || got.contains("\x1b[?2026l") {
+            if got.contains("leave it with Ctrl-]") && got.contains("\x1b[H\x1b[2J")
+                || got.contains("\x1b[?2026l")
+            {
                 Ok(())
             } else {
                 Err(got)

@@ -2,9 +2,7 @@
 
 use outlast_testkit::Sandbox;
 
-use crate::{
-    ends_with, has, lines, press, rows, sandbox, type_in, wait_for_screen, wait_to_show,
-};
+use crate::{ends_with, has, lines, press, rows, sandbox, type_in, wait_for_screen, wait_to_show};
 
 /// A file in the folder where jobs start.
 fn file(sandbox: &Sandbox, name: &str, text: &str) -> std::path::PathBuf {
@@ -137,7 +135,11 @@ fn tmux() {
         return;
     }
     let sandbox = sandbox();
-    file(&sandbox, "tmux.conf", "set -g default-command 'echo inner pane; exec cat'\nset -sg escape-time 0\n");
+    file(
+        &sandbox,
+        "tmux.conf",
+        "set -g default-command 'echo inner pane; exec cat'\nset -sg escape-time 0\n",
+    );
     let socket = sandbox.root().join("tmux");
     let socket = socket.to_str().unwrap();
     let job = sandbox.start(["--", "tmux", "-u", "-S", socket, "-f", "tmux.conf", "new-session"]);

@@ -8,8 +8,11 @@ use serde_json::Value;
 
 fn folders() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recordings");
-    let mut folders: Vec<PathBuf> =
-        std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(all)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
     folders.sort();
     folders
 }
@@ -46,7 +49,9 @@ fn fold(folder: &Path, piece: usize) -> (String, String) {
         out.clear();
     };
     let mut at = 0;
-    for (offset, size) in resizes(folder).into_iter().map(|(at, size)| (at, Some(size))).chain([(input.len(), None)]) {
+    for (offset, size) in
+        resizes(folder).into_iter().map(|(at, size)| (at, Some(size))).chain([(input.len(), None)])
+    {
         for bytes in input[at..offset].chunks(piece) {
             fold.feed(bytes, &mut out);
             take(&mut out);
@@ -72,7 +77,11 @@ fn each_recording_folds_to_its_screen_and_lines() {
     for folder in folders {
         let (screen, lines) = fold(&folder, usize::MAX);
         for piece in [1, 7, 100] {
-            assert_eq!(fold(&folder, piece), (screen.clone(), lines.clone()), "{folder:?} in pieces of {piece}");
+            assert_eq!(
+                fold(&folder, piece),
+                (screen.clone(), lines.clone()),
+                "{folder:?} in pieces of {piece}"
+            );
         }
         for (name, now) in [("screen.txt", &screen), ("lines.txt", &lines)] {
             let file = folder.join(name);

@@ -10,7 +10,8 @@ use crate::{ends_with, sandbox};
 
 /// A job that prints, waits, is resized, and prints again.
 fn recorded(sandbox: &Sandbox) -> u64 {
-    let script = "echo first; read x; echo second; read y; printf 'caf\\303\\251 \\033[32mgreen\\033[0m\\n'; exit 3";
+    let script =
+        "echo first; read x; echo second; read y; printf 'caf\\303\\251 \\033[32mgreen\\033[0m\\n'; exit 3";
     let job = sandbox.start(["--size", "60x10", "--name", "recorded", "--", "sh", "-c", script]);
     sandbox.wait_for_text(job, "first");
     // A pause that a recording shows.

@@ -18,7 +18,9 @@ use crate::size::Size;
 /// All rows, as far as `columns` reach; each begins and ends in the default style.
 pub(super) fn rows(term: &Term<VoidListener>, columns: usize) -> Vec<String> {
     let columns = columns.min(term.columns());
-    (0..term.screen_lines()).map(|index| row(term, Line(i32::try_from(index).unwrap_or(0)), columns)).collect()
+    (0..term.screen_lines())
+        .map(|index| row(term, Line(i32::try_from(index).unwrap_or(0)), columns))
+        .collect()
 }
 
 fn row(term: &Term<VoidListener>, line: Line, columns: usize) -> String {
