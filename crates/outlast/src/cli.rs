@@ -8,6 +8,8 @@ use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
 
+use crate::install::args::{InstallArgs, UninstallArgs};
+
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
 /// A job keeps every byte it prints, can be typed into, waited for and ended as a whole, and goes on when
@@ -56,6 +58,8 @@ pub(crate) enum Verb {
     Kill(KillArgs),
     Prune(PruneArgs),
     Mcp(McpArgs),
+    Install(InstallArgs),
+    Uninstall(UninstallArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -431,7 +435,9 @@ pub(crate) struct PruneArgs {
 /// On standard input and output, or over HTTP on this machine. Jobs are kept by their keepers: a server can be
 /// ended and started again at any time.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast mcp\n  outlast mcp --profile claude\n  outlast mcp --http 127.0.0.1:8390")]
+#[command(
+    after_help = "Examples:\n  outlast mcp\n  outlast mcp --profile claude\n  outlast mcp --http 127.0.0.1:8390"
+)]
 pub(crate) struct McpArgs {
     /// Serve streamable HTTP here instead; a bearer token is made and its file is named.
     #[arg(long, value_name = "ADDRESS:PORT")]
