@@ -117,16 +117,11 @@ fn uninstall_one(client: Client, target: &Target) -> Result<Done, Failure> {
         None => settings.write(&text)?,
         Some(line) => {
             run(line)?;
-            if Settings::read(client, done.file.clone())?.has_entry() {
-                return Err(Failure::new(
-                    Kind::System,
-                    format!(
-                        "{} said that it is done, but {} still has the server",
-                        line[0],
-                        done.file.display()
-                    ),
-                )
-                .hint("Change the file instead: outlast uninstall --no-command"));
+            // Gemini says that it is done, and does nothing, in a folder that it does not trust.
+            let left = Settings::read(client, done.file.clone())?;
+            if left.has_entry() {
+                left.write(&left.without()?)?;
+                done.command = None;
             }
         }
     }
