@@ -9,7 +9,7 @@ WANTED = [
     ("answer", r"got y"),
     ("wait", r"READY"),
     ("list", r"Proceed|read -r"),
-    ("kill", r"(?i)kill|sigterm|ended"),
+    ("kill", r"SIGTERM"),
 ]
 lines = open(sys.argv[1]).read().splitlines()[1:]
 results = {line["result"]: line["text"] for line in map(json.loads, lines)}
@@ -18,7 +18,7 @@ for index, (name, pattern) in enumerate(WANTED):
     if text is None:
         print(f"no result for {name}")
         sys.exit(1)
-    if not re.search(pattern, text):
+    if not re.search(pattern, text) or "error (" in text:
         print(f"{name} answered {text[:300]!r}")
         sys.exit(1)
 print("started, answered, waited, listed, killed")
