@@ -1,6 +1,6 @@
 //! One job's life: registry, log, keeper and client.
 //!
-//! A [job](spec) is one command and all that it started. Its [keeper](keeper), a process of its own, owns its
+//! A [job](spec) is one command and all that it started. Its keeper, a process of its own, owns its
 //! terminal, [log], waits and [events](wire::event); there is no daemon. Clients find jobs in the
 //! [registry] on the file system, talk to keepers over a [socket](wire), and read logs themselves.
 //!

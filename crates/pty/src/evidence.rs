@@ -4,7 +4,7 @@
 //! thread sleeps in, at what else could wake that thread, and at the terminal's own modes. What the screen shows
 //! is a second witness, given as [`Hints`] by whoever owns the screen; it never suffices alone.
 //!
-//! In reading order: the [terminal](terminal) in question; what [descriptors](fds) lead to; how the [sets](sets)
+//! In reading order: the [terminal] in question; what [descriptors](fds) lead to; how the [sets]
 //! of poll, select and epoll are taken apart; what each [thread](threads) does, and what is left to say when that
 //! is [denied]; what is [remembered](history) between looks; the rule itself in [verdict], which follows
 //! [nested] terminals; and what [text] can add.

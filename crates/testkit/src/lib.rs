@@ -1,5 +1,5 @@
 //! Help for tests that run the real program: a [`Sandbox`] is a sealed home of its own, a [`Call`] is one run of
-//! the program with a hard limit of time, [`eventually`] waits for what must come true, a [`Socket`] talks to a
+//! the program with a hard limit of time, [`eventually()`] waits for what must come true, a [`Socket`] talks to a
 //! keeper by hand, [`Dice`] are random and repeatable, and [`processes`] are found and ended without mistaking one
 //! for another.
 //!
