@@ -231,11 +231,9 @@ impl Outbox {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.dir, EVENTS, flags, PRIVATE)?;
         let (size, last) = mend(&file);
-        let mut next = last.max(self.acked()) + 1;
         let mut bytes = Vec::new();
-        for entry in &mut *entries {
-            entry.n = next;
-            next += 1;
+        for (entry, number) in entries.iter_mut().zip(last.max(self.acked()) + 1..) {
+            entry.n = number;
             bytes.extend_from_slice(&line(&entry));
         }
         if let Err(error) = write_all(&file, &bytes) {

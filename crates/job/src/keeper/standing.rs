@@ -39,6 +39,11 @@ impl Standing {
         Ok(standing)
     }
 
+    /// What stands for the screen of the last check, without what is left out.
+    pub(crate) fn seen(&self) -> u64 {
+        self.last
+    }
+
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

@@ -44,6 +44,8 @@ struct Armed {
     began: Instant,
     /// The silence that was told of: the one after the output of then.
     quiet_told: Option<Instant>,
+    /// The screen that was told of.
+    still_told: Option<u64>,
     gathered: Option<Gathered>,
     patience: Duration,
 }
@@ -66,6 +68,7 @@ impl Armed {
             standing: None,
             began: Instant::now(),
             quiet_told: None,
+            still_told: None,
             gathered: None,
             patience: PATIENCE,
         })
@@ -323,16 +326,17 @@ impl Keeper {
             let moved = std::mem::take(&mut self.watching.moved);
             for armed in &mut self.watching.armed {
                 let Some(stable) = &armed.watch.on.stable else { continue };
-                match &mut armed.standing {
-                    None if moved => armed.standing = Standing::new(stable, &rows, now).ok(),
-                    Some(standing) => {
-                        if now >= standing.next() && standing.check(&rows, now) {
-                            // It is looked at again once something is printed.
-                            armed.standing = None;
-                            fired.push(armed.fired(Reason::Stable, end));
-                        }
+                let still = armed.standing.as_mut().filter(|standing| now >= standing.next());
+                let still = still.and_then(|standing| standing.check(&rows, now).then_some(standing.seen()));
+                if still.is_some() {
+                    // It is looked at again once something is printed, and told again once it shows something else.
+                    armed.standing = None;
+                    if armed.still_told != still {
+                        armed.still_told = still;
+                        fired.push(armed.fired(Reason::Stable, end));
                     }
-                    None => {}
+                } else if armed.standing.is_none() && moved {
+                    armed.standing = Standing::new(stable, &rows, now).ok();
                 }
             }
         }

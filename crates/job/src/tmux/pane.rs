@@ -239,7 +239,7 @@ fn half_typed(row: &str, cursor: usize) -> Option<String> {
     // The last mark that a blank follows ends the prompt; what comes after it is the draft.
     let at =
         before.match_indices(PROMPT_MARKS).filter(|(at, mark)| before[at + mark.len()..].starts_with(' '));
-    let (at, mark) = at.last()?;
+    let (at, mark) = at.max_by_key(|(at, _)| *at)?;
     Some(before[at + mark.len()..].trim().to_owned())
 }
 

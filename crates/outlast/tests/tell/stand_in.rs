@@ -103,7 +103,7 @@ fn full_screen(spin: &str, more: &[&str]) -> Option<(u64, u64, String)> {
         if text.contains("[SYSTEM") { Ok(text) } else { Err(text) }
     });
     let stamp = |prefix: &str| {
-        let line = text.lines().filter(|line| line.starts_with(prefix)).last().unwrap();
+        let line = text.lines().rfind(|line| line.starts_with(prefix)).unwrap();
         line.split(' ').nth(1).unwrap().parse::<u64>().unwrap()
     };
     assert_eq!(text.lines().filter(|line| line.contains("[SYSTEM")).count(), 1, "{text}");
