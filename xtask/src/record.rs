@@ -87,7 +87,7 @@ fn neutral(info: &Value) -> Value {
         "streams": info["streams"],
         "started_size": info["started_size"],
         "cwd": "/home/user",
-        "outcome": info["receipt"]["outcome"],
+        "outcome": info["outcome"], "code": info["code"],
     })
 }
 

@@ -34,7 +34,6 @@ fn main() {
         ["wants", requests @ ..] => wants(requests),
         other => {
             eprintln!("tui does not know {other:?}");
-            #[expect(clippy::exit, reason = "a wrong call")]
             std::process::exit(64);
         }
     }

@@ -11,6 +11,8 @@ use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
 pub(crate) use tell::*;
 
+use crate::install::args::{InstallArgs, UninstallArgs};
+
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
 /// A job keeps every byte it prints, can be typed into, waited for and ended as a whole, and goes on when
@@ -62,6 +64,8 @@ pub(crate) enum Verb {
     Kill(KillArgs),
     Prune(PruneArgs),
     Mcp(McpArgs),
+    Install(InstallArgs),
+    Uninstall(UninstallArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -3,6 +3,7 @@
 mod attach;
 mod doctor;
 mod events;
+mod install;
 mod jobs;
 mod kill;
 mod logs;
@@ -47,6 +48,8 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
+        Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
+        Verb::Uninstall(args) => install::uninstall(&args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder),

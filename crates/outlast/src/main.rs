@@ -3,6 +3,7 @@
 mod answer;
 mod cli;
 mod commands;
+mod install;
 mod live;
 mod output;
 mod terminal;

@@ -18,13 +18,20 @@ use crate::terminal;
 /// The key that leaves a job without telling it anything: Ctrl-].
 const DETACH: u8 = 0x1d;
 
-/// Sits in front of a job until it ends, or the person leaves.
-pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left, Failure> {
+/// Sits in front of a job until it ends, or the person leaves. The greeting lies over the screen until something
+/// happens.
+pub(crate) fn view(
+    job: &Job,
+    attach: &Attach,
+    greeting: Option<String>,
+    out: &mut Output,
+) -> Result<Left, Failure> {
     let signals = Signals::catch(&[Signal::HUP, Signal::TERM, Signal::WINCH])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
     let _raw = terminal::Raw::enter();
     terminal::make_room(out);
     let mut reach = 0;
+    let mut greeting = greeting;
     loop {
         let attach = Attach { size: terminal::size(), ..attach.clone() };
         let Some(viewing) = job.attach(&attach)? else {
@@ -39,8 +46,12 @@ pub(crate) fn view(job: &Job, attach: &Attach, out: &mut Output) -> Result<Left,
             filter: Passthrough::new(),
             offset: 0,
             other_screen_unknown: false,
+            greets: false,
         };
         viewer.begin(out);
+        if let Some(greeting) = greeting.take() {
+            viewer.greet(&greeting, out);
+        }
         let left = viewer.stay(&signals, out);
         reach = viewer.offset;
         // Otherwise the keeper died: its heir has the job now, and shows its screen anew.
@@ -85,6 +96,8 @@ struct Viewer<'a> {
     offset: u64,
     /// A full-screen program was there before us: what it will leave behind was not shown yet.
     other_screen_unknown: bool,
+    /// A greeting lies over the screen.
+    greets: bool,
 }
 
 impl Viewer<'_> {
@@ -96,10 +109,35 @@ impl Viewer<'_> {
         self.fold = fold_of(self.viewing.size);
         self.fold.feed_more(&repaint, &mut Outcome::default());
         self.other_screen_unknown = self.fold.modes().alternate_screen;
+        self.paint(&repaint, out);
+    }
+
+    /// The whole screen; whatever lay over it is gone.
+    fn paint(&mut self, repaint: &[u8], out: &mut Output) {
+        self.greets = false;
         if self.is_same_size() {
-            put(&mut self.filter, &repaint, out);
+            put(&mut self.filter, repaint, out);
         } else {
             self.draw_what_fits(out);
+        }
+    }
+
+    /// Says how to leave, in a row that the cursor is not in.
+    fn greet(&mut self, greeting: &str, out: &mut Output) {
+        let Some(own) = self.attach.size else { return };
+        let cursor = self.fold.screen().cursor.row;
+        let row = if cursor + 1 >= usize::from(own.rows) { 1 } else { own.rows };
+        let text: String = greeting.chars().take(own.cols.into()).collect();
+        out.data(format!("\x1b7\x1b[?6l\x1b[{row};1H\x1b[0;7m{text}\x1b[0m\x1b8").as_bytes());
+        self.greets = true;
+    }
+
+    /// Takes the greeting away.
+    fn uncover(&mut self, out: &mut Output) {
+        if self.greets {
+            self.filter = Passthrough::new();
+            let repaint = self.fold.repaint();
+            self.paint(&repaint, out);
         }
     }
 
@@ -138,13 +176,17 @@ impl Viewer<'_> {
                 self.attach.size = terminal::size();
                 self.viewing.look_again(&self.attach);
             }
-            if key_pressed && self.keys() {
-                return Ok(Some(Left::Detached));
+            if key_pressed {
+                self.uncover(out);
+                if self.keys() {
+                    return Ok(Some(Left::Detached));
+                }
             }
         }
     }
 
     fn show_more(&mut self, out: &mut Output) -> Result<(), Failure> {
+        self.uncover(out);
         let range = self.job.range(Stream::Output, self.offset, None)?;
         self.offset = range.to();
         let same_size = self.is_same_size();

@@ -328,6 +328,14 @@ pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
     Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
 }
 
+/// How often a process's main thread has been given a processor: two looks that find the same number know that
+/// it has slept in between.
+#[must_use]
+pub fn times_run(pid: Pid) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/schedstat", pid.as_raw_nonzero())).ok()?;
+    text.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
 /// What the kernel calls one of our own descriptors: a terminal's path, or a pipe's number.
 #[must_use]
 pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {

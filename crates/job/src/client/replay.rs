@@ -168,6 +168,10 @@ impl Recording {
                 text.is_empty() || line(&serde_json::json!([interval(at), "o", text]).to_string())
             }
         });
+        // A character that was broken off at the very end.
+        if !held.is_empty() && !line(&serde_json::json!([0.0, "o", "\u{fffd}"]).to_string()) {
+            return;
+        }
         if let Some(receipt) = self.info.state.receipt() {
             let code = match receipt.outcome {
                 End::Exited { code } => code,

@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use outlast_pty::evidence::{self, Attention, Claim, Hints, Kind, Level, Prober, Verdict};
-use outlast_pty::ports;
+use outlast_pty::{ports, procfs};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::getpid;
+use rustix::process::{Pid, getpid};
 
 use super::ground::Ends;
 use super::{Keeper, Life};
@@ -35,6 +35,8 @@ const UNATTENDED: &[Duration] = &[
 const UNATTENDED_LATER: Duration = Duration::from_secs(300);
 /// A look that takes longer is stuck on a hung file system; it is not waited for.
 const STUCK: Duration = Duration::from_secs(2);
+/// Input that has not woken its reader by then does not wake it: half a line, for example.
+const SLOWEST_WAKE: Duration = Duration::from_millis(700);
 /// The thread needs little.
 const STACK: usize = 128 << 10;
 
@@ -57,6 +59,8 @@ struct Seen {
     unconfirmed: bool,
     ports: Vec<u16>,
     sockets: Vec<String>,
+    /// Who waits, and how often it had run until then.
+    reader: Option<(Pid, u64)>,
     activity: u64,
 }
 
@@ -86,8 +90,13 @@ impl Looker {
                 ports.sort_unstable();
                 ports.dedup();
                 let unconfirmed = prober.is_unconfirmed();
+                let reader = verdict.waiting().and_then(|claim| {
+                    let pid = claim.evidence.pid?;
+                    Some((pid, procfs::times_run(pid)?))
+                });
                 let sockets = sockets.clone();
-                if say.send(Seen { verdict, unconfirmed, ports, sockets, activity: look.activity }).is_err() {
+                let seen = Seen { verdict, unconfirmed, ports, sockets, reader, activity: look.activity };
+                if say.send(seen).is_err() {
                     return;
                 }
                 let _ = rustix::io::write(&waker, b"!");
@@ -127,6 +136,10 @@ pub(super) struct Looking {
     text: String,
     /// What stood there when it last waited.
     last_prompt: Option<String>,
+    /// Who was last seen to wait, and how often it had run until then.
+    reader: Option<(Pid, u64)>,
+    /// The same, from before the last input: until it has run again, it has not even seen that input.
+    reader_before_input: Option<(Pid, u64)>,
     pub(super) ports: Vec<u16>,
     pub(super) sockets: Vec<String>,
 }
@@ -164,6 +177,20 @@ impl Keeper {
             self.event(What::WentOn);
         }
         self.plan_look();
+    }
+
+    /// Something was typed: whoever waits now waits for what came before.
+    pub(super) fn note_input(&mut self) {
+        self.last_input = Instant::now();
+        self.looking.reader_before_input = self.looking.reader.take().or(self.looking.reader_before_input);
+        self.note_activity();
+    }
+
+    /// Whether a claim is about a program that a busy machine has not woken for its input yet.
+    fn is_stale(&self, reader: Option<(Pid, u64)>) -> bool {
+        reader.is_some()
+            && reader == self.looking.reader_before_input
+            && self.last_input.elapsed() < SLOWEST_WAKE
     }
 
     /// Decides when to look next.
@@ -261,7 +288,12 @@ impl Keeper {
         let Some(seen) = self.looking.take() else { return };
         self.looking.sockets = seen.sockets;
         self.note_ports(seen.ports);
-        if seen.activity == self.looking.activity {
+        if self.is_stale(seen.reader) {
+            self.looking.unconfirmed = true;
+        } else if seen.activity == self.looking.activity {
+            if seen.reader.is_some() {
+                self.looking.reader = seen.reader;
+            }
             let verdict = self.info.has_terminal().then_some(&seen.verdict);
             self.looking.unconfirmed = seen.unconfirmed && verdict.is_some();
             self.note_verdict(verdict);

@@ -91,8 +91,7 @@ impl Keeper {
         match self.may_type(peer).and_then(|()| self.queue_input(send)) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(sent) => {
-                self.last_input = std::time::Instant::now();
-                self.note_activity();
+                self.note_input();
                 self.type_more();
                 let sent = Sent { queued: self.typing.queued(), ..sent };
                 if self.typing.queue.len() <= HIGH_WATER {

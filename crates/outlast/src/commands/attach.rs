@@ -26,9 +26,9 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
             .hint(format!("see it again: outlast replay {handle}")));
     }
     let how = if args.read_only { ", only to look" } else { "" };
-    out.talk(&format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]"));
+    let greeting = format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]");
     let attach = Attach { size: None, read_only: args.read_only, shared: args.shared };
-    match viewer::view(&job, &attach, out)? {
+    match viewer::view(&job, &attach, Some(greeting), out)? {
         Left::Ended => {
             let info = job.info()?;
             let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);

@@ -134,12 +134,10 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
     let interactive =
         !args.no_stdin && !args.pipe && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let left = if interactive {
-        if talkative {
-            out.talk(&format!(
-                "[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"
-            ));
-        }
-        viewer::view(job, &Attach { shared: true, ..Attach::default() }, out)?
+        let greeting = talkative.then(|| {
+            format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]")
+        });
+        viewer::view(job, &Attach { shared: true, ..Attach::default() }, greeting, out)?
     } else {
         live::follow(job, !args.no_stdin, out)?
     };

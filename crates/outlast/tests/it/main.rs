@@ -11,6 +11,7 @@ mod formats;
 mod help;
 mod home;
 mod idle;
+mod install;
 mod jobs;
 mod json;
 mod kill;

@@ -1,6 +1,10 @@
 //! The terminal as programs, agents and people meet it: real programs in real jobs, and people at real terminals.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it leaves out"
+)]
 
 mod attach;
 mod crash;

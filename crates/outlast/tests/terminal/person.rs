@@ -172,7 +172,7 @@ impl Person {
                 && !shot.modes.bracketed_paste
                 && !shot.modes.mouse_click
                 && shot.modes.autowrap;
-            if same && calm { Ok(()) } else { Err((now, shot)) }
+            if same && calm { Ok(()) } else { Err((now.local_modes, shot.rows, shot.modes)) }
         });
     }
 

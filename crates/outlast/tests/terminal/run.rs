@@ -50,6 +50,7 @@ fn the_job_outlasts_the_window() {
 fn the_leaving_key_leaves_it_running() {
     let sandbox = sandbox();
     let person = Person::calls(&sandbox, SMALL, &["run", "--name", "kept", "--", "cat"]);
+    // `cat` says nothing by itself: the way out stays in sight until a key is pressed.
     person.sees("Ctrl-] leaves it running");
     person.types(b"hello\r");
     person.sees_screen(|shot| shot.rows.iter().filter(|row| *row == "hello").count() == 2);

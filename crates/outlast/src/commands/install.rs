@@ -1,0 +1,276 @@
+//! `outlast install` and `outlast uninstall`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+use outlast_job::{Failure, Kind};
+use outlast_mcp::Profile;
+use serde_json::{Value, json};
+
+use crate::install::args::{InstallArgs, Target, UninstallArgs};
+use crate::install::clients::{Client, CommandLine, NAME, Scope, Server};
+use crate::install::settings::{Known, Settings};
+use crate::output::Output;
+
+/// What was, or would be, done.
+struct Done {
+    client: Client,
+    scope: Scope,
+    what: &'static str,
+    file: PathBuf,
+    backup: Option<PathBuf>,
+    command: Option<CommandLine>,
+}
+
+pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32, Failure> {
+    if let Some(profile) = &args.profile {
+        Profile::from_name(profile)?;
+    }
+    if args.list {
+        return list(home, args, out);
+    }
+    for &client in &args.client {
+        let server = server(client, home, args.profile.as_deref())?;
+        if args.print {
+            print(client, args.target.scope, &server, out)?;
+        } else {
+            let done = install_one(client, &args.target, &server)?;
+            tell(&done, args.target.dry_run, out);
+        }
+    }
+    Ok(0)
+}
+
+pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, Failure> {
+    for &client in &args.client {
+        let done = uninstall_one(client, &args.target)?;
+        tell(&done, args.target.dry_run, out);
+    }
+    Ok(0)
+}
+
+fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done, Failure> {
+    let settings = Settings::read(client, file(client, target.scope)?)?;
+    let mut done = Done {
+        client,
+        scope: target.scope,
+        what: "installed",
+        file: settings.path.clone(),
+        backup: None,
+        command: None,
+    };
+    let known = settings.knows(server);
+    if known == Known::Yes {
+        done.what = "already there";
+        return Ok(done);
+    }
+    // Such commands refuse, or overwrite, what is there under that name: then the file is better changed in place.
+    done.command = client.adds(target.scope, server).filter(|_| known == Known::No && usable(client, target));
+    if known == Known::Otherwise {
+        done.what = "updated";
+    }
+    let text = settings.with(server)?;
+    if target.dry_run {
+        done.backup = settings.backup_path();
+        return Ok(done);
+    }
+    done.backup = settings.back_up()?;
+    let Some(line) = &done.command else {
+        settings.write(&text)?;
+        return Ok(done);
+    };
+    run(line)?;
+    // One of them hands the work to a program that may still be starting.
+    if client != Client::Vscode && Settings::read(client, done.file.clone())?.knows(server) != Known::Yes {
+        return Err(Failure::new(
+            Kind::System,
+            format!("{} said that it is done, but {} does not have the server", line[0], done.file.display()),
+        )
+        .hint("Change the file instead: outlast install --no-command"));
+    }
+    Ok(done)
+}
+
+fn uninstall_one(client: Client, target: &Target) -> Result<Done, Failure> {
+    let settings = Settings::read(client, file(client, target.scope)?)?;
+    let mut done = Done {
+        client,
+        scope: target.scope,
+        what: "removed",
+        file: settings.path.clone(),
+        backup: None,
+        command: None,
+    };
+    if !settings.has_entry() {
+        done.what = "not there";
+        return Ok(done);
+    }
+    done.command = client.removes(target.scope).filter(|_| usable(client, target));
+    let text = settings.without()?;
+    if target.dry_run {
+        done.backup = settings.backup_path();
+        return Ok(done);
+    }
+    done.backup = settings.back_up()?;
+    match &done.command {
+        None => settings.write(&text)?,
+        Some(line) => {
+            run(line)?;
+            // Gemini says that it is done, and does nothing, in a folder that it does not trust.
+            let left = Settings::read(client, done.file.clone())?;
+            if left.has_entry() {
+                left.write(&left.without()?)?;
+                done.command = None;
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Whether the client's own command is there and may be used.
+fn usable(client: Client, target: &Target) -> bool {
+    !target.no_command && client.program().and_then(on_path).is_some()
+}
+
+fn file(client: Client, scope: Scope) -> Result<PathBuf, Failure> {
+    client.file(scope).ok_or_else(|| {
+        Failure::usage(format!("{} has no settings for a {}", client.name(), scope.name())).hint(
+            match scope {
+                Scope::User => "HOME is not set.",
+                Scope::Project => "Use --scope user.",
+            },
+        )
+    })
+}
+
+/// How the server is to be started: this very program.
+fn server(client: Client, home: Option<&Path>, profile: Option<&str>) -> Result<Server, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::system("can't tell where this program is", error))?;
+    let text = |path: &Path| {
+        path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
+            Failure::usage(format!("{} can't be written into settings: not UTF-8", path.display()))
+        })
+    };
+    let mut args = Vec::new();
+    if let Some(home) = home {
+        let home = std::path::absolute(home).map_err(|error| Failure::system("the home", error))?;
+        args.extend(["--home".to_owned(), text(&home)?]);
+    }
+    args.push("mcp".to_owned());
+    let profile = profile.unwrap_or(client.profile());
+    if profile != "plain" {
+        args.extend(["--profile".to_owned(), profile.to_owned()]);
+    }
+    Ok(Server { command: text(&program)?, args })
+}
+
+/// Runs a command of a client's own. What it says is shown only when it fails.
+fn run(line: &CommandLine) -> Result<(), Failure> {
+    let Some((program, args)) = line.split_first() else { return Ok(()) };
+    let ran = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failure::system(format!("can't run {program}"), error))?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let said = [ran.stdout, ran.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    Err(Failure::new(Kind::System, format!("{} failed ({}): {}", shown(line), ran.status, said.trim()))
+        .hint("Change the file instead, with --no-command."))
+}
+
+fn shown(line: &CommandLine) -> String {
+    let word = |word: &String| {
+        let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
+        if plain && !word.is_empty() { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    line.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |file: &PathBuf| {
+        std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(program)).find(runs)
+}
+
+fn tell(done: &Done, dry_run: bool, out: &mut Output) {
+    let Done { client, scope, what, file, backup, command } = done;
+    if out.json {
+        out.value(&json!({
+            "client": client.name(), "scope": scope.name(), "result": what, "dry_run": dry_run,
+            "file": file, "backup": backup, "command": command,
+        }));
+        return;
+    }
+    let changes = matches!(*what, "installed" | "updated" | "removed");
+    let would = if dry_run && changes { "would be " } else { "" };
+    out.line(&format!("{}: {would}{what}", client.name()));
+    match command {
+        Some(line) => out.talk(&format!("  with   {}", shown(line))),
+        None => out.talk(&format!("  in     {}", file.display())),
+    }
+    if let Some(backup) = backup {
+        out.talk(&format!("  backup {}", backup.display()));
+    }
+}
+
+fn print(client: Client, scope: Scope, server: &Server, out: &mut Output) -> Result<(), Failure> {
+    let file = file(client, scope)?;
+    let snippet = Settings::snippet(client, &file, server)?;
+    if out.json {
+        let entry: Value = client.entry(server);
+        out.value(&json!({
+            "client": client.name(), "scope": scope.name(), "file": file, "key": [client.key(), NAME],
+            "entry": entry, "snippet": snippet, "command": client.adds(scope, server),
+        }));
+    } else {
+        out.talk(&format!("into {}:", file.display()));
+        out.line(snippet.trim_end());
+        if let Some(line) = client.adds(scope, server) {
+            out.talk(&format!("or: {}", shown(&line)));
+        }
+    }
+    Ok(())
+}
+
+fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32, Failure> {
+    let mut rows = Vec::new();
+    for &client in Client::value_variants() {
+        let program = client.program().and_then(on_path);
+        let Some(file) = client.file(args.target.scope) else { continue };
+        // Of most clients the folder of their settings is theirs alone, and a sign that they are here.
+        let folder_is_its_own = args.target.scope == Scope::User && client != Client::Claude;
+        let found = program.is_some()
+            || file.exists()
+            || folder_is_its_own && file.parent().is_some_and(Path::exists);
+        let server = server(client, home, args.profile.as_deref())?;
+        let state = match Settings::read(client, file.clone()).map(|settings| settings.knows(&server)) {
+            Ok(Known::Yes) => "installed",
+            Ok(Known::Otherwise) => "installed otherwise",
+            Ok(Known::No) => "not installed",
+            Err(_) => "unreadable settings",
+        };
+        rows.push((client, found, state, file, program));
+    }
+    if out.json {
+        let clients: Vec<Value> = rows
+            .iter()
+            .map(|(client, found, state, file, program)| {
+                json!({ "client": client.name(), "found": found, "state": state, "file": file, "program": program })
+            })
+            .collect();
+        out.value(&json!({ "scope": args.target.scope.name(), "clients": clients }));
+    } else {
+        for (client, found, state, file, _) in &rows {
+            let found = if *found { "found" } else { "-" };
+            out.line(&format!("{:<15} {found:<6} {state:<20} {}", client.name(), file.display()));
+        }
+    }
+    Ok(0)
+}

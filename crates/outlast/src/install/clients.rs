@@ -1,0 +1,232 @@
+//! The clients that are known: where each keeps its servers, in which form, and which command of its own it has.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+/// The name under which clients know the server. No underscores: some join it with a tool's name by them.
+pub(crate) const NAME: &str = "outlast";
+
+/// A program that speaks MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// Cursor.
+    Cursor,
+    /// Visual Studio Code.
+    Vscode,
+    /// Zed.
+    Zed,
+    /// Windsurf.
+    Windsurf,
+    /// Copilot CLI.
+    Copilot,
+    /// Qwen Code.
+    Qwen,
+    /// Amp.
+    Amp,
+    /// Crush.
+    Crush,
+    /// Claude Desktop.
+    ClaudeDesktop,
+}
+
+/// For whom a client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    /// For this user, in every project.
+    User,
+    /// For this project: a file in the folder where the call is made.
+    Project,
+}
+
+impl Scope {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scope::User => "user",
+            Scope::Project => "project",
+        }
+    }
+}
+
+/// How to start the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) command: String,
+    pub(crate) args: Vec<String>,
+}
+
+/// A command line of the client's own.
+pub(crate) type CommandLine = Vec<String>;
+
+impl Client {
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Where the tools have names of their own that this client's models were trained with.
+    pub(crate) fn profile(self) -> &'static str {
+        match self {
+            Client::Claude => "claude",
+            Client::Codex => "codex",
+            Client::Gemini => "gemini",
+            _ => "plain",
+        }
+    }
+
+    /// The program to look for on `PATH`.
+    pub(crate) fn program(self) -> Option<&'static str> {
+        match self {
+            Client::Claude => Some("claude"),
+            Client::Codex => Some("codex"),
+            Client::Gemini => Some("gemini"),
+            Client::Opencode => Some("opencode"),
+            Client::Cursor => Some("cursor"),
+            Client::Vscode => Some("code"),
+            Client::Zed => Some("zed"),
+            Client::Windsurf => Some("windsurf"),
+            Client::Copilot => Some("copilot"),
+            Client::Qwen => Some("qwen"),
+            Client::Amp => Some("amp"),
+            Client::Crush => Some("crush"),
+            Client::ClaudeDesktop => None,
+        }
+    }
+
+    /// Its settings file; the first of several that is there, else the first. None where it has none for that scope.
+    pub(crate) fn file(self, scope: Scope) -> Option<PathBuf> {
+        let candidates = match scope {
+            Scope::User => self.user_files()?,
+            Scope::Project => {
+                let here = std::env::current_dir().ok()?;
+                self.project_files().iter().map(|file| here.join(file)).collect()
+            }
+        };
+        candidates.iter().find(|file| file.exists()).or(candidates.first()).cloned()
+    }
+
+    fn user_files(self) -> Option<Vec<PathBuf>> {
+        let home = PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?);
+        let from_env = |name, default: &str| match std::env::var_os(name).filter(|value| !value.is_empty()) {
+            Some(folder) => PathBuf::from(folder),
+            None => home.join(default),
+        };
+        let config = from_env("XDG_CONFIG_HOME", ".config");
+        // What is no plain Unix program keeps its settings where the system wants them.
+        let desktop =
+            if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config.clone() };
+        Some(match self {
+            Client::Claude => match std::env::var_os("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()) {
+                Some(folder) => vec![PathBuf::from(folder).join(".claude.json")],
+                None => vec![home.join(".claude.json")],
+            },
+            Client::Codex => vec![from_env("CODEX_HOME", ".codex").join("config.toml")],
+            Client::Gemini => vec![home.join(".gemini/settings.json")],
+            Client::Opencode => {
+                let folder = config.join("opencode");
+                vec![folder.join("opencode.json"), folder.join("opencode.jsonc")]
+            }
+            Client::Cursor => vec![home.join(".cursor/mcp.json")],
+            Client::Vscode => vec![desktop.join("Code/User/mcp.json")],
+            Client::Zed => vec![config.join("zed/settings.json")],
+            Client::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
+            Client::Copilot => vec![from_env("COPILOT_HOME", ".copilot").join("mcp-config.json")],
+            Client::Qwen => vec![home.join(".qwen/settings.json")],
+            Client::Amp => vec![config.join("amp/settings.json")],
+            Client::Crush => vec![config.join("crush/crush.json")],
+            Client::ClaudeDesktop => vec![desktop.join("Claude/claude_desktop_config.json")],
+        })
+    }
+
+    fn project_files(self) -> &'static [&'static str] {
+        match self {
+            Client::Claude => &[".mcp.json"],
+            Client::Codex => &[".codex/config.toml"],
+            Client::Gemini => &[".gemini/settings.json"],
+            Client::Opencode => &["opencode.json", "opencode.jsonc"],
+            Client::Cursor => &[".cursor/mcp.json"],
+            Client::Vscode => &[".vscode/mcp.json"],
+            Client::Zed => &[".zed/settings.json"],
+            Client::Qwen => &[".qwen/settings.json"],
+            Client::Amp => &[".amp/settings.json"],
+            Client::Crush => &["crush.json", ".crush.json"],
+            Client::Windsurf | Client::Copilot | Client::ClaudeDesktop => &[],
+        }
+    }
+
+    /// Under which key of that file servers are.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Client::Codex => "mcp_servers",
+            Client::Opencode | Client::Crush => "mcp",
+            Client::Vscode => "servers",
+            Client::Zed => "context_servers",
+            Client::Amp => "amp.mcpServers",
+            _ => "mcpServers",
+        }
+    }
+
+    /// What stands there for a server. Nothing in it approves anything.
+    pub(crate) fn entry(self, server: &Server) -> Value {
+        let Server { command, args } = server;
+        match self {
+            Client::Opencode => {
+                let line: Vec<&String> = std::iter::once(command).chain(args).collect();
+                json!({ "type": "local", "command": line, "enabled": true })
+            }
+            Client::Claude | Client::Vscode | Client::Crush => {
+                json!({ "type": "stdio", "command": command, "args": args })
+            }
+            // Which tools are offered, not which are approved; it can't be left out.
+            Client::Copilot => json!({ "type": "local", "command": command, "args": args, "tools": ["*"] }),
+            _ => json!({ "command": command, "args": args }),
+        }
+    }
+
+    /// The parts of an entry that are ours; whatever else the user put beside them stays theirs.
+    pub(crate) fn our_keys(self) -> &'static [&'static str] {
+        match self {
+            Client::Opencode => &["command"],
+            _ => &["command", "args"],
+        }
+    }
+
+    /// The client's own command that adds the server.
+    pub(crate) fn adds(self, scope: Scope, server: &Server) -> Option<CommandLine> {
+        let words = |words: &[&str]| -> CommandLine { words.iter().map(|&word| word.to_owned()).collect() };
+        let tail = || std::iter::once(&server.command).chain(&server.args).cloned();
+        let mut line = match (self, scope) {
+            (Client::Claude, _) => words(&["claude", "mcp", "add", "--scope", scope.name(), NAME, "--"]),
+            (Client::Codex, Scope::User) => words(&["codex", "mcp", "add", NAME, "--"]),
+            (Client::Gemini, _) => words(&["gemini", "mcp", "add", "--scope", scope.name(), NAME]),
+            (Client::Qwen, _) => words(&["qwen", "mcp", "add", "--scope", scope.name(), NAME]),
+            (Client::Vscode, Scope::User) => {
+                let server = json!({ "name": NAME, "command": server.command, "args": server.args });
+                return Some(vec!["code".to_owned(), "--add-mcp".to_owned(), server.to_string()]);
+            }
+            _ => return None,
+        };
+        line.extend(tail());
+        Some(line)
+    }
+
+    /// The client's own command that removes it.
+    pub(crate) fn removes(self, scope: Scope) -> Option<CommandLine> {
+        let line: &[&str] = match (self, scope) {
+            (Client::Claude, _) => &["claude", "mcp", "remove", "--scope", scope.name(), NAME],
+            (Client::Codex, Scope::User) => &["codex", "mcp", "remove", NAME],
+            (Client::Gemini, _) => &["gemini", "mcp", "remove", "--scope", scope.name(), NAME],
+            (Client::Qwen, _) => &["qwen", "mcp", "remove", "--scope", scope.name(), NAME],
+            _ => return None,
+        };
+        Some(line.iter().map(|&word| word.to_owned()).collect())
+    }
+}
