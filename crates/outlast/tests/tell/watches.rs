@@ -46,8 +46,11 @@ fn once_is_once_and_each_time_is_each_time() {
 #[test]
 fn silence_a_still_screen_and_a_port_are_told() {
     let sandbox = sandbox();
-    let script = "import socket,time; print('up'); s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(); time.sleep(1000)";
-    let job = sandbox.start(["--notify", "port,quiet=300ms", "--", "python3", "-c", script]).to_string();
+    let script =
+        "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(); time.sleep(1000)";
+    let job = sandbox
+        .start(["--notify", "port,quiet=2s", &format!("echo up; exec python3 -c \"{script}\"")])
+        .to_string();
     sandbox.run(["watch", &job, "--stable", "2", "--stable-interval", "100ms"]).ok();
     for kind in ["quiet", "stable", "port_open"] {
         entry(&sandbox, kind);
