@@ -187,6 +187,12 @@ pub struct Process {
     pub program: String,
 }
 
+impl From<outlast_pty::procfs::Proc> for Process {
+    fn from(process: outlast_pty::procfs::Proc) -> Self {
+        Self { pid: process.pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm }
+    }
+}
+
 /// Resources used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {

@@ -56,43 +56,38 @@ impl Search {
         self.fold.offset()
     }
 
-    /// Reads a piece of the log; says what was found.
+    /// Reads a piece of the log; says what was found first.
     pub(crate) fn read(&mut self, log: impl std::os::fd::AsFd, end: u64) -> Option<(Found, u64)> {
+        let mut first = None;
+        self.read_piece(log, end, PIECE, |found, offset| {
+            first.get_or_insert((found, offset));
+        });
+        if self.buffer.len() < PIECE / 4 {
+            self.buffer.shrink_to(PIECE / 4);
+        }
+        first
+    }
+
+    /// Reads a small piece of the log; `each` gets everything that was found in it.
+    pub(crate) fn read_each(&mut self, log: impl std::os::fd::AsFd, end: u64, each: impl FnMut(Found, u64)) {
+        self.read_piece(log, end, SMALL_PIECE, each);
+    }
+
+    fn read_piece(
+        &mut self,
+        log: impl std::os::fd::AsFd,
+        end: u64,
+        most: usize,
+        mut each: impl FnMut(Found, u64),
+    ) {
         let at = self.offset();
-        let len = usize::try_from(end.saturating_sub(at)).unwrap_or(PIECE).min(PIECE);
+        let len = usize::try_from(end.saturating_sub(at)).unwrap_or(most).min(most);
         self.buffer.resize(len, 0);
         let got = read_exact_at(log, &mut self.buffer, at);
         self.buffer[got..].fill(0);
         self.fold.feed_more(&self.buffer, &mut self.outcome);
         if self.offset() >= end {
             // Only now does the unfinished line count: it may have ended in what was not read yet.
-            self.fold.peek(&mut self.outcome);
-        }
-        let hit = self.outcome.hits.drain(..).next();
-        self.outcome.clear();
-        if len < PIECE / 4 {
-            self.buffer.shrink_to(PIECE / 4);
-        }
-        hit.map(|hit| {
-            let found = Found { pattern: hit.pattern, text: hit.text, captures: hit.captures };
-            (found, hit.offset.max(self.begin))
-        })
-    }
-
-    /// Reads a small piece of the log; `each` gets everything that was found in it.
-    pub(crate) fn read_each(
-        &mut self,
-        log: impl std::os::fd::AsFd,
-        end: u64,
-        mut each: impl FnMut(Found, u64),
-    ) {
-        let at = self.offset();
-        let len = usize::try_from(end.saturating_sub(at)).unwrap_or(SMALL_PIECE).min(SMALL_PIECE);
-        self.buffer.resize(len, 0);
-        let got = read_exact_at(log, &mut self.buffer, at);
-        self.buffer[got..].fill(0);
-        self.fold.feed_more(&self.buffer, &mut self.outcome);
-        if self.offset() >= end {
             self.fold.peek(&mut self.outcome);
         }
         for hit in self.outcome.hits.drain(..) {

@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_millis(10);
 #[must_use]
 pub fn find(info: &Info) -> Vec<Process> {
     match &info.state {
-        State::Lost { .. } => living(info).iter().map(named).collect(),
+        State::Lost { .. } => living(info).into_iter().map(Process::from).collect(),
         ended => ended.receipt().map(|receipt| still_there(info, &receipt.left_behind)).unwrap_or_default(),
     }
 }
@@ -85,12 +85,4 @@ fn holds_an_end(process: &Proc, endpoints: &[String]) -> bool {
         let is_terminal = end.starts_with("/dev/");
         endpoints.iter().any(|endpoint| endpoint == end) && (!is_terminal || end.len() < name.len())
     })
-}
-
-fn named(process: &Proc) -> Process {
-    Process {
-        pid: process.pid.as_raw_nonzero().get(),
-        started: process.start_time,
-        program: process.comm.clone(),
-    }
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -56,7 +57,8 @@ pub(crate) fn start(
     let (mut ours, theirs) =
         UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
     let mut starter = Command::new(program)
-        .arg0_named()
+        // What `ps` shows.
+        .arg0("outlast")
         .arg(KEEP)
         .arg(home)
         .env_clear()
@@ -89,15 +91,4 @@ fn explained(handle: Option<crate::spec::Handle>, failure: Failure) -> Failure {
 fn broken(why: &str) -> Failure {
     Failure::new(Kind::Keeper, format!("the keeper did not start: {why}"))
         .hint("see what is wrong: outlast doctor")
-}
-
-trait Named {
-    fn arg0_named(&mut self) -> &mut Self;
-}
-
-impl Named for Command {
-    /// What `ps` shows.
-    fn arg0_named(&mut self) -> &mut Self {
-        std::os::unix::process::CommandExt::arg0(self, "outlast")
-    }
 }

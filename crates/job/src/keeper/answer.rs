@@ -118,7 +118,7 @@ impl Keeper {
 
     /// All living processes of the job, without those of jobs that were started from inside it.
     pub(super) fn processes(&self) -> Vec<Process> {
-        self.members().into_iter().map(|process| named(&process)).collect()
+        self.members().into_iter().map(Process::from).collect()
     }
 
     /// As [`processes`](Self::processes), as the kernel tells them.
@@ -180,14 +180,6 @@ impl Keeper {
             bells: shot.bells,
             offset,
         }))
-    }
-}
-
-pub(super) fn named(process: &procfs::Proc) -> Process {
-    Process {
-        pid: process.pid.as_raw_nonzero().get(),
-        started: process.start_time,
-        program: process.comm.clone(),
     }
 }
 

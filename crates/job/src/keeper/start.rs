@@ -231,16 +231,10 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
 /// The command runs: what the record says from now on.
 pub(super) fn running(ground: &Ground, info: &mut Info, command: rustix::process::Pid) {
     info.endpoints = ground.endpoints();
-    info.process = outlast_pty::procfs::stat(command).map(|process| Process {
-        pid: command.as_raw_nonzero().get(),
-        started: process.start_time,
-        program: process.comm,
-    });
+    info.process = outlast_pty::procfs::stat(command).map(Process::from);
     info.state = State::Running { ending: None };
 }
 
 pub(super) fn this_process() -> Option<Process> {
-    let pid = rustix::process::getpid();
-    let process = outlast_pty::procfs::stat(pid)?;
-    Some(Process { pid: pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm })
+    outlast_pty::procfs::stat(rustix::process::getpid()).map(Process::from)
 }
