@@ -1,6 +1,6 @@
 //! Makes a terminal pair and sets its size.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -70,6 +70,16 @@ fn open_slave(master: &OwnedFd) -> Result<OwnedFd, Errno> {
 /// Whatever the kernel says when the terminal is gone.
 pub fn reopen_slave(master: &OwnedFd) -> Result<OwnedFd, Errno> {
     open_slave(master)
+}
+
+/// Who leads the session of this terminal, if it is ours and the leader can be seen: the kernel says 0 where it
+/// lives outside our pid namespace (`docker exec -t`), which the safe wrapper takes for a pid.
+#[must_use]
+pub fn session_leader(terminal: impl AsFd) -> Option<rustix::process::Pid> {
+    #[expect(unsafe_code, reason = "the safe wrapper does not allow for 0")]
+    // SAFETY: the descriptor is open for as long as it is borrowed.
+    let leader = unsafe { libc::tcgetsid(terminal.as_fd().as_raw_fd()) };
+    rustix::process::Pid::from_raw(leader.max(0))
 }
 
 /// Tells the terminal, and with `SIGWINCH` the program in it, a new size.

@@ -22,7 +22,8 @@ fn neither_keeper_nor_heir_stands_in_the_callers_folder_or_session() {
     let sandbox = sandbox();
     let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
     sandbox.wait_for_text(job, "up");
-    let me = rustix::process::getsid(None).unwrap().as_raw_nonzero().get();
+    // Not by `getsid`: where the session's leader is outside our pid namespace it is 0, which no pid is.
+    let me = outlast_pty::procfs::stat(rustix::process::getpid()).unwrap().session;
     for role in ["keeper", "heir"] {
         let process = sandbox.process(job, role);
         let folder = std::fs::read_link(format!("/proc/{}/cwd", process.pid.as_raw_nonzero())).unwrap();
