@@ -121,6 +121,8 @@ pub struct Outbox {
     session: String,
 }
 
+const FOLDER_FLAGS: OFlags =
+    OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
@@ -128,8 +130,7 @@ fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error),
     }
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(&parent, name, flags, Mode::empty())
+    openat(&parent, name, FOLDER_FLAGS, Mode::empty())
 }
 
 /// A session's name as the name of a folder: what is no letter, digit, `_` or `-` is written as `%` and two digits.
@@ -180,16 +181,20 @@ impl Outbox {
         Ok(Self { dir, path, session: session.to_owned() })
     }
 
-    /// The sessions that have an outbox.
+    /// Every session's outbox.
     #[must_use]
-    pub fn sessions(home: &Home) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(home.path().join(FOLDER)) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .filter_map(Result::ok)
-            .map(|entry| session_name(&entry.file_name().to_string_lossy()))
-            .collect();
+    pub fn all(home: &Home) -> Vec<Self> {
+        let Ok(all) = open_folder(home.as_dir(), FOLDER) else { return Vec::new() };
+        let folder = home.path().join(FOLDER);
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+        let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
-        names
+        let open = |name: String| {
+            let dir = openat(&all, &name, FOLDER_FLAGS, Mode::empty()).ok()?;
+            Some(Self { dir, path: folder.join(&name), session: session_name(&name) })
+        };
+        names.into_iter().filter_map(open).collect()
     }
 
     /// Whose it is.
