@@ -133,7 +133,9 @@ fn deliver<'a>(wake: &Wake, entries: &[&'a Entry]) -> Vec<(String, &'a Entry)> {
     let once = |result: Result<(), String>| result.err().map(|why| (why, *last)).into_iter().collect();
     match &wake.how {
         How::Exec { command, timeout_ms } => each(&|entry| exec(command, *timeout_ms, entry)),
-        How::Webhook { url, key } => each(&|entry| webhook::post(url, key.as_deref(), entry)),
+        How::Webhook { url, key, ca } => {
+            each(&|entry| webhook::post(url, key.as_deref(), ca.as_deref(), entry))
+        }
         How::File { path } => each(&|entry| append(path, entry)),
         // A person's or an agent's line: one notice for all of them.
         How::Tmux { pane } => once(type_notice(pane, &notice(entries))),
