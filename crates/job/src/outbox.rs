@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::log::writer::read_exact_at;
 use crate::registry::Home;
-use crate::registry::replace::{Durability, read_small, replace, write_all};
+use crate::registry::replace::{Durability, hold_room_after, read_small, replace, write_all};
 use crate::spec::Handle;
 use crate::wire::event::What;
 use crate::wire::line;
@@ -225,11 +225,24 @@ impl Outbox {
         self.append_locked(entries, Durability::Process)
     }
 
+    /// Makes everything that an entry needs, and holds room for some: the end of a job must be told on a full disk
+    /// too.
+    pub(crate) fn hold_room(&self) {
+        let Ok(_held) = self.lock(FlockOperation::NonBlockingLockExclusive) else { return };
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(file) = openat(&self.dir, EVENTS, flags, PRIVATE) {
+            let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+            hold_room_after(&file, size);
+        }
+    }
+
     /// Makes sure that what was appended survives the machine.
     pub(crate) fn sync(&self) {
         if let Ok(file) = openat(&self.dir, EVENTS, OFlags::RDWR | OFlags::CLOEXEC, PRIVATE) {
             let _ = rustix::fs::fdatasync(file);
         }
+        // Its name too, if it is new.
+        let _ = rustix::fs::fsync(&self.dir);
     }
 
     fn append_locked(&self, entries: &mut [Entry], durability: Durability) -> Result<(), Errno> {
@@ -244,8 +257,10 @@ impl Outbox {
         if let Err(error) = write_all(&file, &bytes) {
             // Half an entry is worse than none.
             let _ = ftruncate(&file, size);
+            hold_room_after(&file, size);
             return Err(error);
         }
+        hold_room_after(&file, size + bytes.len() as u64);
         if durability == Durability::Machine {
             rustix::fs::fdatasync(&file)?;
         }
