@@ -350,3 +350,19 @@ fn two_processes_do_not_share_a_readers_name() {
     drop(first);
     assert!(sandbox.run(["events", "--reader", "r"]).ok().text().is_empty());
 }
+
+#[test]
+fn an_outbox_goes_with_the_last_job_of_its_session() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["true"]);
+    sandbox.wait_for_end(job);
+    entry(&sandbox, "ended");
+    let folder = sandbox.home().join("outbox/test");
+    sandbox.run(["prune", "--age", "1h"]).ok();
+    assert!(folder.exists(), "its job is kept");
+    sandbox.run(["prune", "--age", "0s"]).ok();
+    assert!(!folder.exists(), "nobody can ask about these jobs any more");
+    assert!(entries(&sandbox).is_empty());
+    sandbox.start(["true"]);
+    assert_eq!(entry(&sandbox, "ended")["n"], 2, "whoever remembers a number misses nothing");
+}
