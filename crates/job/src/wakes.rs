@@ -60,6 +60,9 @@ pub enum How {
     Tmux {
         /// The pane, as tmux names panes.
         pane: String,
+        /// What a prompt looks like there, besides what is built in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
     },
     /// A message queued for a Codex thread.
     Codex {
@@ -97,6 +100,7 @@ pub(crate) struct Table {
     key: Option<String>,
     ca: Option<String>,
     pane: Option<String>,
+    prompt: Option<String>,
     thread: Option<String>,
     path: Option<String>,
     on: Vec<String>,
@@ -114,7 +118,10 @@ impl Table {
         let how = match self.kind.as_str() {
             "exec" => How::Exec { command: needs(self.command, "command")?, timeout_ms },
             "webhook" => How::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca },
-            "tmux" => How::Tmux { pane: needs(self.pane, "pane")? },
+            "tmux" => {
+                self.prompt.as_deref().map(crate::tmux::pane::prompt_of).transpose()?;
+                How::Tmux { pane: needs(self.pane, "pane")?, prompt: self.prompt }
+            }
             "codex" => How::Codex { thread: self.thread },
             "file" => How::File { path: needs(self.path, "path")? },
             other => return Err(unknown(other)),
@@ -140,7 +147,7 @@ impl Wake {
             (_, "") => return Err(unknown(text)),
             ("exec", command) => How::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
             ("webhook", url) => How::Webhook { url: url.into(), key: None, ca: None },
-            ("tmux", pane) => How::Tmux { pane: pane.into() },
+            ("tmux", pane) => How::Tmux { pane: pane.into(), prompt: None },
             ("codex", thread) => How::Codex { thread: Some(thread.into()) },
             ("file", path) => {
                 let path = std::path::absolute(path).map_err(|error| Failure::usage(error.to_string()))?;
@@ -169,7 +176,7 @@ impl Wake {
         match &self.how {
             How::Exec { command, .. } => command.clone(),
             How::Webhook { url, .. } => url.clone(),
-            How::Tmux { pane } => pane.clone(),
+            How::Tmux { pane, .. } => pane.clone(),
             How::Codex { thread } => thread.clone().unwrap_or_default(),
             How::File { path } => path.clone(),
         }
@@ -202,7 +209,7 @@ impl Wake {
                 let signed = if key.is_some() { "signed" } else { "not signed: no key in the settings" };
                 Ok(format!("posted up to {} times {how}, {signed}", webhook::TRIES))
             }
-            How::Tmux { pane } => {
+            How::Tmux { pane, .. } => {
                 let found = Tmux::of_env(env).pane(pane).map_err(|failure| failure.message)?;
                 Ok(format!("typed into {} when nobody types there", found.id()))
             }

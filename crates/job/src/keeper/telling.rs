@@ -97,11 +97,6 @@ impl Telling {
             syncing: Arc::default(),
             last_line: String::new(),
         };
-        if !ground.spec.notify.is_nothing()
-            && let Ok(outbox) = Outbox::open(&ground.home, &info.session)
-        {
-            outbox.hold_room();
-        }
         let past = past_events(&ground.job);
         if !past.is_empty() {
             let mut told = ground.shared.told();
@@ -228,6 +223,15 @@ impl Telling {
 }
 
 impl Keeper {
+    /// Holds room on the disk for what will be told.
+    pub(super) fn hold_room_to_tell(&self) {
+        if !self.ground.spec.notify.is_nothing()
+            && let Ok(outbox) = Outbox::open(&self.ground.home, &self.telling.session)
+        {
+            outbox.hold_room();
+        }
+    }
+
     /// Writes what is held into the outbox, and wakes whoever is to be woken.
     pub(super) fn tell_outbox(&mut self) {
         let now = Instant::now();

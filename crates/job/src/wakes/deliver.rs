@@ -138,7 +138,7 @@ fn deliver<'a>(wake: &Wake, entries: &[&'a Entry]) -> Vec<(String, &'a Entry)> {
         }
         How::File { path } => each(&|entry| append(path, entry)),
         // A person's or an agent's line: one notice for all of them.
-        How::Tmux { pane } => once(type_notice(pane, &notice(entries))),
+        How::Tmux { pane, prompt } => once(type_notice(pane, prompt.as_deref(), &notice(entries))),
         How::Codex { thread } => once(queue(thread.as_deref(), &notice(entries))),
     }
 }
@@ -156,9 +156,10 @@ fn append(path: &str, entry: &Entry) -> Result<(), String> {
     crate::registry::replace::write_all(&file, &crate::wire::line(entry)).map_err(|error| error.to_string())
 }
 
-fn type_notice(pane: &str, text: &str) -> Result<(), String> {
+fn type_notice(pane: &str, prompt: Option<&str>, text: &str) -> Result<(), String> {
     let env = std::env::vars().collect();
-    let typed = Tmux::of_env(&env).pane(pane).and_then(|pane| pane.type_when_free(text, PANE_PATIENCE));
+    let pane = Tmux::of_env(&env).pane(pane).and_then(|pane| pane.with_prompt(prompt));
+    let typed = pane.and_then(|pane| pane.type_when_free(text, PANE_PATIENCE));
     typed.map_err(|failure| failure.message)
 }
 

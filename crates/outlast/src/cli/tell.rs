@@ -169,6 +169,10 @@ pub(crate) struct SubmitArgs {
     /// Give up when the pane is in use for so long.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub(crate) patience: Duration,
+    /// What a prompt looks like there, if it ends in none of the usual marks ($ # % > and the like): a regular
+    /// expression that ends where one types. What stands between it and the cursor is somebody's half-typed line.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) prompt: Option<String>,
     /// Press Escape and Ctrl-U first: clears a line, and interrupts some programs.
     #[arg(long)]
     pub(crate) clear: bool,
