@@ -234,6 +234,7 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
             keeper.ground.shared.set_answered();
             crate::registry::claim::hold_room(&keeper.ground.job);
+            keeper.hold_room_to_tell();
             // A command that ended before we listened for it has already sent its only signal.
             keeper.look_at_children();
             keeper.run();
