@@ -184,6 +184,15 @@ impl Outbox {
         Ok(Self { dir, path, session: session.to_owned() })
     }
 
+    /// A session's outbox, if it has one.
+    #[must_use]
+    pub fn existing(home: &Home, session: &str) -> Option<Self> {
+        let folder = folder_name(session);
+        let path = home.path().join(FOLDER).join(&folder);
+        let dir = rustix::fs::open(&path, FOLDER_FLAGS, Mode::empty()).ok()?;
+        Some(Self { dir, path, session: session.to_owned() })
+    }
+
     /// Every session's outbox.
     #[must_use]
     pub fn all(home: &Home) -> Vec<Self> {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use outlast_job::notify::Notify;
 use outlast_job::{Failure, Job, Send};
 use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::arguments::{Arguments, missing};
 use crate::engine::kill::KillOrder;
+use crate::engine::news::plural;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
@@ -21,6 +23,9 @@ const RUN_DELAY: Duration = Duration::from_secs(5);
 const SEND_DELAY: Duration = Duration::from_secs(3);
 const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_millis(200);
+
+/// The tools that show what is new.
+const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
 
 /// What goes back: words first, and the same as facts.
 #[derive(Clone, Debug)]
@@ -41,13 +46,23 @@ pub(crate) fn call(
     caller: &Caller,
     (tool, arguments): (&str, &Arguments),
 ) -> Result<Reply, Failure> {
+    let mut reply = act(engine, caller, (tool, arguments))?;
+    let waiting = engine.news(caller).count();
+    if waiting > 0 && !LISTS.contains(&tool) {
+        reply.text.push_str(&format!("\nnote: {} waiting, jobs() shows what happened", plural(waiting)));
+        reply.facts["events_waiting"] = waiting.into();
+    }
+    Ok(reply)
+}
+
+fn act(engine: &Engine, caller: &Caller, (tool, arguments): (&str, &Arguments)) -> Result<Reply, Failure> {
     match tool {
         "run_shell_command" => run(engine, caller, arguments),
         "send_input" => send(engine, caller, arguments),
         "read_shell" => read_shell(engine, arguments),
         "read_output" => read_output(engine, caller, arguments),
         "wait_for" => wait_for(engine, caller, arguments),
-        "jobs" | "list_background_processes" => jobs(engine, caller, arguments),
+        tool if LISTS.contains(&tool) => jobs(engine, caller, arguments),
         "kill" => kill(engine, caller, arguments),
         "write_to_shell" => gemini::write_to_shell(engine, caller, arguments),
         "read_background_output" => gemini::read_background_output(engine, caller, arguments),
@@ -101,9 +116,7 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
     if arguments.flag("stream_output")?.unwrap_or(false) {
         pushes.push("stream_output");
     }
-    if !arguments.texts("notify")?.is_empty() {
-        pushes.push("notify");
-    }
+    let notify = arguments.texts("notify")?;
     let order = RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
@@ -117,6 +130,7 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
         timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
         budget: bound(arguments)?,
+        notify: if notify.is_empty() { None } else { Some(Notify::parse(&notify)?) },
         pushes,
     };
     Ok(engine.run(caller, order)?.into())

@@ -5,6 +5,7 @@
 
 pub(crate) mod jobs;
 pub(crate) mod kill;
+pub(crate) mod news;
 pub(crate) mod read;
 pub(crate) mod run;
 pub(crate) mod screen;
@@ -35,6 +36,8 @@ pub(crate) struct Engine {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) session: String,
+    /// Variables by which the caller's own conversation is found again, for wakes.
+    pub(crate) env: Vec<(String, String)>,
     /// Whether a person agreed to touch a job of another session.
     pub(crate) confirmed: bool,
     pub(crate) watch: Arc<Watch>,
@@ -59,7 +62,7 @@ enum Shown {
 impl Engine {
     pub(crate) fn open(options: &Options) -> Result<Self, Failure> {
         let outlast = match &options.home {
-            Some(home) => Outlast::at(home)?,
+            Some(home) => Outlast::open_at(home)?,
             None => Outlast::open()?,
         };
         let cursors = Cursors::of(outlast.home());
@@ -202,6 +205,8 @@ impl Engine {
             waited: before.waited.max(waited),
             errors: errors.unwrap_or(before.errors),
             cancelled: false,
+            ended: before.ended || !answer.is_live(),
+            at: outlast_job::clock::now_ms(),
         };
         if after != before {
             self.cursors.set(&caller.session, job.handle(), after);

@@ -200,7 +200,7 @@ impl ServerHandler for Server {
             Err(failure) => return Ok(error(&failure).into()),
         };
         let session = session::of(self.options.session.as_deref(), &context);
-        let mut caller = Caller { session, confirmed: false, watch };
+        let mut caller = Caller { session, env: session::env(&context), confirmed: false, watch };
         if let Some(response) = self.ask_first(&request, &arguments, &mut caller, &context).await {
             return Ok(response);
         }

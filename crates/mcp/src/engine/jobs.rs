@@ -5,6 +5,7 @@ use outlast_job::registry::format::Info;
 use outlast_job::wire::{Activity, Awaiting, Status};
 use serde::Serialize;
 
+use super::news::Event;
 use super::{Caller, Engine};
 use crate::answer::{ending, exit_code, seconds, signal};
 use crate::cursors::Cursor;
@@ -53,6 +54,11 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct List {
     pub(crate) jobs: Vec<Entry>,
+    /// What the session was not told yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
+    #[serde(skip)]
+    news: String,
     #[serde(skip)]
     not_shown: usize,
     #[serde(skip)]
@@ -75,7 +81,9 @@ impl Engine {
             entry.how.is_none() || finished <= FINISHED
         });
         let not_shown = before - jobs.len();
-        List { jobs, not_shown, of_others }
+        let news = self.news(caller);
+        self.was_told(caller, &news);
+        List { jobs, events: news.events().to_vec(), news: news.text(), not_shown, of_others }
     }
 
     fn entry(&self, caller: &Caller, info: Info) -> Entry {
@@ -197,7 +205,7 @@ impl Entry {
 
 impl List {
     pub(crate) fn text(&self, budget: usize) -> String {
-        let mut text = String::new();
+        let mut text = self.news.clone();
         let mut left_out = self.not_shown;
         for entry in &self.jobs {
             let entry = entry.text();

@@ -81,6 +81,7 @@ pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> R
         timeout: None,
         inactivity_timeout: None,
         budget: bytes(arguments)?,
+        notify: None,
         pushes: Vec::new(),
     };
     Ok(reply(engine.run(caller, order)?))

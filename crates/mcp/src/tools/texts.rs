@@ -55,7 +55,10 @@ fn run() -> Definition {
                 "Kill it after so many seconds without output; default: never",
             ),
             Field::flag("stream_output", ""),
-            Field::texts("notify", ""),
+            Field::texts(
+                "notify",
+                "What to tell of later: exit, input, port, pattern=REGEX, quiet=30s, stable; default exit, input",
+            ),
         ],
     }
 }
@@ -155,8 +158,8 @@ fn jobs() -> Definition {
     Definition {
         name: "jobs",
         title: "List jobs",
-        description: "List this session's jobs, those that need attention first: state, age, last line, ports, what each is \
-            for, unread bytes. Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
+        description: "What happened since you were last told (ended, asks, ...), then this session's jobs, those that need attention \
+            first: state, age, last line, ports, what each is for, unread bytes. Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
         effect: Effect::Reads,
         fields: vec![Field::flag("all", "Also those of other sessions")],
     }

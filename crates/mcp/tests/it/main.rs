@@ -6,6 +6,7 @@ mod eras;
 mod tools;
 mod answers;
 mod cursors;
+mod news;
 mod never_hang;
 mod ownership;
 mod resources;
