@@ -139,7 +139,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         names = [name for name in names if "outlast" in name]
         results = [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
         said = [text_of(item.get("content", "")) for item in body["input"] if item.get("role") == "user"]
-        next_step = step(results, names, said)
+        # A terminal asks before its servers have started; such a turn gets no step.
+        next_step = step(results, names, said) if names else None
         if next_step:
             item = {"type": "function_call", "id": f"fc_{len(results)}", "call_id": f"call_{len(results)}",
                     "name": next_step[0], "arguments": json.dumps(next_step[1])}

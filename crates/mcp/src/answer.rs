@@ -226,7 +226,8 @@ impl Answer {
         line
     }
 
-    fn why(&self) -> Option<String> {
+    /// Why the call came back.
+    pub(crate) fn why(&self) -> Option<String> {
         let facts = &self.facts;
         let found = || facts.found.as_ref().map(|found| format!(" {:?}", found.text)).unwrap_or_default();
         Some(match facts.reason? {
@@ -252,7 +253,7 @@ impl Answer {
     }
 
     /// What to call next.
-    fn next(&self) -> Option<String> {
+    pub(crate) fn next(&self) -> Option<String> {
         let (facts, handle) = (&self.facts, self.facts.handle);
         if !self.is_live() {
             return (facts.status == "lost").then(|| {

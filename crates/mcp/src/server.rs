@@ -20,7 +20,7 @@ use crate::arguments::Arguments;
 use crate::calls::{self, Reply};
 use crate::confirm::{Confirmed, confirm};
 use crate::engine::{Caller, Engine};
-use crate::options::Options;
+use crate::options::{Options, Profile};
 use crate::subscriptions::Subscriptions;
 use crate::watch::Watch;
 use crate::{resources, session, tools};
@@ -31,6 +31,9 @@ const PERSON: Duration = Duration::from_secs(45);
 const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conversation and this server. \
     run_shell_command starts one and comes back early with a reason; send_input, wait_for, read_output and kill go on with its \
     handle. Call jobs() when you have lost track of what runs.";
+
+/// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
+const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
 /// The handler.
 #[derive(Clone, Debug)]
@@ -55,6 +58,13 @@ impl Server {
 
     pub(crate) fn home(&self) -> &outlast_job::registry::Home {
         self.engine.outlast.home()
+    }
+
+    /// Whether this client gets words alone. Some hand their model `structuredContent` *instead of* the words, which
+    /// are what it should read: see docs/decisions/0004-words-alone-for-some-clients.md.
+    fn words_alone(&self, context: &RequestContext<RoleServer>) -> bool {
+        matches!(self.options.profile, Profile::Codex | Profile::Claude)
+            || context.client_info().is_some_and(|info| WORDS_ALONE.contains(&info.name.as_str()))
     }
 
     fn tool(&self, name: &str) -> Option<&Tool> {
@@ -149,9 +159,9 @@ fn error(failure: &Failure) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(failure_text(failure))])
 }
 
-fn success(reply: Reply) -> CallToolResult {
+fn success(reply: Reply, words_alone: bool) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
-    result.structured_content = Some(reply.facts);
+    result.structured_content = (!words_alone).then_some(reply.facts);
     result
 }
 
@@ -174,9 +184,14 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult { tools: self.tools.to_vec(), ..ListToolsResult::default() })
+        let mut tools = self.tools.to_vec();
+        if self.words_alone(&context) {
+            // A promise of facts that do not come would be an error to the client.
+            tools.iter_mut().for_each(|tool| tool.output_schema = None);
+        }
+        Ok(ListToolsResult { tools, ..ListToolsResult::default() })
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -211,7 +226,7 @@ impl ServerHandler for Server {
                         .text
                         .push_str(&format!("\nnote: this tool has no parameter {name:?}; it was ignored"));
                 }
-                success(reply).into()
+                success(reply, self.words_alone(&context)).into()
             }
             Err(failure) => error(&failure).into(),
         })

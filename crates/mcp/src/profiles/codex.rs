@@ -125,8 +125,19 @@ fn reply(answer: Answer) -> Reply {
     if let Some(screen) = &facts.screen {
         text.push_str(&screen.text);
     }
+    // What these models expect to find out by polling.
+    if facts.reason != Some("deadline")
+        && let Some(why) = answer.why()
+    {
+        text.push_str(&format!("\n{why}"));
+    }
     for note in &answer.notes {
         text.push_str(&format!("\nnote: {note}"));
+    }
+    if facts.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == "password")
+        && let Some(next) = answer.next()
+    {
+        text.push_str(&format!("\nnext: {next}"));
     }
     Reply { text, facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
 }
