@@ -139,13 +139,15 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
 fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
     let job = handle(engine, arguments)?;
     let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
-    if text.is_none() && keys.is_empty() {
+    let eof = arguments.flag("eof")?.unwrap_or(false);
+    let newline = arguments.flag("append_newline")?;
+    if text.is_none() && keys.is_empty() && !eof && newline != Some(true) {
         return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
     }
-    let newline = arguments.flag("append_newline")?.unwrap_or(keys.is_empty());
+    let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
     let pattern = arguments.filled("ai_callback_pattern")?;
     let order = SendOrder {
-        send: Send { text: text.unwrap_or_default(), newline, keys, ..Send::default() },
+        send: Send { text: text.unwrap_or_default(), newline, keys, eof, ..Send::default() },
         delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
         pattern,
         budget: bound(arguments)?,

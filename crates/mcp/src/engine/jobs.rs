@@ -1,5 +1,7 @@
 //! Lists jobs: what needs attention first.
 
+use outlast_job::Job;
+use outlast_job::client::survey;
 use outlast_job::clock::now_ms;
 use outlast_job::registry::format::Info;
 use outlast_job::wire::{Activity, Awaiting, Status};
@@ -72,7 +74,17 @@ impl Engine {
             infos.into_iter().partition(|info| info.session == caller.session);
         let of_others = if all { 0 } else { others.len() };
         let wanted = own.into_iter().chain(if all { others } else { Vec::new() });
-        let mut jobs: Vec<Entry> = wanted.map(|info| self.entry(caller, info)).collect();
+        let wanted: Vec<(Option<Job>, Info)> =
+            wanted.map(|info| (self.job(&info.handle.to_string()).ok(), info)).collect();
+        let live = |(job, info): &(Option<Job>, Info)| job.is_some() && info.state.is_live();
+        let asked: Vec<&Job> =
+            wanted.iter().filter(|one| live(one)).filter_map(|(job, _)| job.as_ref()).collect();
+        let mut statuses = survey::statuses(&asked, survey::PATIENCE).into_iter();
+        let entry = |one: (Option<Job>, Info)| {
+            let status = if live(&one) { statuses.next().flatten() } else { None };
+            self.entry(caller, one, status)
+        };
+        let mut jobs: Vec<Entry> = wanted.into_iter().map(entry).collect();
         jobs.sort_by_key(|entry| (!entry.this_session, entry.urgency(), std::cmp::Reverse(entry.handle)));
         let mut finished = 0;
         let before = jobs.len();
@@ -86,14 +98,11 @@ impl Engine {
         List { jobs, events: news.events().to_vec(), news: news.text(), not_shown, of_others }
     }
 
-    fn entry(&self, caller: &Caller, info: Info) -> Entry {
-        let job = self.job(&info.handle.to_string()).ok();
-        let status =
-            job.as_ref().filter(|_| info.state.is_live()).and_then(|job| job.status().ok().flatten());
+    fn entry(&self, caller: &Caller, (job, info): (Option<Job>, Info), status: Option<Status>) -> Entry {
         // It may have ended while we looked.
         let info = status.as_ref().map_or(info, |status| status.info.clone());
         let cursor = self.cursors.get(&caller.session, info.handle);
-        let end = job.as_ref().map_or(0, outlast_job::Job::log_end);
+        let end = job.as_ref().map_or(0, Job::log_end);
         let last_line =
             status.as_ref().map(|status| status.last_line.clone()).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| job.as_ref().and_then(last_line_of)).unwrap_or_default();
@@ -132,7 +141,7 @@ impl Engine {
     }
 }
 
-fn last_line_of(job: &outlast_job::Job) -> Option<String> {
+fn last_line_of(job: &Job) -> Option<String> {
     let range = job.range(outlast_job::client::read::Stream::Output, 0, None).ok()?.last_lines(1);
     Some(crate::printed::of(job, &range, 512).text)
 }

@@ -83,6 +83,7 @@ fn send() -> Definition {
                 "special_keys",
                 "Pressed after input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End PageUp PageDown F1-F12 Ctrl-A..Ctrl-Z Alt-x",
             ),
+            Field::flag("eof", "End its input after that (Ctrl-D)"),
             Field::number("ai_callback_delay", "Seconds, default 3"),
             Field::text("ai_callback_pattern", "Regex; return when what comes after the input matches"),
             Field::number("pattern_timeout", "Seconds, default 30"),
