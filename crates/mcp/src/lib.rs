@@ -21,6 +21,7 @@ mod session;
 mod confirm;
 mod resources;
 mod subscriptions;
+mod fixtures;
 mod server;
 mod stdio;
 mod http;

@@ -1,5 +1,6 @@
 //! The MCP handler: one for both eras of the protocol and both transports. It holds no state of a connection but
 //! its subscriptions; jobs and cursors are on disk.
+#![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestMethod,
     Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -20,6 +21,7 @@ use crate::arguments::Arguments;
 use crate::calls::{self, Reply};
 use crate::confirm::{Confirmed, confirm};
 use crate::engine::{Caller, Engine};
+use crate::fixtures::Fixtures;
 use crate::options::{Options, Profile};
 use crate::subscriptions::Subscriptions;
 use crate::watch::Watch;
@@ -42,13 +44,18 @@ pub(crate) struct Server {
     options: Arc<Options>,
     tools: Arc<Vec<Tool>>,
     subscriptions: Arc<Subscriptions>,
+    /// Only when the server itself is tested.
+    fixtures: Option<Arc<Fixtures>>,
 }
 
 impl Server {
     pub(crate) fn new(options: Options) -> Result<Self, Failure> {
         let engine = Arc::new(Engine::open(&options)?);
-        let tools = Arc::new(tools::of(options.profile));
-        Ok(Self { engine, options: Arc::new(options), tools, subscriptions: Arc::default() })
+        let fixtures = if options.conformance_fixtures { Some(Arc::new(Fixtures::new()?)) } else { None };
+        let mut tools = tools::of(options.profile);
+        tools.extend(fixtures.iter().flat_map(|fixtures| fixtures.tools()));
+        let (options, tools) = (Arc::new(options), Arc::new(tools));
+        Ok(Self { engine, options, tools, subscriptions: Arc::default(), fixtures })
     }
 
     /// The same server for another connection.
@@ -167,11 +174,15 @@ fn success(reply: Reply, words_alone: bool) -> CallToolResult {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
             .build();
+        if self.fixtures.is_some() {
+            let more = ServerCapabilities::builder().enable_prompts().enable_logging().build();
+            (capabilities.prompts, capabilities.logging) = (more.prompts, more.logging);
+        }
         ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("outlast", env!("CARGO_PKG_VERSION"))
@@ -208,6 +219,11 @@ impl ServerHandler for Server {
             let message = format!("there is no tool {:?}; there are {}", request.name, names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
+        if let Some(fixtures) = &self.fixtures
+            && let Some(answer) = fixtures.call(&request, &context).await
+        {
+            return answer;
+        }
         let arguments = Arguments::new(request.arguments.clone());
         let unknown = arguments.unknown(&tools::parameters(tool));
         let watch = match Watch::new() {
@@ -237,15 +253,23 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        match &self.fixtures {
+            Some(fixtures) => {
+                Ok(ListPromptsResult { prompts: fixtures.prompts()?, ..ListPromptsResult::default() })
+            }
+            None => Err(ErrorData::method_not_found::<ListPromptsRequestMethod>()),
+        }
     }
 
     async fn get_prompt(
         &self,
-        _request: rmcp::model::GetPromptRequestParams,
+        request: rmcp::model::GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<rmcp::model::GetPromptResponse, ErrorData> {
-        Err(ErrorData::method_not_found::<GetPromptRequestMethod>())
+        match &self.fixtures {
+            Some(fixtures) => fixtures.prompt(&request),
+            None => Err(ErrorData::method_not_found::<GetPromptRequestMethod>()),
+        }
     }
 
     async fn list_resources(
@@ -256,7 +280,9 @@ impl ServerHandler for Server {
         let session = session::of(self.options.session.as_deref(), &context);
         let engine = Arc::clone(&self.engine);
         let resources = tokio::task::spawn_blocking(move || resources::list(&engine, &session)).await;
-        Ok(ListResourcesResult { resources: resources.unwrap_or_default(), ..ListResourcesResult::default() })
+        let mut resources = resources.unwrap_or_default();
+        resources.extend(self.fixtures.iter().flat_map(|fixtures| fixtures.resources()));
+        Ok(ListResourcesResult { resources, ..ListResourcesResult::default() })
     }
 
     async fn list_resource_templates(
@@ -264,10 +290,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult {
-            resource_templates: resources::templates(),
-            ..ListResourceTemplatesResult::default()
-        })
+        let mut resource_templates = resources::templates();
+        resource_templates.extend(self.fixtures.iter().flat_map(|fixtures| fixtures.templates()));
+        Ok(ListResourceTemplatesResult { resource_templates, ..ListResourceTemplatesResult::default() })
     }
 
     async fn read_resource(
@@ -275,6 +300,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if let Some(contents) = self.fixtures.as_ref().and_then(|fixtures| fixtures.read(&request.uri)) {
+            return contents.map(ReadResourceResponse::from);
+        }
         let engine = Arc::clone(&self.engine);
         tokio::task::spawn_blocking(move || resources::read(&engine, &request.uri))
             .await
@@ -282,11 +310,25 @@ impl ServerHandler for Server {
             .map(ReadResourceResponse::from)
     }
 
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match self.fixtures {
+            Some(_) => Ok(()),
+            None => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
+        }
+    }
+
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if self.fixtures.as_ref().is_some_and(|fixtures| fixtures.is_watched(&request.uri)) {
+            return Ok(());
+        }
         self.subscriptions.begin(&self.engine, &request.uri, context.peer)
     }
 
