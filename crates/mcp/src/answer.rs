@@ -8,6 +8,7 @@ use outlast_job::{Failure, Job, Waited};
 use serde::Serialize;
 
 use crate::printed::Printed;
+use crate::tasks::Pending;
 
 /// What every answer about one job says: its `structuredContent`.
 #[derive(Clone, Debug, Serialize)]
@@ -124,6 +125,8 @@ pub(crate) struct Answer {
     pub(crate) range: (u64, u64),
     /// Whether `output` was looked for at all.
     pub(crate) read: bool,
+    /// What the call still waits for, if its answer is to be asked for later.
+    pub(crate) pending: Option<Pending>,
 }
 
 impl Answer {
@@ -149,7 +152,12 @@ impl Answer {
             screen: None,
         };
         let ending = ending(&info.state);
-        Self { facts, ending, elapsed_ms: None, notes: Vec::new(), range: (0, 0), read: false }
+        Self { facts, ending, elapsed_ms: None, notes: Vec::new(), range: (0, 0), read: false, pending: None }
+    }
+
+    /// Nothing yet: it is asked for later.
+    pub(crate) fn later(job: &Job, info: &Info, pending: Pending) -> Self {
+        Self { pending: Some(pending), ..Self::of(job, info) }
     }
 
     /// Adds how a wait ended.

@@ -17,6 +17,7 @@ use crate::engine::wait::WaitOrder;
 use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::profiles::{claude, codex, gemini};
+use crate::tasks::Pending;
 
 /// The seeds' defaults.
 const RUN_DELAY: Duration = Duration::from_secs(5);
@@ -32,11 +33,14 @@ const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) facts: Value,
+    /// What is still waited for, if the answer is to be asked for later.
+    pub(crate) pending: Option<Pending>,
 }
 
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Self {
-        Self { text: answer.text(), facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+        let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+        Self { text: answer.text(), facts, pending: answer.pending }
     }
 }
 
@@ -46,13 +50,24 @@ pub(crate) fn call(
     caller: &Caller,
     (tool, arguments): (&str, &Arguments),
 ) -> Result<Reply, Failure> {
-    let mut reply = act(engine, caller, (tool, arguments))?;
+    let reply = act(engine, caller, (tool, arguments))?;
+    Ok(with_news(engine, caller, tool, reply))
+}
+
+/// The answer of a task, if it is known by now.
+pub(crate) fn resume(engine: &Engine, caller: &Caller, pending: &Pending) -> Result<Option<Reply>, Failure> {
+    let answer = engine.resume(caller, pending)?;
+    Ok(answer.map(|answer| with_news(engine, caller, "tasks/get", answer.into())))
+}
+
+/// Adds that something happened elsewhere.
+fn with_news(engine: &Engine, caller: &Caller, tool: &str, mut reply: Reply) -> Reply {
     let waiting = engine.news(caller).count();
     if waiting > 0 && !LISTS.contains(&tool) {
         reply.text.push_str(&format!("\nnote: {} waiting, jobs() shows what happened", plural(waiting)));
         reply.facts["events_waiting"] = waiting.into();
     }
-    Ok(reply)
+    reply
 }
 
 fn act(engine: &Engine, caller: &Caller, (tool, arguments): (&str, &Arguments)) -> Result<Reply, Failure> {
@@ -201,7 +216,7 @@ fn wait_for(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<R
 fn jobs(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
     let list = engine.jobs(caller, arguments.flag("all")?.unwrap_or(false));
     let text = list.text(budget(None));
-    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default() })
+    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default(), pending: None })
 }
 
 fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {

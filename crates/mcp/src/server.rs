@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use outlast_job::{Failure, Kind};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestMethod,
-    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+    CreateTaskResult, ErrorData, GetPromptRequestMethod, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -24,6 +26,7 @@ use crate::engine::{Caller, Engine};
 use crate::fixtures::Fixtures;
 use crate::options::{Options, Profile};
 use crate::subscriptions::Subscriptions;
+use crate::tasks::Ended;
 use crate::watch::Watch;
 use crate::{resources, session, tools};
 
@@ -162,6 +165,12 @@ impl Server {
     }
 }
 
+/// Whether a client can be given a task. The era decides too: some declare tasks in the older one and can't use them.
+fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let newer = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    newer && context.client_capabilities().is_some_and(|can| can.supports_tasks())
+}
+
 fn error(failure: &Failure) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(failure_text(failure))])
 }
@@ -178,6 +187,7 @@ impl ServerHandler for Server {
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_tasks()
             .build();
         if self.fixtures.is_some() {
             let more = ServerCapabilities::builder().enable_prompts().enable_logging().build();
@@ -231,11 +241,21 @@ impl ServerHandler for Server {
             Err(failure) => return Ok(error(&failure).into()),
         };
         let session = session::of(self.options.session.as_deref(), &context);
-        let mut caller = Caller { session, env: session::env(&context), confirmed: false, watch };
+        let mut caller = Caller {
+            session,
+            env: session::env(&context),
+            tasks: knows_tasks(&context),
+            confirmed: false,
+            watch,
+        };
         if let Some(response) = self.ask_first(&request, &arguments, &mut caller, &context).await {
             return Ok(response);
         }
         Ok(match self.blocking(caller, (request.name.to_string(), arguments), &context).await {
+            Ok(Reply { pending: Some(pending), .. }) => match self.engine.tasks.create(pending) {
+                Ok(record) => CallToolResponse::Task(CreateTaskResult::new(record.task())),
+                Err(failure) => error(&failure).into(),
+            },
             Ok(mut reply) => {
                 for name in unknown.iter().filter(|name| *name != "confirmed") {
                     reply
@@ -246,6 +266,58 @@ impl ServerHandler for Server {
             }
             Err(failure) => error(&failure).into(),
         })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let record = self.engine.tasks.get(&request.task_id)?;
+        if record.ended.is_some() {
+            return Ok(GetTaskResult::new(record.detailed(String::new())));
+        }
+        let watch = Watch::new().map_err(|failure| ErrorData::internal_error(failure.to_string(), None))?;
+        let session = record.pending.session.clone();
+        let env = Vec::new();
+        let caller = Caller { session, env, tasks: false, confirmed: false, watch: Arc::new(watch) };
+        let (engine, pending) = (Arc::clone(&self.engine), record.pending.clone());
+        let known = tokio::task::spawn_blocking(move || calls::resume(&engine, &caller, &pending)).await;
+        let result = match known.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {
+            Ok(Some(reply)) => success(reply, self.words_alone(&context)),
+            Ok(None) => {
+                let handle = record.pending.handle;
+                let end = self.engine.job(&handle.to_string()).map_or(0, |job| job.log_end());
+                let word = format!("job {handle} goes on, {end} bytes of output so far");
+                return Ok(GetTaskResult::new(record.detailed(word)));
+            }
+            Err(failure) => error(&failure),
+        };
+        let result = serde_json::to_value(&result).ok().and_then(|value| value.as_object().cloned());
+        let ended = Ended::Completed { result: result.unwrap_or_default() };
+        Ok(GetTaskResult::new(self.engine.tasks.end(&request.task_id, ended)?.detailed(String::new())))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // Nothing is ever asked in a task: a job's questions are its own, and are answered with send_input.
+        self.engine.tasks.get(&request.task_id).map(|_| ())
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let before = self.engine.tasks.get(&request.task_id)?;
+        self.engine.tasks.end(&request.task_id, Ended::Cancelled)?;
+        if before.ended.is_none() {
+            self.engine.note_given_up(&before.pending.session, before.pending.handle);
+        }
+        Ok(())
     }
 
     async fn list_prompts(

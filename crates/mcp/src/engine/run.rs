@@ -52,7 +52,8 @@ impl Engine {
         let spec = self.spec(caller, &order)?;
         let wakes = self.outlast.wakes_of(&spec);
         let job = self.outlast.start(spec)?;
-        let patience = self.patience(if order.background { BRIEF } else { order.delay });
+        let patience =
+            if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
         let waited = if order.background {
             let waited = self.wait(&job, &Wait::for_exit().from(0), patience, caller)?;
             if waited.reason == Reason::Deadline {
@@ -63,6 +64,9 @@ impl Engine {
         } else {
             self.wait(&job, &wait, patience, caller)?
         };
+        if let Some(pending) = self.pending((&job, caller), &wait, &waited, (0, order.budget), patience) {
+            return Ok(Answer::later(&job, &job.info()?, pending));
+        }
         let mut answer = self.answer(&job, caller, waited, (0, order.budget), patience)?;
         for push in order.pushes {
             if answer.is_live() {

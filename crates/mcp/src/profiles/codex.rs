@@ -139,5 +139,6 @@ fn reply(answer: Answer) -> Reply {
     {
         text.push_str(&format!("\nnext: {next}"));
     }
-    Reply { text, facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+    let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+    Reply { text, facts, pending: answer.pending }
 }

@@ -10,5 +10,6 @@ mod news;
 mod never_hang;
 mod ownership;
 mod resources;
+mod tasks;
 mod profiles;
 mod http;
