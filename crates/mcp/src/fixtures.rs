@@ -53,6 +53,11 @@ impl Fixtures {
         self.asking.call(request, context).await
     }
 
+    /// Some fixtures are calls of our own tools under another name.
+    pub(crate) fn in_our_words(&self, request: &mut CallToolRequestParams) {
+        content::in_our_words(request);
+    }
+
     pub(crate) fn prompts(&self) -> Result<Vec<Prompt>, ErrorData> {
         parsed(prompts::list())
     }

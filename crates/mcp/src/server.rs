@@ -15,7 +15,7 @@ use rmcp::model::{
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::answer::failure_text;
@@ -187,6 +187,7 @@ impl ServerHandler for Server {
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_resources_list_changed()
             .enable_tasks()
             .build();
         if self.fixtures.is_some() {
@@ -221,9 +222,12 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.fixtures {
+            fixtures.in_our_words(&mut request);
+        }
         let Some(tool) = self.tool(&request.name) else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
             let message = format!("there is no tool {:?}; there are {}", request.name, names.join(", "));
@@ -416,7 +420,14 @@ impl ServerHandler for Server {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let known = |uri: &&String| resources::job_of(&self.engine, uri).is_ok();
         let uris = requested.resource_subscriptions.iter().flatten().filter(known).cloned();
-        Some(SubscriptionFilter::builder().resource_subscriptions(uris).build())
+        let mut accepted = SubscriptionFilter::builder().resource_subscriptions(uris).build();
+        accepted.resources_list_changed = requested.resources_list_changed;
+        Some(accepted)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        // A list that can't be followed is still there to be asked for.
+        let _ = self.subscriptions.begin_list(&self.engine, context.peer);
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
