@@ -208,6 +208,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.engine.outlast.get_ready();
         let mut tools = self.tools.to_vec();
         if self.words_alone(&context) {
             // A promise of facts that do not come would be an error to the client.
