@@ -196,7 +196,10 @@ impl Engine {
         }
         let from = self.cursors.get(&caller.session, job.handle()).errors;
         let range = job.range(Stream::Errors, from, None)?;
-        let errors = range.text(budget / 4, &job.handle().to_string());
+        let handle = job.handle();
+        let errors = range.excerpt(budget / 4, |from, to| {
+            format!("read_output(handle={handle}, offset={from}, until={to}, stderr=true)")
+        });
         if !errors.text.is_empty() {
             let output = &mut answer.facts.output;
             let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::news::Event;
 use super::{Caller, Engine};
-use crate::answer::{ending, exit_code, seconds, signal};
+use crate::answer::{Identity, ending, seconds};
 use crate::cursors::Cursor;
 use crate::printed::shown;
 
@@ -21,18 +21,10 @@ const LINE: usize = 120;
 /// One job of a list.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
-    pub(crate) handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pid: Option<i32>,
-    pub(crate) status: &'static str,
+    #[serde(flatten)]
+    pub(crate) job: Identity,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) signal: Option<String>,
     pub(crate) command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
@@ -85,7 +77,7 @@ impl Engine {
             self.entry(caller, one, status)
         };
         let mut jobs: Vec<Entry> = wanted.into_iter().map(entry).collect();
-        jobs.sort_by_key(|entry| (!entry.this_session, entry.urgency(), std::cmp::Reverse(entry.handle)));
+        jobs.sort_by_key(|entry| (!entry.this_session, entry.urgency(), std::cmp::Reverse(entry.job.handle)));
         let mut finished = 0;
         let before = jobs.len();
         jobs.retain(|entry| {
@@ -108,12 +100,8 @@ impl Engine {
         let last_line = last_line.or_else(|| job.as_ref().and_then(last_line_of)).unwrap_or_default();
         let note = self.take_note(caller, &info, cursor);
         Entry {
-            handle: info.handle.0,
-            pid: info.process.as_ref().map(|process| process.pid),
-            status: info.state.name(),
+            job: Identity::from(&info),
             activity: status.as_ref().map(activity),
-            exit_code: exit_code(&info.state),
-            signal: signal(&info.state),
             command: one_line(&info.command),
             this_session: info.session == caller.session,
             age_seconds: now_ms().saturating_sub(info.created_at) / 1000,
@@ -123,7 +111,6 @@ impl Engine {
             unread_bytes: end.saturating_sub(cursor.read),
             note,
             how: ending(&info.state),
-            name: info.name,
             description: info.description,
             session: info.session,
         }
@@ -168,7 +155,7 @@ fn one_line(text: &str) -> String {
 impl Entry {
     /// Lower comes first: it waits for someone, it failed unseen, it runs, it is over.
     fn urgency(&self) -> u8 {
-        match (&self.awaiting_input, self.status) {
+        match (&self.awaiting_input, self.job.status) {
             (Some(_), _) => 0,
             (None, "failed" | "killed" | "lost") if self.unread_bytes > 0 => 1,
             (None, "starting" | "running") => 2,
@@ -177,13 +164,12 @@ impl Entry {
     }
 
     fn text(&self) -> String {
-        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        let mut text = format!("job {}{name} {}", self.handle, self.status);
+        let mut text = format!("{} {}", self.job.words(), self.job.status);
         for detail in [&self.how, &self.activity].into_iter().flatten() {
             text.push_str(&format!(", {detail}"));
         }
         text.push_str(&format!(", {} old", seconds(self.age_seconds * 1000)));
-        if let Some(pid) = self.pid.filter(|_| self.how.is_none()) {
+        if let Some(pid) = self.job.pid.filter(|_| self.how.is_none()) {
             text.push_str(&format!(", pid {pid}"));
         }
         if !self.ports.is_empty() {

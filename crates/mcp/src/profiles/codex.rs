@@ -111,10 +111,10 @@ pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> 
 fn reply(answer: Answer) -> Reply {
     let facts = &answer.facts;
     let wall = answer.elapsed_ms.unwrap_or(0);
-    let state = match (facts.exit_code, &facts.signal) {
+    let state = match (facts.job.exit_code, &facts.job.signal) {
         (Some(code), _) => format!("Process exited with code {code}"),
         (None, Some(signal)) => format!("Process ended by {signal}"),
-        (None, None) => format!("Process running with session ID {}", facts.handle),
+        (None, None) => format!("Process running with session ID {}", facts.job.handle),
     };
     let mut text = format!(
         "Wall time: {}.{:04} seconds\n{state}\nOutput:\n{}",
