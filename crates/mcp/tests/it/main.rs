@@ -1,9 +1,5 @@
 //! The MCP server as a client sees it: a real server process on a sealed home, spoken to in JSON-RPC.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test that can't go on has failed, and says what it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod client;
 mod eras;

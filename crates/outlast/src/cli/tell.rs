@@ -93,7 +93,7 @@ pub(crate) struct TmuxArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TmuxVerb {
-    Submit(SubmitArgs),
+    Submit(Box<SubmitArgs>),
     Watch(TmuxWatchArgs),
     Read(TmuxReadArgs),
     /// Does what `submit` was asked for; the command of its job.
