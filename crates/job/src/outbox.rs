@@ -282,7 +282,7 @@ impl Outbox {
     }
 
     /// Makes sure that what was appended survives the machine.
-    pub(crate) fn sync(&self) {
+    pub fn sync(&self) {
         if let Ok(file) = openat(&self.dir, EVENTS, OFlags::RDWR | OFlags::CLOEXEC, PRIVATE) {
             let _ = rustix::fs::fdatasync(file);
         }
@@ -378,6 +378,17 @@ impl Outbox {
             self.shorten(CAP).map_err(broken)?;
         }
         Ok(number)
+    }
+
+    /// The entries after a number, once they are on the disk: whoever is told of them may remember their numbers, and a
+    /// number that a crash of the machine has taken back would be given to something else.
+    #[must_use]
+    pub fn settled(&self, after: u64) -> Vec<Entry> {
+        let entries = self.entries(after);
+        if !entries.is_empty() {
+            self.sync();
+        }
+        entries
     }
 
     /// The entries after a number, in order. A line that is being written is not among them.

@@ -63,6 +63,7 @@ impl Engine {
             && news.last > 0
             && let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session)
         {
+            outbox.sync();
             // What can't be noted is told twice, which is better than not at all.
             let _ = reader::acknowledge(&outbox, READER, news.last);
         }
