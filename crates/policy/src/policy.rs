@@ -119,17 +119,18 @@ impl Policy {
     }
 
     /// What agents may do to jobs. Unless the user says otherwise a person is asked; a project can only tighten.
+    /// `own` is what whoever started the server said of an agent's own jobs.
     #[must_use]
-    pub fn for_agents(&self) -> ForAgents {
-        let resolved = |said: fn(&Layer) -> Option<Decision>| {
+    pub fn for_agents(&self, own: Option<Decision>) -> ForAgents {
+        let resolved = |default: Option<Decision>, said: fn(&Layer) -> Option<Decision>| {
             let (user, projects) = self.layers.split_at(usize::from(self.has_user));
-            let user = user.first().and_then(said).unwrap_or(Decision::Ask);
+            let user = default.or_else(|| user.first().and_then(said)).unwrap_or(Decision::Ask);
             projects.iter().filter_map(said).fold(user, Decision::max)
         };
         ForAgents {
-            kill: resolved(|layer| layer.agents.kill),
-            input: resolved(|layer| layer.agents.input),
-            others: resolved(|layer| layer.agents.others),
+            kill: resolved(own, |layer| layer.agents.kill),
+            input: resolved(own, |layer| layer.agents.input),
+            others: resolved(None, |layer| layer.agents.others),
         }
     }
 

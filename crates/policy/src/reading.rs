@@ -17,6 +17,8 @@ const DEEPEST: usize = 8;
 /// A line longer than this is not read.
 const LONGEST: usize = 256 << 10;
 
+const UNPARSED: &str = "it can't be parsed";
+
 /// Where a command's standard input comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
@@ -87,6 +89,22 @@ impl Reading {
         reading
     }
 
+    /// A text that may mention something.
+    pub(crate) fn of_mention(text: String, shown: &str) -> Self {
+        let mut reading = Self::default();
+        reading.push(Piece::Mention { text }, shown, None);
+        reading
+    }
+
+    /// Takes back that parts could not be parsed.
+    pub(crate) fn forget_parse_errors(&mut self) {
+        let is_error = |piece: &Piece| matches!(piece, Piece::Opaque { why } if *why == UNPARSED);
+        // Places of pieces are kept: others refer to them.
+        for found in self.found.iter_mut().filter(|found| is_error(&found.piece)) {
+            found.piece = Piece::Mention { text: String::new() };
+        }
+    }
+
     fn push(&mut self, piece: Piece, shown: &str, of: Option<usize>) {
         let mut shown = shown.trim().to_owned();
         if shown.len() > 200 {
@@ -126,10 +144,10 @@ impl Reading {
             };
             parser.parse(line, None)
         });
-        let Some(tree) = tree else { return self.opaque("it can't be parsed", line) };
+        let Some(tree) = tree else { return self.opaque(UNPARSED, line) };
         let root = tree.root_node();
         if root.has_error() {
-            self.opaque("it can't be parsed", line);
+            self.opaque(UNPARSED, line);
             // What can't be parsed may still say plainly what it wants.
             self.push(Piece::Mention { text: without_quotes(line) }, line, None);
         }
@@ -308,7 +326,7 @@ impl Walk<'_> {
             "variable_assignment" => self.assignment(node, &shown),
             "declaration_command" => self.children(node, fed),
             "ERROR" => {
-                self.reading.opaque("it can't be parsed", &shown);
+                self.reading.opaque(UNPARSED, &shown);
                 self.children(node, fed);
             }
             kind if HOLDERS.contains(&kind) => self.children(node, fed),

@@ -9,7 +9,8 @@ mod tables;
 use crate::decision::Tool;
 use crate::reading::Fed;
 use crate::word::{Kind, Word, base, joined, known_text};
-use tables::{HARMLESS, SHELLS, Then, VALUES, WRAPPERS, Wrapper};
+pub(crate) use tables::{FRONTS, SHELLS};
+use tables::{HARMLESS, Then, VALUES, WRAPPERS, Wrapper};
 
 /// What is inside a command.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,12 +15,16 @@ use super::ground::Ends;
 use super::peers::PeerId;
 use super::{Keeper, Life};
 use crate::failure::{Failure, Kind};
-use crate::wire::{self, Answer, Send, Sent};
+use crate::wire::{self, Answer, Send, Sent, Typed};
 
 /// Past this much, senders wait.
 const HIGH_WATER: usize = 256 << 10;
 /// The longest line that a terminal in line mode passes on; the kernel drops the rest without a word.
 const LONGEST_COOKED_LINE: usize = 4095;
+
+const CTRL_C: u8 = 3;
+/// How much of what was typed is kept: more than the longest line that anybody types in parts.
+const MOST_RECENT: usize = 16 << 10;
 
 /// For a name that is near to none.
 const COMMON_KEYS: &str = "Enter, Tab, Escape, Up, PageDown, F1, Ctrl-C, Alt-x, Shift-Tab";
@@ -34,6 +38,10 @@ pub(super) struct Typing {
     last_byte: Option<u8>,
     /// How long the line is that was begun in line mode and not ended yet.
     open_line: usize,
+    /// What was typed since the last Ctrl-C: for those who judge what is typed by the line that it makes.
+    recent: VecDeque<u8>,
+    /// How often something was typed.
+    count: u64,
 }
 
 impl Typing {
@@ -47,6 +55,26 @@ impl Typing {
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.queue.extend(bytes);
+    }
+
+    /// Notes what somebody typed.
+    fn note(&mut self, bytes: &[u8]) {
+        self.count += 1;
+        for byte in bytes {
+            if *byte == CTRL_C {
+                self.recent.clear();
+            } else {
+                if self.recent.len() == MOST_RECENT {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back(*byte);
+            }
+        }
+    }
+
+    pub(super) fn typed(&self) -> Typed {
+        let bytes: Vec<u8> = self.recent.iter().copied().collect();
+        Typed { recent: wire::base64::encode(&bytes), count: self.count }
     }
 
     /// Writes what the program takes now.
@@ -113,10 +141,18 @@ impl Keeper {
             return Err(Failure::new(Kind::NotRunning, "the input of this job was ended before")
                 .hint("start it again to type into it"));
         }
+        if send.after.is_some_and(|count| count != self.typing.count) {
+            return Err(Failure::new(
+                Kind::Denied,
+                "somebody else typed in between, and nothing of this was typed",
+            )
+            .hint("look at the screen, and try again"));
+        }
         let bytes = self.encode(send)?;
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
+        self.typing.note(&bytes);
         self.typing.end_asked |= send.eof;
         if send.eof {
             self.typing.ended = false;

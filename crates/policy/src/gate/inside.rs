@@ -1,0 +1,31 @@
+//! Whether whoever asks runs in a job.
+
+use outlast_job::lifecycle::Process;
+use outlast_job::registry::format::Info;
+use outlast_pty::procfs;
+use rustix::process::{Pid, getpid};
+
+/// Nobody has more ancestors.
+const MOST: usize = 4096;
+
+/// Whether this process runs in a job, or in one that was started from inside it: ending the one would end who
+/// asks, or who had it started.
+pub(super) fn we_are_in(info: &Info) -> bool {
+    let is = |known: &Option<Process>, pid: Pid, started: u64| {
+        known
+            .as_ref()
+            .is_some_and(|known| known.pid == pid.as_raw_nonzero().get() && known.started == started)
+    };
+    ancestors().any(|(pid, started)| is(&info.keeper, pid, started) || is(&info.heir, pid, started))
+}
+
+/// Those above this process, with when they started.
+fn ancestors() -> impl Iterator<Item = (Pid, u64)> {
+    let mut next = procfs::stat(getpid()).and_then(|me| me.ppid);
+    std::iter::from_fn(move || {
+        let process = procfs::stat(next?)?;
+        next = process.ppid;
+        Some((process.pid, process.start_time))
+    })
+    .take(MOST)
+}
