@@ -227,6 +227,7 @@ impl Job {
                 bytes: base64::encode(&with_enter_for_newlines(piece, self.info()?.has_terminal())),
                 keys: if last { send.keys.clone() } else { Vec::new() },
                 eof: last && send.eof,
+                after: send.after.filter(|_| total.is_none()),
                 ..Send::default()
             };
             let sent = self.send_piece(&piece, patience)?;

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use outlast_job::client::read::Stream;
 use outlast_job::{Failure, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
+use outlast_policy::{Door, Gate};
 
 use crate::answer::{Answer, Screen};
 use crate::cursors::{Cursor, Cursors};
@@ -27,6 +28,8 @@ use crate::watch::Watch;
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) outlast: Outlast,
+    /// Who may do what.
+    pub(crate) gate: Gate,
     cursors: Cursors,
     longest_call: Duration,
 }
@@ -35,8 +38,8 @@ pub(crate) struct Engine {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) session: String,
-    /// Whether a person agreed to touch a job of another session.
-    pub(crate) confirmed: bool,
+    /// What a call that types was judged after: should somebody type in between, it is not typed.
+    pub(crate) typed_after: Option<u64>,
     pub(crate) watch: Arc<Watch>,
 }
 
@@ -64,7 +67,8 @@ impl Engine {
         };
         let cursors = Cursors::of(outlast.home());
         cursors.sweep(outlast.home());
-        Ok(Self { outlast, cursors, longest_call: options.longest_call })
+        let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
+        Ok(Self { outlast, gate, cursors, longest_call: options.longest_call })
     }
 
     /// The job of a handle, a name, or the pid of its command.
@@ -85,17 +89,6 @@ impl Engine {
                     .hint("see them: jobs()"))
             }
         }
-    }
-
-    /// Refuses to touch a job of another session, unless a person agreed.
-    pub(crate) fn check_owner(&self, job: &Job, caller: &Caller, verb: &str) -> Result<(), Failure> {
-        let owner = job.info()?.session;
-        if caller.confirmed || owner == caller.session {
-            return Ok(());
-        }
-        let handle = job.handle();
-        Err(Failure::new(Kind::Denied, format!("job {handle} belongs to another session ({owner})"))
-            .hint(format!("ask the user; if they agree, {verb}(handle={handle}, confirmed=true)")))
     }
 
     fn patience(&self, asked: Duration) -> Patience {

@@ -2,9 +2,9 @@
 //! its subscriptions; jobs and cursors are on disk.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use outlast_job::{Failure, Kind};
+use outlast_job::Failure;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestMethod,
     Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
@@ -16,17 +16,14 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::answer::failure_text;
+use crate::approve::{Approved, approve};
 use crate::arguments::Arguments;
 use crate::calls::{self, Reply};
-use crate::confirm::{Confirmed, confirm};
 use crate::engine::{Caller, Engine};
 use crate::options::Options;
 use crate::subscriptions::Subscriptions;
 use crate::watch::Watch;
 use crate::{resources, session, tools};
-
-/// How long a person may take to answer a question.
-const PERSON: Duration = Duration::from_secs(45);
 
 const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conversation and this server. \
     run_shell_command starts one and comes back early with a reason; send_input, wait_for, read_output and kill go on with its \
@@ -59,35 +56,6 @@ impl Server {
 
     fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
-    }
-
-    /// Asks a person if need be; none means that the call can go on as it is.
-    async fn ask_first(
-        &self,
-        request: &CallToolRequestParams,
-        arguments: &Arguments,
-        caller: &mut Caller,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<CallToolResponse> {
-        let (job, verb) = calls::touched(&self.engine, &request.name, arguments)?;
-        let info = job.info().ok().filter(|info| info.session != caller.session && info.state.is_live())?;
-        let handle = info.handle;
-        let question =
-            format!("May I {verb} job {handle}, which belongs to {}?\n$ {}", info.session, info.command);
-        match confirm(question, request, context, PERSON).await {
-            Confirmed::Yes => caller.confirmed = true,
-            Confirmed::Unable => {
-                caller.confirmed = arguments.flag("confirmed").ok().flatten().unwrap_or(false)
-            }
-            Confirmed::Ask(question) => return Some((*question).into()),
-            Confirmed::No => {
-                let refused =
-                    Failure::new(Kind::Denied, format!("the user did not agree to {verb} job {handle}"))
-                        .hint("leave it alone, or ask them what to do");
-                return Some(error(&refused).into());
-            }
-        }
-        None
     }
 
     /// Runs what blocks in a thread of its own; meanwhile reports progress and listens for a cancellation.
@@ -200,9 +168,11 @@ impl ServerHandler for Server {
             Err(failure) => return Ok(error(&failure).into()),
         };
         let session = session::of(self.options.session.as_deref(), &context);
-        let mut caller = Caller { session, confirmed: false, watch };
-        if let Some(response) = self.ask_first(&request, &arguments, &mut caller, &context).await {
-            return Ok(response);
+        let mut caller = Caller { session, typed_after: None, watch };
+        match approve(&self.engine, &mut caller, (&request, &arguments), &context).await {
+            Ok(Approved::Yes) => {}
+            Ok(Approved::Ask(question)) => return Ok((*question).into()),
+            Err(failure) => return Ok(error(&failure).into()),
         }
         Ok(match self.blocking(caller, (request.name.to_string(), arguments), &context).await {
             Ok(mut reply) => {

@@ -1,5 +1,6 @@
 //! What can be decided, and about which tool.
 
+use outlast_job::Failure;
 use serde::{Deserialize, Serialize};
 
 /// What may be done. The stricter is the greater.
@@ -16,6 +17,17 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// The decision of a word.
+    ///
+    /// # Errors
+    /// A usage failure that lists them.
+    pub fn from_name(name: &str) -> Result<Self, Failure> {
+        [Decision::Allow, Decision::Ask, Decision::Deny]
+            .into_iter()
+            .find(|decision| decision.name() == name)
+            .ok_or_else(|| Failure::usage(format!("{name:?} is none of allow, ask and deny")))
+    }
+
     /// The word for it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -21,6 +21,8 @@ use crate::judge::Verdict;
 use crate::policy::Policy;
 use crate::question::{Answer, Door, Question, Topic};
 
+/// A key that makes a line into something unknown.
+const UNSEEN: u8 = 0x1b;
 /// How many answers are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -128,10 +130,9 @@ impl Gate {
         let mut after = None;
         let mut verdict = policy.judge_tool(Tool::Send);
         if policy.has_teeth(Tool::Send) && info.state.is_live() {
-            let typed = job.typed()?;
-            let reader = reader::of(job)?;
-            after = Some(typed.count);
-            verdict = policy.judge_typed(&reader, &typed.bytes(), send);
+            let (before, count) = typed_before(job)?;
+            after = count;
+            verdict = policy.judge_typed(&reader::of(job)?, &before, send);
         }
         // What is no command may be a password: only what a rule is about is shown and noted.
         if let Some(finding) = verdict.first().filter(|finding| finding.decision > Decision::Allow) {
@@ -178,6 +179,9 @@ impl Gate {
     /// # Errors
     /// [`Kind::Denied`] unless it is a yes; [`Kind::System`] when a yes can't be noted.
     pub fn answered(&self, question: &Question, answer: Answer) -> Result<(), Failure> {
+        if answer == Answer::Unable && question.allows(answer) {
+            return Ok(());
+        }
         let noted = self.audit.note(question, Some(answer));
         if !question.allows(answer) {
             return Err(question.refusal(answer));
@@ -280,5 +284,14 @@ impl Gate {
             }
         };
         Judged::Refused(Failure::new(Kind::Denied, format!("denied: {}{place}", question.why)).hint(hint))
+    }
+}
+
+/// What was typed before, and how often. A keeper of an older version does not know: then the line can't be seen.
+fn typed_before(job: &Job) -> Result<(Vec<u8>, Option<u64>), Failure> {
+    match job.typed() {
+        Ok(typed) => Ok((typed.bytes(), Some(typed.count))),
+        Err(failure) if failure.kind == Kind::Usage => Ok((vec![UNSEEN], None)),
+        Err(failure) => Err(failure),
     }
 }

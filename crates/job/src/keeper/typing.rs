@@ -23,6 +23,7 @@ const HIGH_WATER: usize = 256 << 10;
 const LONGEST_COOKED_LINE: usize = 4095;
 
 const CTRL_C: u8 = 3;
+const ESCAPE: u8 = 0x1b;
 /// How much of what was typed is kept: more than the longest line that anybody types in parts.
 const MOST_RECENT: usize = 16 << 10;
 
@@ -112,6 +113,11 @@ impl Keeper {
             Ends::Terminal { master, .. } => tcgetattr(master).ok(),
             Ends::Pipes { .. } => None,
         }
+    }
+
+    /// Nobody knows any more what is half typed: an Escape stands for it, which may have been anything.
+    pub(super) fn forget_what_was_typed(&mut self) {
+        self.typing.recent.push_back(ESCAPE);
     }
 
     /// Answers a `send` request, now or when there is room.
