@@ -237,6 +237,7 @@ impl Keeper {
         if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
             self.event(What::AllGone);
         }
+        self.events.finish();
         self.tell_last();
         self.write_record(Durability::Machine);
         crate::registry::claim::give_room_back(&self.ground.job);

@@ -82,7 +82,9 @@ fn judge(
                 Some(folder) => PathBuf::from(absolute(&folder)?),
                 None => std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned()),
             };
-            Ok((engine.gate.judge_run(session, &Run::Shell(command), &folder, &env)?, None))
+            let run = Run::Shell(command);
+            let wanted = outlast_policy::Wanted { run: &run, folder: &folder, env: &env, fed: false };
+            Ok((engine.gate.judge_run(session, &wanted)?, None))
         }
         Wanted::Type { job, send } => engine.gate.judge_send(session, &job, &send),
         Wanted::End { job } => Ok((engine.gate.judge_kill(session, &job, false)?, None)),

@@ -49,6 +49,19 @@ pub struct Gate {
     remembered: Mutex<HashSet<(String, u64)>>,
 }
 
+/// A command to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The command.
+    pub run: &'a Run,
+    /// The folder it runs in.
+    pub folder: &'a Path,
+    /// What the caller adds to their own environment.
+    pub env: &'a BTreeMap<String, String>,
+    /// Whether something that we do not see is fed to it.
+    pub fed: bool,
+}
+
 /// Who wants something, and what.
 struct Act<'a> {
     session: &'a str,
@@ -87,20 +100,15 @@ impl Gate {
         &self.policy
     }
 
-    /// May this command be run there? `env` is what the caller adds to their own environment.
+    /// May this command be run there?
     ///
     /// # Errors
     /// When the policy of the project around the folder does not load.
-    pub fn judge_run(
-        &self,
-        session: &str,
-        run: &Run,
-        folder: &Path,
-        env: &BTreeMap<String, String>,
-    ) -> Result<Judged, Failure> {
-        let policy = self.policy.at(folder)?;
-        let verdict = policy.judge_tool(Tool::Run).and(policy.judge_run(run, env));
-        let act = Act { session, tool: Tool::Run, job: None, what: run.display() };
+    pub fn judge_run(&self, session: &str, wanted: &Wanted<'_>) -> Result<Judged, Failure> {
+        let policy = self.policy.at(wanted.folder)?;
+        let said = policy.judge_run(wanted.run, wanted.env, wanted.fed);
+        let verdict = policy.judge_tool(Tool::Run).and(said);
+        let act = Act { session, tool: Tool::Run, job: None, what: wanted.run.display() };
         if verdict.decision == Decision::Allow && self.door.is_agents() && !verdict.reaches.is_empty() {
             let others = policy.for_agents(self.own).others;
             return Ok(self.decided(
@@ -111,6 +119,35 @@ impl Gate {
             ));
         }
         Ok(self.judged(&act, &verdict))
+    }
+
+    /// May this line be typed somewhere that is no job of ours?
+    #[must_use]
+    pub fn judge_line(&self, session: &str, line: &str) -> Judged {
+        let act = Act { session, tool: Tool::Send, job: None, what: line.to_owned() };
+        let verdict = self.policy.judge_tool(Tool::Send).and(self.policy.judge_line(Tool::Send, line));
+        self.judged(&act, &verdict)
+    }
+
+    /// Whether this process runs in some job, of any home.
+    #[must_use]
+    pub fn is_in_a_job() -> bool {
+        inside::we_are_in_any()
+    }
+
+    /// Whether this process is in front at its terminal, and so may read from it.
+    #[must_use]
+    pub fn is_in_front() -> bool {
+        inside::we_are_in_front()
+    }
+
+    /// Whether anything that is typed into the job could be asked for or denied.
+    ///
+    /// # Errors
+    /// When the job's record can't be read, or the policy of its project does not load.
+    pub fn minds_typing(&self, job: &Job) -> Result<bool, Failure> {
+        let policy = self.policy.at(Path::new(&job.info()?.cwd))?;
+        Ok(self.door.is_agents() || !policy.is_empty())
     }
 
     /// May this be typed into the job? What is returned beside it belongs into [`Send::after`]: should somebody

@@ -21,7 +21,7 @@ mod gate;
 pub use audit::Audit;
 pub use decision::{Decision, Tool};
 pub use file::LoadError;
-pub use gate::{Gate, Judged};
+pub use gate::{Gate, Judged, Wanted};
 pub use judge::{Finding, Verdict};
 pub use policy::{ForAgents, Policy};
 pub use question::{Answer, Door, Question, Topic};

@@ -149,17 +149,21 @@ impl Policy {
         self.judge(tool, &Reading::of_line(line))
     }
 
-    /// What is said of a command, and of the variables that it is given besides those of its caller.
+    /// What is said of a command, and of the variables that it is given besides those of its caller; `fed` when
+    /// something that we do not see comes on its standard input.
     #[must_use]
-    pub fn judge_run(&self, run: &Run, env: &BTreeMap<String, String>) -> Verdict {
+    pub fn judge_run(&self, run: &Run, env: &BTreeMap<String, String>, fed: bool) -> Verdict {
         let mut verdict = match run {
+            Run::Shell(line) if fed && !self.layers.is_empty() => {
+                self.judge(Tool::Run, &Reading::of_fed_line(line))
+            }
             Run::Shell(line) => self.judge_line(Tool::Run, line),
             Run::Program(argv)
                 if self.layers.is_empty() && !argv.iter().any(|arg| arg.contains("outlast")) =>
             {
                 Verdict::default()
             }
-            Run::Program(argv) => self.judge(Tool::Run, &Reading::of_words(plain_words(argv))),
+            Run::Program(argv) => self.judge(Tool::Run, &Reading::of_words(plain_words(argv), fed)),
         };
         if !self.layers.is_empty() {
             for (name, value) in env {

@@ -74,11 +74,20 @@ impl Reading {
         reading
     }
 
+    /// Reads a line for a shell that something is fed to.
+    pub(crate) fn of_fed_line(line: &str) -> Self {
+        let mut reading = Self::default();
+        reading.line(line, &Fed::Unknown, 0);
+        reading.runs_what_it_wrote();
+        reading
+    }
+
     /// Reads a program with its arguments.
-    pub(crate) fn of_words(words: Vec<Word>) -> Self {
+    pub(crate) fn of_words(words: Vec<Word>, fed: bool) -> Self {
         let mut reading = Self::default();
         let shown = known_text(&words);
-        reading.command(words, &Fed::Outside, &shown, 0);
+        let fed = if fed { Fed::Unknown } else { Fed::Outside };
+        reading.command(words, &fed, &shown, 0);
         reading
     }
 

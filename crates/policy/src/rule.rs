@@ -111,7 +111,7 @@ impl Rule {
         if self.prefix.is_empty() || self.decision == Decision::Allow {
             return false;
         }
-        let in_a_word = |c: char| c.is_alphanumeric() || "_.-+/@:%".contains(c);
+        let in_a_word = |c: char| c.is_alphanumeric() || "_.-+/".contains(c);
         let mut tokens = text.split(|c| !in_a_word(c)).filter(|token| !token.is_empty());
         let mut wanted = self.prefix.iter().filter(|choice| !choice[0].starts_with('-'));
         wanted.all(|choice| tokens.any(|token| choice.iter().any(|wanted| base(token) == base(wanted))))

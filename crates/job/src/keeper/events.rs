@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::ftruncate;
 
 use crate::log::writer::read_exact_at;
-use crate::registry::replace::write_all;
+use crate::registry::replace::{hold_room_after, write_all};
 use crate::wire::event::{Event, What};
 use crate::wire::line;
 
@@ -37,6 +37,7 @@ impl EventLog {
         let seq =
             last.and_then(|line| serde_json::from_slice::<Event>(line).ok()).map_or(0, |event| event.seq);
         let size = tail_from + whole as u64;
+        hold_room_after(&file, size);
         Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0 }
     }
 
@@ -44,11 +45,18 @@ impl EventLog {
     pub(super) fn add(&mut self, at: u64, offset: u64, what: What) -> Event {
         let event = Event { seq: self.next, at, offset, what };
         self.next += 1;
-        if self.held_count < MOST_HELD {
+        let is_end = matches!(event.what, What::Ended { .. });
+        if self.held_count < MOST_HELD || is_end {
             self.held.extend_from_slice(&line(&event));
             self.held_count += 1;
         }
         self.flush();
+        if is_end && self.held_count > 0 {
+            // The room that is held is enough for this one, whatever else could not be written.
+            self.held = line(&event);
+            self.held_count = 1;
+            self.flush();
+        }
         event
     }
 
@@ -61,5 +69,12 @@ impl EventLog {
             // Half an event is worse than none: it is tried again as a whole.
             let _ = ftruncate(&self.file, self.size);
         }
+        hold_room_after(&self.file, self.size);
+    }
+
+    /// Nothing follows: the room that was held goes back to the disk.
+    pub(super) fn finish(&mut self) {
+        self.flush();
+        let _ = ftruncate(&self.file, self.size);
     }
 }

@@ -61,16 +61,17 @@ impl Typing {
     /// Notes what somebody typed.
     fn note(&mut self, bytes: &[u8]) {
         self.count += 1;
-        for byte in bytes {
-            if *byte == CTRL_C {
+        let bytes = match bytes.iter().rposition(|byte| *byte == CTRL_C) {
+            Some(at) => {
                 self.recent.clear();
-            } else {
-                if self.recent.len() == MOST_RECENT {
-                    self.recent.pop_front();
-                }
-                self.recent.push_back(*byte);
+                &bytes[at + 1..]
             }
-        }
+            None => bytes,
+        };
+        let bytes = &bytes[bytes.len().saturating_sub(MOST_RECENT)..];
+        let too_many = (self.recent.len() + bytes.len()).saturating_sub(MOST_RECENT);
+        self.recent.drain(..too_many);
+        self.recent.extend(bytes);
     }
 
     pub(super) fn typed(&self) -> Typed {

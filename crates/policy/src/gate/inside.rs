@@ -19,6 +19,19 @@ pub(super) fn we_are_in(info: &Info) -> bool {
     ancestors().any(|(pid, started)| is(&info.keeper, pid, started) || is(&info.heir, pid, started))
 }
 
+/// Whether this process runs in a job of any home.
+pub(super) fn we_are_in_any() -> bool {
+    let keeps = |pid: Pid| {
+        procfs::arguments(pid).is_some_and(|arguments| arguments.get(1).is_some_and(|verb| verb == b"keep"))
+    };
+    ancestors().any(|(pid, _)| keeps(pid))
+}
+
+/// Whether our group is the foreground group of our terminal. A group outside our pid namespace has no number.
+pub(super) fn we_are_in_front() -> bool {
+    procfs::stat(getpid()).is_some_and(|me| me.pgrp == me.tpgid)
+}
+
 /// Those above this process, with when they started.
 fn ancestors() -> impl Iterator<Item = (Pid, u64)> {
     let mut next = procfs::stat(getpid()).and_then(|me| me.ppid);
