@@ -44,14 +44,13 @@ pub(crate) async fn approve(
         Judged::Free => Ok(Approved::Yes),
         Judged::Refused(failure) => Err(failure),
         Judged::Asked(question) => {
+            let says_so = || arguments.flag("confirmed").ok().flatten() == Some(true);
             let answer = match confirm(question.text(), request, context, PERSON).await {
                 Confirmed::Ask(asks) => return Ok(Approved::Ask(asks)),
                 Confirmed::Yes => Answer::Yes,
                 Confirmed::No => Answer::No,
                 Confirmed::Late => Answer::Late,
-                Confirmed::Unable if arguments.flag("confirmed").ok().flatten() == Some(true) => {
-                    Answer::Confirmed
-                }
+                Confirmed::Unable if question.allows(Answer::Confirmed) && says_so() => Answer::Confirmed,
                 Confirmed::Unable => Answer::Unable,
             };
             note(engine, question, answer).await.map(|()| Approved::Yes)

@@ -239,7 +239,10 @@ fn is_name(text: &str) -> bool {
 /// Variables whose value is run, or changes what is.
 pub(crate) fn assignment(name: &str, value: &Word) -> Vec<Inner> {
     let name = name.split('[').next().unwrap_or(name);
+    let substitutes =
+        value.kind == Kind::Dynamic || value.text.contains("$(") || value.text.contains(['`', '@']);
     if tables::RUNS_FILES.contains(&name)
+        || (tables::PROMPTS.contains(&name) && substitutes)
         || tables::RUNS_FILES_LIKE.iter().any(|start| name.starts_with(start))
     {
         return vec![Inner::Opaque("it sets a variable that makes programs run something")];

@@ -7,6 +7,7 @@ mod tools;
 mod answers;
 mod cursors;
 mod never_hang;
+mod policy;
 mod ownership;
 mod resources;
 mod profiles;

@@ -427,10 +427,6 @@ pub(super) const RUNS_FILES: &[&str] = &[
     "BASH_ENV",
     "ENV",
     "PROMPT_COMMAND",
-    "PS0",
-    "PS1",
-    "PS2",
-    "PS4",
     "SHELLOPTS",
     "BASHOPTS",
     "LD_PRELOAD",
@@ -451,6 +447,9 @@ pub(super) const RUNS_FILES: &[&str] = &[
     "MAKEFLAGS",
     "GIT_EXEC_PATH",
 ];
+
+/// Prompts: a shell runs the substitutions in them.
+pub(super) const PROMPTS: &[&str] = &["PS0", "PS1", "PS2", "PS3", "PS4"];
 
 /// As [`RUNS_FILES`], by how they begin.
 pub(super) const RUNS_FILES_LIKE: &[&str] = &["BASH_FUNC_", "GIT_CONFIG"];
