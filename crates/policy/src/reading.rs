@@ -347,19 +347,21 @@ impl Walk<'_> {
     }
 
     fn command(&mut self, node: Node<'_>, fed: &Fed, shown: &str) {
-        let mut words = Vec::new();
+        let mut words: Vec<Word> = Vec::new();
         let mut fed = fed.clone();
+        let mut end = None;
         let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            match child.kind() {
-                "variable_assignment" => self.assignment(child, self.text(child).to_owned().as_str()),
+        for child in node.children(&mut cursor) {
+            let word = match child.kind() {
+                "variable_assignment" => {
+                    self.assignment(child, self.text(child).to_owned().as_str());
+                    continue;
+                }
                 "herestring_redirect" => {
                     let word = child.named_child(0).map(|text| self.word(text));
-                    fed = match word {
-                        Some(word) if word.is_plain() => Fed::Text(word.text),
-                        _ => Fed::Unknown,
-                    };
+                    fed = word.filter(Word::is_plain).map_or(Fed::Unknown, |word| Fed::Text(word.text));
                     self.children(child, &Fed::Outside);
+                    continue;
                 }
                 "file_redirect" => {
                     let text = self.text(child).to_owned();
@@ -367,20 +369,21 @@ impl Walk<'_> {
                         fed = Fed::Unknown;
                     }
                     self.redirect(child, &text);
+                    continue;
                 }
-                "command_name" | "comment" => {
-                    if let Some(name) = child.named_child(0) {
-                        words.push(self.word(name));
-                        self.node(name, &Fed::Outside);
-                    } else if child.kind() == "command_name" {
-                        words.push(Word::plain(self.text(child)));
-                    }
-                }
-                _ => {
-                    words.push(self.word(child));
-                    self.node(child, &Fed::Outside);
-                }
+                "comment" => continue,
+                _ => self.word(child),
+            };
+            if child.is_named() {
+                self.node(child, &Fed::Outside);
             }
+            // The grammar takes some words apart that the shell does not: nothing is between them.
+            let touches = end == Some(child.start_byte()) && child.kind() != "subshell";
+            match words.last_mut().filter(|_| touches) {
+                Some(last) => last.append(&word),
+                None => words.push(word),
+            }
+            end = Some(child.end_byte());
         }
         if !words.is_empty() {
             self.reading.command(words, &fed, shown, self.depth);
@@ -463,6 +466,7 @@ impl Walk<'_> {
             }
             "concatenation" => self.pieces(node, 0, bare),
             "command_name" => node.named_child(0).map_or_else(|| bare(text), |name| self.word(name)),
+            _ if !node.is_named() => bare(text),
             _ => Word::dynamic(),
         }
     }
@@ -471,14 +475,7 @@ impl Walk<'_> {
     fn pieces(&self, node: Node<'_>, quotes: usize, between: fn(&str) -> Word) -> Word {
         let (start, end) = (node.start_byte() + quotes, node.end_byte().saturating_sub(quotes));
         let mut whole = Word::plain("");
-        let mut add = |part: Word| {
-            whole.text.push_str(&part.text);
-            whole.kind = match (whole.kind, part.kind) {
-                (Kind::Dynamic, _) | (_, Kind::Dynamic) => Kind::Dynamic,
-                (Kind::Glob, _) | (_, Kind::Glob) => Kind::Glob,
-                _ => Kind::Plain,
-            };
-        };
+        let mut add = |part: Word| whole.append(&part);
         let gap = |from: usize, to: usize| between(self.source.get(from..to).unwrap_or_default());
         let mut at = start;
         let mut cursor = node.walk();

@@ -27,6 +27,16 @@ impl Word {
         Self { text: String::new(), kind: Kind::Dynamic }
     }
 
+    /// Puts another right behind it.
+    pub(crate) fn append(&mut self, part: &Self) {
+        self.text.push_str(&part.text);
+        self.kind = match (self.kind, part.kind) {
+            (Kind::Dynamic, _) | (_, Kind::Dynamic) => Kind::Dynamic,
+            (Kind::Glob, _) | (_, Kind::Glob) => Kind::Glob,
+            (Kind::Plain, Kind::Plain) => Kind::Plain,
+        };
+    }
+
     pub(crate) fn is_plain(&self) -> bool {
         self.kind == Kind::Plain
     }
