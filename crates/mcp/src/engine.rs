@@ -19,6 +19,7 @@ use outlast_job::{Failure, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
 use outlast_policy::{Door, Gate};
 
 use crate::answer::{Answer, Screen};
+use crate::approve::Asked;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -30,6 +31,8 @@ pub(crate) struct Engine {
     pub(crate) outlast: Outlast,
     /// Who may do what.
     pub(crate) gate: Gate,
+    /// What people were asked.
+    pub(crate) asked: Asked,
     cursors: Cursors,
     longest_call: Duration,
 }
@@ -68,7 +71,7 @@ impl Engine {
         let cursors = Cursors::of(outlast.home());
         cursors.sweep(outlast.home());
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
-        Ok(Self { outlast, gate, cursors, longest_call: options.longest_call })
+        Ok(Self { outlast, gate, asked: Asked::default(), cursors, longest_call: options.longest_call })
     }
 
     /// The job of a handle, a name, or the pid of its command.

@@ -310,7 +310,7 @@ impl Walk<'_> {
     fn node(&mut self, node: Node<'_>, fed: &Fed) {
         let shown = self.text(node).to_owned();
         match node.kind() {
-            "command" => self.command(node, fed, &shown),
+            "command" => self.command(node, fed, &shown, &[]),
             "pipeline" => {
                 let mut cursor = node.walk();
                 for (i, child) in node.named_children(&mut cursor).enumerate() {
@@ -327,7 +327,7 @@ impl Walk<'_> {
             "redirected_statement" => {
                 let fed = self.fed_by_redirects(node).unwrap_or_else(|| fed.clone());
                 self.spoken_into_a_file(node);
-                self.children(node, &fed);
+                self.redirected(node, &fed, &shown);
             }
             "file_redirect" => self.redirect(node, &shown),
             // What stands behind `<<EOF` on its line is in here too, and a pipe there is fed by it.
@@ -346,12 +346,41 @@ impl Walk<'_> {
         }
     }
 
-    fn command(&mut self, node: Node<'_>, fed: &Fed, shown: &str) {
+    /// A statement with redirections. Words behind a redirection belong to the command before it.
+    fn redirected(&mut self, node: Node<'_>, fed: &Fed, shown: &str) {
+        let mut more = Vec::new();
+        let mut cursor = node.walk();
+        for redirect in node.named_children(&mut cursor) {
+            let mut inside = redirect.walk();
+            match redirect.kind() {
+                "file_redirect" => {
+                    more.extend(redirect.children_by_field_name("destination", &mut inside).skip(1));
+                }
+                "heredoc_redirect" => {
+                    more.extend(redirect.children_by_field_name("argument", &mut inside));
+                }
+                _ => {}
+            }
+        }
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            match child.kind() {
+                "command" => self.command(child, fed, shown, &std::mem::take(&mut more)),
+                _ => self.node(child, fed),
+            }
+        }
+        if !more.is_empty() {
+            self.reading.opaque("it has words behind a redirection", shown);
+        }
+    }
+
+    fn command(&mut self, node: Node<'_>, fed: &Fed, shown: &str, more: &[Node<'_>]) {
         let mut words: Vec<Word> = Vec::new();
         let mut fed = fed.clone();
         let mut end = None;
         let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
+        let own: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        for child in own.into_iter().chain(more.iter().copied()) {
             let word = match child.kind() {
                 "variable_assignment" => {
                     self.assignment(child, self.text(child).to_owned().as_str());

@@ -234,6 +234,28 @@ fn without_a_policy_a_person_is_asked_before_an_agent_ends_or_types_where_that_i
 }
 
 #[test]
+fn an_agent_that_says_no_for_nobody_is_one_that_can_not_ask() {
+    let sandbox = Sandbox::new();
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "codex-mcp-client", "version": "1"}});
+    let mut client = Client::start(sandbox.command(&[]));
+    client.request("initialize", hello);
+    client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let handle =
+        client.tool("run_shell_command", json!({"command": "cat", "is_background": true}))["handle"].clone();
+    // At once, as no person could.
+    let (question, answer) =
+        asked(&mut client, "kill", json!({"handle": handle}), json!({"action": "decline"}));
+    assert!(question.is_some() && answer["structuredContent"]["status"] == "killed", "{answer}");
+    // A rule is not lifted by it, nor another's job.
+    let mut other =
+        Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
+    other.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    let (question, answer) = asked(&mut client, "kill", json!({"handle": 2}), json!({"action": "decline"}));
+    assert!(question.is_some() && answer["isError"] == true, "{answer}");
+}
+
+#[test]
 fn the_user_can_say_that_agents_need_not_be_asked_about() {
     let by_file = with_policy("[agents]\nkill = \"allow\"\ninput = \"allow\"\n");
     let by_option = Sandbox::new();
