@@ -9,6 +9,7 @@ mod decision;
 mod word;
 mod rule;
 mod unwrap;
+mod lines;
 mod reading;
 mod judge;
 mod file;

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use tree_sitter::{Node, Parser};
 
 use crate::decision::Tool;
+use crate::lines::{behind_keywords, logical_lines};
 use crate::unwrap::{Inner, assignment, unwrap};
 use crate::word::{Kind, Word, ansi_c, base, known_text};
 
@@ -59,6 +60,13 @@ pub(crate) struct Found {
     pub(crate) of: Option<usize>,
 }
 
+/// Whether it matters that something can't be parsed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Errors {
+    Count,
+    Forgive,
+}
+
 /// Everything that a line does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
@@ -106,10 +114,10 @@ impl Reading {
     }
 
     /// Takes back that parts could not be parsed.
-    pub(crate) fn forget_parse_errors(&mut self) {
+    pub(crate) fn forget_parse_errors(&mut self, from: usize) {
         let is_error = |piece: &Piece| matches!(piece, Piece::Opaque { why } if *why == UNPARSED);
         // Places of pieces are kept: others refer to them.
-        for found in self.found.iter_mut().filter(|found| is_error(&found.piece)) {
+        for found in self.found[from..].iter_mut().filter(|found| is_error(&found.piece)) {
             found.piece = Piece::Mention { text: String::new() };
         }
     }
@@ -131,14 +139,19 @@ impl Reading {
         if depth > DEEPEST || line.len() > LONGEST {
             return self.opaque("it is too long, or too deep in itself, to be read", line);
         }
-        self.parse(line, fed, depth);
+        self.parse(line, fed, depth, Errors::Count);
         if line.contains("\\\n") {
             // The shell joins such lines, except in comments and quotes: both readings count.
-            self.parse(&line.replace("\\\n", ""), fed, depth);
+            self.parse(&line.replace("\\\n", ""), fed, depth, Errors::Count);
+        }
+        // The grammar sees one command in some that are two for the shell. Alone, a line of a block is no whole.
+        let lines = logical_lines(line);
+        for line in lines.iter().filter(|_| lines.len() > 1) {
+            self.parse(behind_keywords(line), fed, depth, Errors::Forgive);
         }
     }
 
-    fn parse(&mut self, line: &str, fed: &Fed, depth: usize) {
+    fn parse(&mut self, line: &str, fed: &Fed, depth: usize, errors: Errors) {
         thread_local! {
             static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
         }
@@ -155,12 +168,16 @@ impl Reading {
         });
         let Some(tree) = tree else { return self.opaque(UNPARSED, line) };
         let root = tree.root_node();
-        if root.has_error() {
+        let before = self.found.len();
+        if root.has_error() && errors == Errors::Count {
             self.opaque(UNPARSED, line);
             // What can't be parsed may still say plainly what it wants.
             self.push(Piece::Mention { text: without_quotes(line) }, line, None);
         }
         Walk { source: line, depth, reading: self }.node(root, fed);
+        if errors == Errors::Forgive {
+            self.forget_parse_errors(before);
+        }
     }
 
     /// A command, and what is inside it.
@@ -295,6 +312,29 @@ const HOLDERS: &[&str] = &[
     "herestring_redirect",
 ];
 
+/// Nodes in which nothing is substituted.
+const LITERAL: &[&str] = &[
+    "raw_string",
+    "ansi_c_string",
+    "comment",
+    "heredoc_body",
+    "heredoc_content",
+    "heredoc_start",
+    "heredoc_end",
+];
+
+/// Whether a text has the start of a substitution in it that no backslash takes back.
+fn substitutes(text: &str) -> bool {
+    let mut before = ' ';
+    for c in text.chars() {
+        if before != '\\' && (c == '`' || (c == '(' && "$<>".contains(before))) {
+            return true;
+        }
+        before = if before == '\\' { ' ' } else { c };
+    }
+    false
+}
+
 impl Walk<'_> {
     fn text(&self, node: Node<'_>) -> &str {
         self.source.get(node.byte_range()).unwrap_or_default()
@@ -331,14 +371,22 @@ impl Walk<'_> {
             }
             "file_redirect" => self.redirect(node, &shown),
             // What stands behind `<<EOF` on its line is in here too, and a pipe there is fed by it.
-            "heredoc_redirect" => self.children(node, &Fed::Unknown),
+            "heredoc_redirect" => {
+                self.backticks_in(node, &shown);
+                self.children(node, &Fed::Unknown);
+            }
             "variable_assignment" => self.assignment(node, &shown),
             "declaration_command" => self.children(node, fed),
             "ERROR" => {
                 self.reading.opaque(UNPARSED, &shown);
                 self.children(node, fed);
             }
-            kind if HOLDERS.contains(&kind) => self.children(node, fed),
+            kind if HOLDERS.contains(&kind) => {
+                if node.named_child_count() == 0 && !LITERAL.contains(&kind) && substitutes(&shown) {
+                    self.reading.opaque("it has a substitution where the grammar sees none", &shown);
+                }
+                self.children(node, fed);
+            }
             _ => {
                 self.reading.opaque("it has a part that is not understood", &shown);
                 self.children(node, fed);
@@ -442,6 +490,19 @@ impl Walk<'_> {
             }
         }
         fed
+    }
+
+    /// The grammar does not look for backticks in here-documents.
+    fn backticks_in(&mut self, document: Node<'_>, shown: &str) {
+        let mut cursor = document.walk();
+        let mut text_of = |kind: &str| {
+            let part = document.named_children(&mut cursor).find(|part| part.kind() == kind);
+            part.map(|part| self.text(part).to_owned()).unwrap_or_default()
+        };
+        let literal = text_of("heredoc_start").contains(['\'', '"', '\\']);
+        if !literal && text_of("heredoc_body").contains('`') {
+            self.reading.opaque("backticks in here-documents are not followed", shown);
+        }
     }
 
     /// What is spoken into a file may be run from there.

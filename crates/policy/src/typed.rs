@@ -9,6 +9,7 @@ use outlast_stream::{Base, Key};
 
 use crate::decision::{Decision, Tool};
 use crate::judge::Verdict;
+use crate::lines::{behind_keywords, is_unfinished};
 use crate::policy::Policy;
 use crate::reading::{Reading, without_quotes};
 
@@ -206,7 +207,7 @@ impl Policy {
                 }
                 // Another program's language is no mistake, and half of a command is none either.
                 if goes_on || matches!(reader, Reader::Before { .. }) || is_part_of_a_block(text) {
-                    reading.forget_parse_errors();
+                    reading.forget_parse_errors(0);
                 }
                 verdict = verdict.and(self.judge(Tool::Send, &reading));
             }
@@ -250,21 +251,6 @@ impl Policy {
     }
 }
 
-/// Words of the shell that may begin a part of a block, and what is behind them.
-const KEYWORDS: [&str; 12] =
-    ["then", "do", "else", "elif", "if", "while", "until", "{", "(", "!", "time", "fi"];
-
-fn behind_keywords(text: &str) -> &str {
-    let mut rest = text.trim_start();
-    while let Some(after) = KEYWORDS.iter().find_map(|keyword| {
-        let after = rest.strip_prefix(keyword)?;
-        (after.is_empty() || after.starts_with([' ', '\t', ';'])).then_some(after)
-    }) {
-        rest = after.trim_start_matches([' ', '\t', ';']);
-    }
-    rest
-}
-
 /// Whether a line is the start, the middle or the end of a block.
 fn is_part_of_a_block(text: &str) -> bool {
     let words: Vec<&str> =
@@ -300,56 +286,6 @@ fn recalls(text: &str) -> bool {
         before = c;
     }
     false
-}
-
-/// Whether a shell would ask for more: an open quote, a backslash or an operator at its end, an open here-document.
-fn is_unfinished(text: &str) -> bool {
-    let mut lines = text.lines();
-    let mut quote = None;
-    while let Some(line) = lines.next() {
-        let mut wanted: Vec<(String, bool)> = Vec::new();
-        let mut continued = scan_line(line, &mut quote, &mut wanted);
-        for (end, tabs) in wanted {
-            let is_end = |line: &str| if tabs { line.trim_start_matches('\t') == end } else { line == end };
-            if !lines.by_ref().any(is_end) {
-                return true;
-            }
-            continued = false;
-        }
-        if continued && lines.clone().next().is_none() {
-            return true;
-        }
-    }
-    quote.is_some()
-}
-
-/// Follows quotes through a line; says whether it goes on behind its end. Here-documents that it begins are noted.
-fn scan_line(line: &str, quote: &mut Option<char>, documents: &mut Vec<(String, bool)>) -> bool {
-    let mut chars = line.char_indices().peekable();
-    let mut word_start = true;
-    while let Some((i, c)) = chars.next() {
-        match (*quote, c) {
-            (None | Some('"'), '\\') => {
-                if chars.next().is_none() {
-                    return true;
-                }
-            }
-            (None, '#') if word_start => return false,
-            (None, '\'' | '"' | '`') => *quote = Some(c),
-            (Some(open), c) if open == c => *quote = None,
-            (None, '<') if line[i..].starts_with("<<") && !line[i..].starts_with("<<<") => {
-                chars.next();
-                let rest = line[i + 2..].trim_start_matches('-').trim_start();
-                let end: String =
-                    rest.chars().take_while(|c| !c.is_whitespace() && !";&|<>()".contains(*c)).collect();
-                documents.push((without_quotes(&end), line[i + 2..].starts_with('-')));
-            }
-            _ => {}
-        }
-        word_start = c.is_whitespace() || ";&|(".contains(c);
-    }
-    let end = line.trim_end();
-    quote.is_none() && (end.ends_with('|') || end.ends_with("&&"))
 }
 
 #[cfg(test)]

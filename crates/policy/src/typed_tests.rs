@@ -125,15 +125,3 @@ fn another_program_is_asked_for_what_is_plainly_mentioned() {
     assert_eq!(judged(&before, "", &line("exit()\nrm x")), Decision::Deny);
     assert_eq!(judged(&before, "", &line("exit()\n$X x")), Decision::Ask);
 }
-
-#[test]
-fn what_a_shell_would_go_on_with() {
-    for text in ["echo 'a", "echo \"a", "a \\", "a |", "a &&", "cat <<EOF\nx", "cat <<-'EOF'\nx", "echo `a"] {
-        assert!(is_unfinished(text), "{text:?}");
-    }
-    for text in
-        ["echo 'a'", "a", "a # it's", "cat <<EOF\nit's\nEOF", "cat <<-EOF\n\tx\n\tEOF", "echo \\'", "a; b"]
-    {
-        assert!(!is_unfinished(text), "{text:?}");
-    }
-}

@@ -177,6 +177,58 @@ fn is_fit(line: &str) -> bool {
     !close.contains("()") && !line.contains('\0')
 }
 
+/// Puts a line into another, in one of many ways.
+fn inside(way: usize, line: &str) -> String {
+    let quoted = line.replace('\'', "'\\''");
+    match way {
+        0 => format!("sh -c '{quoted}'"),
+        1 => format!("echo $({line})"),
+        2 => format!("if true; then {line}; fi"),
+        3 => format!("bash <<E\n{line}\nE"),
+        4 => format!("eval '{quoted}'"),
+        5 => format!("( {line} )"),
+        6 => format!("{{ {line}; }} >y 2>&1"),
+        7 => format!("true && {line} | cat"),
+        8 => format!("env A=b {line}"),
+        9 => format!("echo `{line}`"),
+        10 => format!("X='{quoted}'; $X"),
+        11 => format!("timeout 1 nice {line}"),
+        12 => format!("cat <({line})"),
+        13 => format!("case x in (x) {line};; esac"),
+        14 => format!("while {line}; do break; done"),
+        15 => format!("echo \"a $({line}) b\""),
+        16 => format!("bash <<< '{quoted}'"),
+        17 => format!("true # it's\n{line}"),
+        18 => format!("cat <<'E'\nit's\nE\n{line}"),
+        19 => format!(">y {line}"),
+        20 => format!("! {line}"),
+        21 => format!("for i in 1; do {line}; done"),
+        22 => format!("[[ -n $({line}) ]]"),
+        23 => format!("a=($({line}))"),
+        24 => format!("trap '{quoted}' EXIT"),
+        25 => format!("echo '{quoted}' | sh"),
+        26 => format!("x=${{x:-$({line})}}"),
+        27 => format!("time {line}"),
+        _ => format!("{line} & wait"),
+    }
+}
+
+/// Lines put together by chance, and the denied command put into others, with something by chance in between.
+fn lines() -> impl Strategy<Value = String> {
+    let part = || prop::sample::select(PARTS);
+    let chance = prop::collection::vec(part(), 2..10).prop_map(|parts| parts.concat());
+    let ways = prop::collection::vec(0..29_usize, 1..4);
+    let disturbed = prop::collection::vec((any::<prop::sample::Index>(), part()), 0..3);
+    let nested = (ways, disturbed).prop_map(|(ways, disturbed)| {
+        let mut line = ways.iter().fold("rm x".to_owned(), |line, way| inside(*way, &line));
+        for (at, part) in disturbed {
+            line.insert_str(line.floor_char_boundary(at.index(line.len())), part);
+        }
+        line
+    });
+    prop_oneof![1 => chance, 1 => nested]
+}
+
 #[test]
 fn whatever_bash_runs_was_refused_or_asked_for() {
     if !["/bin/bash", "/usr/bin/bash"].iter().any(|bash| Path::new(bash).exists()) {
@@ -189,10 +241,9 @@ fn whatever_bash_runs_was_refused_or_asked_for() {
     let config =
         Config { cases: if long { 20_000 } else { 300 }, failure_persistence: None, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
-    let lines = prop::collection::vec(prop::sample::select(PARTS), 2..9).prop_map(|parts| parts.concat());
     let mut runner = TestRunner::new_with_rng(config, rng);
     let counted = std::cell::Cell::new(0_u32);
-    let result = runner.run(&lines, |line| {
+    let result = runner.run(&lines(), |line| {
         // What is refused or asked for anyway needs no proof.
         if !is_fit(&line) || policy.judge_line(Tool::Run, &line).decision > Decision::Allow {
             return Ok(());

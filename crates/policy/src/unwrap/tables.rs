@@ -43,6 +43,11 @@ const PLAIN: Wrapper = Wrapper {
 
 /// The wrappers that are taken apart.
 pub(super) const WRAPPERS: &[Wrapper] = &[
+    // Words of the shell, where the grammar has taken them for programs.
+    Wrapper {
+        names: &["{", "!", "then", "do", "else", "elif", "if", "while", "until", "function", "select"],
+        ..PLAIN
+    },
     Wrapper {
         names: &["nohup", "setsid", "builtin", "coproc", "busybox", "toybox", "nocache", "eatmydata"],
         ..PLAIN
