@@ -192,7 +192,8 @@ impl Gate {
     pub fn judge_kill(&self, session: &str, job: &Job, insists: bool) -> Result<Judged, Failure> {
         let info = job.info()?;
         let act = Act { session, tool: Tool::Kill, job: Some(&info), what: format!("$ {}", info.command) };
-        if info.state.is_live() && !(insists && !self.door.is_agents()) && inside::we_are_in(&info) {
+        let may_insist = insists && !self.door.is_agents();
+        if info.state.is_live() && !may_insist && inside::we_are_in(&info) {
             let why = format!("job {} is the one that this runs in: it would end who asks", info.handle);
             return Ok(self.refused(&act, &why, None));
         }

@@ -36,11 +36,7 @@ impl Scanner {
         let mut word_start = true;
         while let Some((i, c)) = chars.next() {
             match (self.quote, c) {
-                (None | Some('"'), '\\') => {
-                    if chars.next().is_none() {
-                        return true;
-                    }
-                }
+                (None | Some('"'), '\\') if chars.next().is_none() => return true,
                 (None, '#') if word_start => return false,
                 (None, '\'' | '"' | '`') => self.quote = Some(c),
                 (Some(open), c) if open == c => self.quote = None,

@@ -382,6 +382,10 @@ impl Walk<'_> {
                 self.children(node, fed);
             }
             kind if HOLDERS.contains(&kind) => {
+                // Arithmetic runs what stands in the index of an array, even from a variable.
+                if node.named_child_count() == 0 && (shown.contains("[$(") || shown.contains("[`")) {
+                    self.reading.opaque("it has text that arithmetic would run", &shown);
+                }
                 if node.named_child_count() == 0 && !LITERAL.contains(&kind) && substitutes(&shown) {
                     self.reading.opaque("it has a substitution where the grammar sees none", &shown);
                 }

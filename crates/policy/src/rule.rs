@@ -84,7 +84,7 @@ impl Rule {
     /// Leave is given only for what is written exactly so.
     fn allows(&self, words: &[Word]) -> Strength {
         let exact = |(choice, word): (&Vec<String>, &Word)| {
-            word.is_plain() && choice.iter().any(|token| *token == word.text)
+            word.is_plain() && choice.contains(&word.text)
         };
         let all = self.prefix.len() <= words.len() && self.prefix.iter().zip(words).all(exact);
         if all { Strength::Yes } else { Strength::No }
@@ -92,6 +92,9 @@ impl Rule {
 
     fn forbids(&self, words: &[Word]) -> Strength {
         let Some((program, rest)) = words.split_first() else { return Strength::No };
+        if let Some(split) = self.split_program(program) {
+            return self.forbids(&[&split, rest].concat());
+        }
         let named = is_program(&self.prefix[0], program);
         if named == Strength::No {
             return Strength::No;
@@ -104,6 +107,14 @@ impl Rule {
             strength = strength.min(best.unwrap_or(Strength::No));
         }
         strength
+    }
+
+    /// `git-push` is `git push`.
+    fn split_program(&self, program: &Word) -> Option<[Word; 2]> {
+        let name = base(program.known()?);
+        let rest = |first: &String| name.strip_prefix(first.as_str())?.strip_prefix('-');
+        let (first, verb) = self.prefix[0].iter().find_map(|first| Some((first, rest(first)?)))?;
+        (self.prefix.len() > 1).then(|| [Word::plain(first), Word::plain(verb)])
     }
 
     /// Whether a text of any sort, such as code or a message, has the rule's words in it in this order.
@@ -122,8 +133,10 @@ fn is_program(choice: &[String], program: &Word) -> Strength {
     if !program.is_plain() {
         return Strength::Maybe;
     }
+    // For zsh, `=rm` is the path of rm.
+    let name = base(&program.text).trim_start_matches('=');
     let one = |token: &String| {
-        if *token == program.text || (!token.contains('/') && token == base(&program.text)) {
+        if *token == program.text || (!token.contains('/') && token == name) {
             Strength::Yes
         } else if token.contains('/') && base(token) == base(&program.text) {
             Strength::Maybe
@@ -183,7 +196,7 @@ fn in_order(wanted: &[&Vec<String>], program: &str, words: &[Word]) -> Strength 
             }
             continue;
         }
-        let fits = word.kind == Kind::Glob || choice.iter().any(|token| *token == word.text);
+        let fits = word.kind == Kind::Glob || choice.contains(&word.text);
         if fits {
             if maybe_value || word.kind == Kind::Glob {
                 strength = Strength::Maybe;

@@ -47,6 +47,9 @@ fn options_of_the_program_may_come_before_its_verb() {
             ("git $verb", Maybe),
             ("$program push", Maybe),
             ("gitk push", No),
+            ("/usr/lib/git-core/git-push origin", Yes),
+            ("git-pushy", No),
+            ("=git push", Yes),
         ],
     );
 }

@@ -264,6 +264,7 @@ fn is_part_of_a_block(text: &str) -> bool {
 
 /// Whether an interactive shell would put an older line in its place.
 fn recalls(text: &str) -> bool {
+    let begins = |next: char| !next.is_whitespace() && !['=', '(', '"', ')'].contains(&next);
     let mut single = false;
     let mut before = ' ';
     let mut chars = text.chars().peekable();
@@ -273,13 +274,8 @@ fn recalls(text: &str) -> bool {
     while let Some(c) = chars.next() {
         match c {
             '\'' if before != '\\' => single = !single,
-            '!' if !single && before != '\\' && before != '$' && before != '{' => {
-                if chars
-                    .peek()
-                    .is_some_and(|next| !next.is_whitespace() && !['=', '(', '"', ')'].contains(next))
-                {
-                    return true;
-                }
+            '!' if !single && !['\\', '$', '{'].contains(&before) && chars.peek().is_some_and(|next| begins(*next)) => {
+                return true;
             }
             _ => {}
         }

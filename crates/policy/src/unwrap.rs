@@ -44,9 +44,27 @@ pub(crate) fn unwrap(words: &[Word], fed: &Fed) -> Vec<Inner> {
             Inner::Opaque("the name of its program is made only when it runs"),
         ];
     };
-    let name = base(path);
+    let name = base(path).trim_start_matches('=');
     if SHELLS.contains(&name) {
         return shell(name, rest, fed);
+    }
+    let mut inner = told(name, rest, fed);
+    // What is fed to it, a shell behind it may get.
+    match fed {
+        Fed::Text(text) if FRONTS.contains(&name) => inner.push(Inner::Line(text.clone())),
+        Fed::Unknown if FRONTS.contains(&name) => inner.push(Inner::Opaque("a shell behind it may be fed")),
+        _ => {}
+    }
+    inner
+}
+
+/// What is inside a command that is no shell, by what it is told.
+fn told(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
+    // Only says what it would run.
+    if name == "command"
+        && rest.iter().take_while(|word| word.is_option()).any(|word| word.text.contains(['v', 'V']))
+    {
+        return Vec::new();
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
         return wrapped(wrapper, name, rest);
@@ -115,7 +133,7 @@ fn wrapped(wrapper: &Wrapper, name: &str, rest: &[Word]) -> Vec<Inner> {
     let mut at = 0;
     let mut skip = wrapper.positionals;
     while let Some(word) = rest.get(at) {
-        if word.kind == Kind::Dynamic && !(skip > 0 && !word.text.starts_with('-')) {
+        if word.kind == Kind::Dynamic && (skip == 0 || word.text.starts_with('-')) {
             inner.extend([Inner::Mention(known_text(rest)), Inner::Opaque(MADE)]);
             return inner;
         }
@@ -125,6 +143,8 @@ fn wrapped(wrapper: &Wrapper, name: &str, rest: &[Word]) -> Vec<Inner> {
             if skip == 0 {
                 break;
             }
+        } else if text == "-" {
+            at += 1;
         } else if word.is_option() {
             at += option(wrapper, rest, at, &mut inner);
         } else if let Some((variable, value)) =
@@ -174,8 +194,7 @@ fn option(wrapper: &Wrapper, rest: &[Word], at: usize, inner: &mut Vec<Inner>) -
         let takes = value.is_none() && wrapper.longs.contains(&long);
         return if takes { 2 } else { 1 };
     }
-    let mut letters = text[1..].char_indices();
-    while let Some((i, letter)) = letters.next() {
+    for (i, letter) in text[1..].char_indices() {
         let attached = &text[1 + i + letter.len_utf8()..];
         let is_line = wrapper.lines.iter().any(|line| line.len() == 1 && line.starts_with(letter));
         if is_line && attached.is_empty() {

@@ -103,7 +103,8 @@ pub(crate) fn ansi_c(body: &str) -> Option<String> {
             _ => return None,
         }
     }
-    String::from_utf8(bytes).ok()
+    // A NUL ends the word for bash, in the middle of what we see.
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 fn push(bytes: &mut Vec<u8>, code: u32) -> Option<()> {
@@ -133,5 +134,6 @@ mod tests {
         }
         assert_eq!(ansi_c(r"\c["), None);
         assert_eq!(ansi_c(r"\xff"), None, "no text");
+        assert_eq!(ansi_c(r"rm\0x"), None, "bash ends it there");
     }
 }

@@ -327,9 +327,9 @@ fn a_server_in_a_job_does_not_end_that_job() {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}});
     let kill = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "kill", "arguments": {"handle": 1, "confirmed": true}}});
-    job.type_line(&hello.to_string()).unwrap();
+    job.type_line(hello.to_string()).unwrap();
     job.type_line(r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#).unwrap();
-    job.type_line(&kill.to_string()).unwrap();
+    job.type_line(kill.to_string()).unwrap();
     let patience = Some(crate::client::PATIENCE);
     let waited = job.wait(&outlast_job::Wait::for_pattern("it would end who asks"), patience).unwrap();
     assert_eq!(waited.reason.name(), "pattern");

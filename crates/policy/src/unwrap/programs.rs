@@ -33,7 +33,11 @@ pub(super) fn unwrap(name: &str, rest: &[Word], fed: &Fed) -> Option<Vec<Inner>>
         "outlast" => outlast(rest),
         "awk" | "gawk" | "mawk" | "nawk" => awk(rest),
         "sed" | "gsed" => sed(rest),
-        "make" | "gmake" | "at" | "batch" | "crontab" => fed_or_told(rest, fed),
+        "make" | "gmake" => fed_or_told(rest, fed),
+        "at" | "batch" | "crontab" if !rest.iter().all(|word| word.text == "-l") || *fed != Fed::Outside => {
+            vec![Inner::Mention(known_text(rest)), Inner::Opaque("it has something run later")]
+        }
+        "curl" | "wget" => downloaded(rest),
         "tee" => rest.iter().filter(|word| !word.is_option()).cloned().map(Inner::Write).collect(),
         "dd" => written_by_dd(rest),
         "cp" | "mv" | "ln" | "install" => copied(rest),
@@ -87,7 +91,8 @@ fn find(rest: &[Word]) -> Vec<Inner> {
 }
 
 /// Settings of git that are commands.
-const GIT_RUNS: [&str; 12] = [
+const GIT_RUNS: [&str; 13] = [
+    "help.autocorrect",
     "alias.",
     "core.pager",
     "core.editor",
@@ -113,6 +118,9 @@ fn git(rest: &[Word]) -> Vec<Inner> {
     let is_verb = |word: &Word, verbs: &[&str]| verbs.contains(&word.text.as_str());
     for (i, word) in rest.iter().enumerate() {
         let next = rest.get(i + 1..).unwrap_or_default();
+        if word.text.contains("ext::") {
+            inner.push(Inner::Opaque("git runs what stands behind ext::"));
+        }
         if word.text == "-c" || word.text.starts_with("--config-env") || word.text.starts_with("--exec-path=")
         {
             let set = next.first().map_or("", |setting| setting.text.as_str());
@@ -142,8 +150,10 @@ fn git(rest: &[Word]) -> Vec<Inner> {
             || word.text.starts_with("--extcmd=")
             || word.text.starts_with("--upload-pack")
             || word.text.starts_with("--receive-pack")
+            || word.text.starts_with("--open-files-in-pager")
+            || word.text.starts_with("-O")
         {
-            inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ")));
+            inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ").replace("-O", " ")));
         }
     }
     inner
@@ -247,7 +257,9 @@ fn sed(rest: &[Word]) -> Vec<Inner> {
     if runs || unknown {
         return vec![Inner::Mention(text), Inner::Opaque("its script can run commands")];
     }
-    Vec::new()
+    let in_place = rest.iter().any(|word| word.text.starts_with("-i") || word.text.starts_with("--in-place"));
+    let files = rest.iter().filter(|word| in_place && !word.is_option()).skip(1);
+    files.cloned().map(Inner::Write).collect()
 }
 
 fn fed_or_told(rest: &[Word], fed: &Fed) -> Vec<Inner> {
@@ -257,6 +269,20 @@ fn fed_or_told(rest: &[Word], fed: &Fed) -> Vec<Inner> {
         .any(|word| word.text == "-" || word.text.starts_with("--eval") || word.text.starts_with("SHELL="));
     if *fed != Fed::Outside || told {
         inner.push(Inner::Opaque("it runs what is fed to it"));
+    }
+    inner
+}
+
+/// Where something is put that came from elsewhere.
+fn downloaded(rest: &[Word]) -> Vec<Inner> {
+    let mut inner = vec![Inner::Mention(known_text(rest))];
+    for (i, word) in rest.iter().enumerate() {
+        let names = ["--output-document", "--output", "-o", "-O"];
+        let Some(path) = names.iter().find_map(|name| word.text.strip_prefix(name)) else { continue };
+        match path.strip_prefix('=').unwrap_or(path) {
+            "" => inner.extend(rest.get(i + 1).cloned().map(Inner::Write)),
+            path => inner.push(Inner::Write(Word { text: path.to_owned(), kind: word.kind })),
+        }
     }
     inner
 }
@@ -288,7 +314,7 @@ fn interpreter(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
             || ["--eval", "--command", "--execute", "--print", "--run", "eval"]
                 .iter()
                 .any(|long| text.starts_with(long))
-            || (text.starts_with('+') && text.len() > 1)
+            || (text.starts_with('+') && text[1..].starts_with(|c: char| !c.is_ascii_digit()))
     };
     // A module is a file like any other, and so is what comes behind it.
     let module = rest.first().is_some_and(|word| word.text == "-m");
@@ -297,7 +323,7 @@ fn interpreter(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
             .iter()
             .take_while(|word| word.is_option() || word.text.starts_with('+') || word.text == "eval")
             .any(code);
-    let fed = *fed != Fed::Outside && rest.iter().all(Word::is_option);
+    let fed = *fed != Fed::Outside && rest.iter().all(|word| word.is_option() || word.text == "-");
     let mut inner = vec![Inner::Mention(known_text(rest))];
     if told
         || fed

@@ -405,8 +405,6 @@ pub(super) const HARMLESS: &[&str] = &[
     "nproc",
     "lscpu",
     "lsblk",
-    "mount",
-    "env",
     "printenv",
     "locale",
     "history",
@@ -417,13 +415,11 @@ pub(super) const HARMLESS: &[&str] = &[
     "git",
     "jq",
     "bc",
-    "patch",
     "gzip",
     "gunzip",
     "zcat",
     "xz",
     "bzip2",
-    "zip",
     "unzip",
 ];
 
