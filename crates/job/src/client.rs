@@ -25,7 +25,7 @@ pub mod signals {
 }
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::clock::now_ms;
@@ -75,7 +75,7 @@ pub struct Outlast {
     settings: Settings,
     program: PathBuf,
     /// Who will keep the next job, if somebody is ready.
-    ready: Mutex<Option<start::Starter>>,
+    ready: Arc<Mutex<Option<Starter>>>,
 }
 
 impl Outlast {
@@ -106,7 +106,7 @@ impl Outlast {
             home: Home::open(path)?,
             settings: Settings::default(),
             program: start::own_program(),
-            ready: Mutex::new(None),
+            ready: Arc::default(),
         })
     }
 
@@ -151,12 +151,19 @@ impl Outlast {
     }
 
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
-    /// time it takes to run a program. It waits asleep, and ends when this program does.
+    /// time it takes to run a program. It waits asleep, and ends when this program does. Returns at once.
     pub fn get_ready(&self) {
-        let Ok(mut ready) = self.ready.lock() else { return };
-        if ready.is_none() {
+        let ready = Arc::clone(&self.ready);
+        if ready.try_lock().is_ok_and(|ready| ready.is_none()) {
+            let (home, program) = (self.home.path().to_owned(), self.program.clone());
             // Whatever is wrong is told when a job is to be started.
-            *ready = Starter::run(self.home.path(), &self.program).ok();
+            let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+                if let Ok(mut ready) = ready.lock()
+                    && ready.is_none()
+                {
+                    *ready = Starter::run(&home, &program).ok();
+                }
+            });
         }
     }
 

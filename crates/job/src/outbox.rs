@@ -402,7 +402,9 @@ fn mend(file: &OwnedFd) -> (u64, u64) {
     if whole < tail.len() {
         let _ = ftruncate(file, from + whole as u64);
     }
-    (from + whole as u64, whole_entries(&tail).last().map_or(0, |entry| entry.n))
+    let lines = tail[..whole].rsplit(|byte| *byte == b'\n');
+    let last = lines.filter_map(|line| serde_json::from_slice::<Entry>(line).ok()).next();
+    (from + whole as u64, last.map_or(0, |entry| entry.n))
 }
 
 #[cfg(test)]

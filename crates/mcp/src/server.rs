@@ -58,12 +58,6 @@ impl Server {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Has the next job's keeper ready before it is asked for, beside whatever the client does now.
-    fn get_ready(&self) {
-        let engine = Arc::clone(&self.engine);
-        tokio::task::spawn_blocking(move || engine.outlast.get_ready());
-    }
-
     /// Runs what blocks in a thread of its own; meanwhile reports progress and listens for a cancellation.
     async fn blocking(
         &self,
@@ -81,7 +75,6 @@ impl Server {
         loop {
             tokio::select! {
                 done = &mut work => {
-                    self.get_ready();
                     return done.unwrap_or_else(|error| Err(Failure::system("the call broke off", error)));
                 }
                 () = context.ct.cancelled(), if !cancelled => {
@@ -151,7 +144,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.get_ready();
+        self.engine.outlast.get_ready();
         Ok(ListToolsResult { tools: self.tools.to_vec(), ..ListToolsResult::default() })
     }
 

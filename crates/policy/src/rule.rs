@@ -83,9 +83,7 @@ impl Rule {
 
     /// Leave is given only for what is written exactly so.
     fn allows(&self, words: &[Word]) -> Strength {
-        let exact = |(choice, word): (&Vec<String>, &Word)| {
-            word.is_plain() && choice.contains(&word.text)
-        };
+        let exact = |(choice, word): (&Vec<String>, &Word)| word.is_plain() && choice.contains(&word.text);
         let all = self.prefix.len() <= words.len() && self.prefix.iter().zip(words).all(exact);
         if all { Strength::Yes } else { Strength::No }
     }

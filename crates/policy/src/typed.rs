@@ -274,7 +274,10 @@ fn recalls(text: &str) -> bool {
     while let Some(c) = chars.next() {
         match c {
             '\'' if before != '\\' => single = !single,
-            '!' if !single && !['\\', '$', '{'].contains(&before) && chars.peek().is_some_and(|next| begins(*next)) => {
+            '!' if !single
+                && !['\\', '$', '{'].contains(&before)
+                && chars.peek().is_some_and(|next| begins(*next)) =>
+            {
                 return true;
             }
             _ => {}

@@ -3,11 +3,7 @@
 //!
 //! A few hundred lines with every run; `OUTLAST_LONG_TESTS=1` tries twenty thousand.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says what it leaves out"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and says what it leaves out")]
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

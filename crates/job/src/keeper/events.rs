@@ -19,6 +19,7 @@ pub(super) struct EventLog {
     next: u64,
     held: Vec<u8>,
     held_count: usize,
+    holds_room: bool,
 }
 
 impl EventLog {
@@ -37,8 +38,15 @@ impl EventLog {
         let seq =
             last.and_then(|line| serde_json::from_slice::<Event>(line).ok()).map_or(0, |event| event.seq);
         let size = tail_from + whole as u64;
-        hold_room_after(&file, size);
-        Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0 }
+        // What an earlier keeper held is still there.
+        let holds_room = size > 0;
+        Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0, holds_room }
+    }
+
+    /// Holds room for what is still to come, from now on.
+    pub(super) fn hold_room(&mut self) {
+        self.holds_room = true;
+        hold_room_after(&self.file, self.size);
     }
 
     /// Numbers an event and writes it down, at once or when the disk has room again.
@@ -69,12 +77,16 @@ impl EventLog {
             // Half an event is worse than none: it is tried again as a whole.
             let _ = ftruncate(&self.file, self.size);
         }
-        hold_room_after(&self.file, self.size);
+        if self.holds_room {
+            hold_room_after(&self.file, self.size);
+        }
     }
 
     /// Nothing follows: the room that was held goes back to the disk.
     pub(super) fn finish(&mut self) {
         self.flush();
-        let _ = ftruncate(&self.file, self.size);
+        if self.holds_room {
+            let _ = ftruncate(&self.file, self.size);
+        }
     }
 }

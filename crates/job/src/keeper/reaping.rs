@@ -62,7 +62,7 @@ impl Keeper {
         self.write_record(Durability::Process);
         if self.record_is_stale {
             // A full disk; room for this one write was held back.
-            crate::registry::claim::give_room_back(&self.ground.job);
+            self.give_room_back();
             self.write_record(Durability::Process);
         }
         // Only now may the kernel forget it: had we died before, our heir would have seen the same end.

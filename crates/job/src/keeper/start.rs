@@ -42,6 +42,8 @@ const NOT_FOR_US: &[Signal] = &[
 /// The order may come much later: a client that starts many jobs has the next keeper ready before it is needed.
 pub(crate) fn keep() -> i32 {
     close_inherited();
+    // Run by way of `/proc`, it would be called `exe` in every list of processes.
+    let _ = rustix::thread::set_name(c"outlast");
     signals::ignore(NOT_FOR_US);
     let Some(client) = take_client() else { return 2 };
     match fork() {
@@ -233,8 +235,7 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
             answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
             keeper.ground.shared.set_answered();
-            crate::registry::claim::hold_room(&keeper.ground.job);
-            keeper.hold_room_to_tell();
+            keeper.plan_room();
             // A command that ended before we listened for it has already sent its only signal.
             keeper.look_at_children();
             keeper.run();

@@ -50,7 +50,8 @@ pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<S
 
 /// As [`sweep`], unless somebody else is at it right now, or was a moment ago and there is no crowd.
 pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
-    let crowded = home.handles().len() > keep.jobs;
+    // A few too many are borne with: a sweep costs as much as there are jobs, and must not come with each of them.
+    let crowded = home.handles().len() > keep.jobs + keep.jobs / 8;
     if !crowded && was_swept_since(home, now.saturating_sub(SWEEP_EVERY_MS)) {
         return;
     }

@@ -124,8 +124,7 @@ fn an_outbox_holds_room_for_a_full_disk() {
     };
     let home = outlast_job::registry::Home::open(sandbox.home()).unwrap();
     let outbox = Outbox::open(&home, "test").unwrap();
-    let mut one =
-        || outbox.append(&mut [Entry::about(outlast_job::Handle(1), None, "ended", "x".repeat(300))]);
+    let one = || outbox.append(&mut [Entry::about(outlast_job::Handle(1), None, "ended", "x".repeat(300))]);
     one().unwrap();
     let mut filler = std::fs::File::create(small.join("filler")).unwrap();
     while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
