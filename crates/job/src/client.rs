@@ -39,7 +39,7 @@ use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Size};
 use crate::wakes::Will;
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
+use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Typed, Verb, base64};
 use connection::{Asked, Connection};
 use start::Starter;
 
@@ -266,6 +266,7 @@ impl Job {
                 bytes: base64::encode(&with_enter_for_newlines(piece, self.info()?.has_terminal())),
                 keys: if last { send.keys.clone() } else { Vec::new() },
                 eof: last && send.eof,
+                after: send.after.filter(|_| total.is_none()),
                 ..Send::default()
             };
             let sent = self.send_piece(&piece, patience)?;
@@ -277,6 +278,18 @@ impl Job {
             self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;
         }
         total.ok_or_else(|| Failure::usage("there is nothing to type"))
+    }
+
+    /// What was typed into it last.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended.
+    pub fn typed(&self) -> Result<Typed, Failure> {
+        match self.ask(&Verb::Typed, PATIENCE)? {
+            Some(Answer::Typed(typed)) => Ok(typed),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
     }
 
     /// Types raw bytes, at most [`INPUT_PIECE`] of them.

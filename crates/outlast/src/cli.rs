@@ -1,6 +1,7 @@
 //! The command line: clap types whose doc comments are the help.
 
 mod conditions;
+mod policy;
 mod tell;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use conditions::Conditions;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
+pub(crate) use policy::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};
@@ -65,6 +67,7 @@ pub(crate) enum Verb {
     Tmux(TmuxArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
+    Policy(PolicyArgs),
     Mcp(McpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
@@ -398,6 +401,9 @@ pub(crate) struct KillArgs {
     /// Send this signal, and nothing else.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) signal: Option<String>,
+    /// Also the job that this very command runs in.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Remove finished jobs that are past retention.
@@ -441,6 +447,10 @@ pub(crate) struct McpArgs {
     /// Who owns what is started [default: told from what the client sends].
     #[arg(long)]
     pub(crate) session: Option<String>,
+    /// May agents end and type into jobs of their own: allow, ask or deny [default: what the policy says, else ask
+    /// where the client can].
+    #[arg(long, value_name = "DECISION")]
+    pub(crate) own: Option<String>,
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) longest_call: Option<Duration>,

@@ -45,6 +45,7 @@ impl Keeper {
                 Some(Answer::Status(Box::new(self.status())))
             }
             Verb::Send(send) => self.on_send(peer, id, &send),
+            Verb::Typed => Some(Answer::Typed(self.typing.typed())),
             Verb::Wait(wait) => {
                 let answer = self.begin_wait(peer, id, wait);
                 self.plan_look();

@@ -124,7 +124,7 @@ fn promise(answer: &mut Answer, wakes: &[Will], asked: bool) {
 }
 
 /// A folder as a person would give it: from where the server runs, or from home.
-fn absolute(folder: &str) -> Result<String, Failure> {
+pub(crate) fn absolute(folder: &str) -> Result<String, Failure> {
     let path = match (folder.strip_prefix("~"), std::env::var("HOME")) {
         (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ => folder.to_owned(),

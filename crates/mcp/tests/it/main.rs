@@ -8,6 +8,7 @@ mod answers;
 mod cursors;
 mod news;
 mod never_hang;
+mod policy;
 mod ownership;
 mod resources;
 mod tasks;
