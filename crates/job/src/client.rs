@@ -33,8 +33,9 @@ use crate::lifecycle::State;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, JobDir};
+use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
-use crate::spec::{Handle, JobSpec, Size};
+use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
@@ -72,6 +73,7 @@ pub struct Outlast {
     home: Home,
     settings: Settings,
     program: PathBuf,
+    masked: bool,
 }
 
 impl Outlast {
@@ -98,13 +100,20 @@ impl Outlast {
     /// # Errors
     /// When the home can't be used.
     pub fn at(path: &Path) -> Result<Self, Failure> {
-        Ok(Self { home: Home::open(path)?, settings: Settings::default(), program: start::own_program() })
+        Ok(Self { home: Home::open(path)?, settings: Settings::default(), program: start::own_program(), masked: false })
     }
 
     /// Lets another program keep the jobs: one that calls [`keep_if_asked`](crate::keep_if_asked) when it starts.
     #[must_use]
     pub fn kept_by(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
+        self
+    }
+
+    /// From now on for an agent: secrets are hidden in all that is read of its jobs.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        self.masked = true;
         self
     }
 
@@ -126,7 +135,7 @@ impl Outlast {
     /// [`Kind::CannotStart`] with the reason; the job's folder then holds a receipt that says the same.
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
         let info = start::start(self.home.path(), &self.program, &self.settings, spec.checked()?)?;
-        Ok(Job { dir: self.home.job(info.handle)? })
+        Ok(Job { dir: self.home.job(info.handle)?, masked: self.masked })
     }
 
     /// Which wakes will really happen for a job.
@@ -141,13 +150,21 @@ impl Outlast {
     /// # Errors
     /// [`Kind::NoSuchJob`].
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        Ok(Job { dir: self.home.find(reference)? })
+        Ok(Job { dir: self.home.find(reference)?, masked: self.masked })
     }
 
     /// All jobs, oldest first.
     #[must_use]
     pub fn jobs(&self) -> Vec<Info> {
-        self.home.list()
+        let jobs = self.home.list();
+        if !self.masked {
+            return jobs;
+        }
+        let hide = |info: Info| match self.home.job(info.handle) {
+            Ok(dir) => Job { dir, masked: true }.hide_in_info(info),
+            Err(_) => info,
+        };
+        jobs.into_iter().map(hide).collect()
     }
 
     /// Removes finished jobs that are past the given limits.
@@ -163,6 +180,7 @@ impl Outlast {
 #[derive(Debug)]
 pub struct Job {
     dir: JobDir,
+    masked: bool,
 }
 
 impl Job {
@@ -183,7 +201,46 @@ impl Job {
     /// # Errors
     /// An unknown format, or damage.
     pub fn info(&self) -> Result<Info, Failure> {
-        self.dir.current()
+        self.dir.current().map(|info| self.hide_in_info(info))
+    }
+
+    /// From now on for an agent: secrets are hidden in all that is read.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        self.masked = true;
+        self
+    }
+
+    /// What must be hidden, if anything must.
+    pub(crate) fn masks(&self) -> Result<Option<SharedMasks>, Failure> {
+        if !self.masked {
+            return Ok(None);
+        }
+        Ok(Some(SharedMasks::new(secrets::read(&self.dir)?.into())))
+    }
+
+    /// Text about this job as an agent may see it.
+    ///
+    /// # Errors
+    /// When what must be hidden can't be read.
+    pub fn hide(&self, text: &str) -> Result<String, Failure> {
+        Ok(match self.masks()? {
+            Some(masks) => secrets::with(&masks, |masks| masks.text(text)),
+            None => text.to_owned(),
+        })
+    }
+
+    fn hide_in_info(&self, mut info: Info) -> Info {
+        if self.masked {
+            let hide = |text: &mut String| *text = self.hide(text).unwrap_or_else(|_| "***".into());
+            hide(&mut info.command);
+            match &mut info.run {
+                Run::Shell(line) => hide(line),
+                Run::Program(argv) => argv.iter_mut().for_each(hide),
+            }
+            info.description.iter_mut().for_each(hide);
+        }
+        info
     }
 
     /// How it is right now, from its keeper; none when it has no keeper any more.
@@ -192,7 +249,10 @@ impl Job {
     /// When the keeper does not answer.
     pub fn status(&self) -> Result<Option<Status>, Failure> {
         match self.ask(&Verb::Status, PATIENCE)? {
-            Some(Answer::Status(status)) => Ok(Some(*status)),
+            Some(Answer::Status(mut status)) => {
+                status.info = self.hide_in_info(status.info);
+                Ok(Some(*status))
+            }
             Some(other) => Err(unexpected(&other)),
             None => Ok(None),
         }
@@ -352,7 +412,7 @@ impl Job {
     /// # Errors
     /// [`Kind::NotRunning`] when the job has ended: its last screen is then in its folder.
     pub fn screen(&self, styled: bool, scrollback: usize) -> Result<ScreenShot, Failure> {
-        match self.ask(&Verb::Screen { styled, scrollback }, PATIENCE)? {
+        match self.ask(&Verb::Screen { styled, scrollback, masked: self.masked }, PATIENCE)? {
             Some(Answer::Screen(screen)) => Ok(*screen),
             Some(other) => Err(unexpected(&other)),
             None => Err(self.not_running()),

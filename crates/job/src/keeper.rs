@@ -17,6 +17,7 @@ mod ground;
 mod heir;
 mod inputs;
 mod looking;
+mod masking;
 mod nested;
 mod peers;
 mod pump;
@@ -264,7 +265,10 @@ impl Keeper {
 
     fn write_last_screen(&mut self) {
         let Some(channel) = self.channels.first_mut() else { return };
-        let mut text = channel.fold.screen().rows.join("\n");
+        let shot = channel.fold.screen();
+        let mut rows = shot.rows;
+        masking::hide_on_screen(&self.ground.masks, channel, &mut rows, shot.size.cols);
+        let mut text = rows.join("\n");
         text.truncate(text.trim_end().len());
         text.push('\n');
         let name = crate::registry::layout::SCREEN;

@@ -11,6 +11,7 @@ pub mod spec;
 pub mod session;
 pub mod lifecycle;
 pub mod settings;
+pub mod secrets;
 pub mod clock;
 pub mod registry;
 pub mod log;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::registry::sweep::parse_duration;
+use crate::secrets::SecretSettings;
 use crate::spec::LOG_CAP;
 use crate::wakes::Wake;
 
@@ -24,6 +25,9 @@ pub struct Settings {
     /// When silence alone makes a question.
     #[serde(default)]
     pub watchdog: Watchdog,
+    /// What is hidden from agents, besides what is known anyway.
+    #[serde(default)]
+    pub secrets: SecretSettings,
 }
 
 /// The last resort where the kernel can't tell: a job that has printed nothing for long, and whose last line looks
@@ -62,6 +66,7 @@ impl Default for Settings {
             log_cap: LOG_CAP,
             wakes: Vec::new(),
             watchdog: Watchdog::default(),
+            secrets: SecretSettings::default(),
         }
     }
 }
@@ -73,6 +78,7 @@ struct File {
     log: LogTable,
     wake: Vec<crate::wakes::Table>,
     watchdog: WatchdogTable,
+    secrets: SecretSettings,
 }
 
 #[derive(Deserialize, Default)]
@@ -143,6 +149,7 @@ impl Settings {
             toml::from_str(text).map_err(|error| Failure::usage(error.to_string().trim_end()))?;
         let default = Self::default();
         let keep = default.retention;
+        file.secrets.check()?;
         Ok(Self {
             retention: Retention {
                 age: file.retention.age.as_deref().map_or(Ok(keep.age), parse_duration)?,
@@ -152,6 +159,7 @@ impl Settings {
             log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
             wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
             watchdog: file.watchdog.resolved()?,
+            secrets: file.secrets,
         })
     }
 }

@@ -113,6 +113,9 @@ pub enum Verb {
         /// How many lines of history to add.
         #[serde(default)]
         scrollback: usize,
+        /// Without secrets: for agents.
+        #[serde(default)]
+        masked: bool,
     },
 }
 
@@ -228,6 +231,9 @@ pub struct Wait {
     /// At most this long, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
+    /// Patterns see no secrets: for agents.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
 }
 
 /// When a screen counts as standing still.

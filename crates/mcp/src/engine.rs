@@ -62,6 +62,7 @@ impl Engine {
             Some(home) => Outlast::at(home)?,
             None => Outlast::open()?,
         };
+        let outlast = outlast.masked();
         let cursors = Cursors::of(outlast.home());
         cursors.sweep(outlast.home());
         Ok(Self { outlast, cursors, longest_call: options.longest_call })

@@ -17,6 +17,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use regex_automata::meta::Regex;
+use unicode_width::UnicodeWidthStr;
 
 use known::{Known, Print};
 pub use known::SHORTEST;
@@ -118,15 +119,19 @@ impl Masks {
         String::from_utf8(bytes).unwrap_or_else(|_| "*".repeat(text.len()))
     }
 
-    /// Hides every secret in rows of a screen, also where one goes on in the next row.
-    pub fn rows(&self, rows: &mut [String]) {
-        let hidden = self.text(&rows.join("\n"));
-        // Length and line feeds stay, so the rows fall apart where they were joined.
+    /// Hides every secret in rows of a screen, also where one goes on in the next row: a row as wide as the screen was
+    /// broken by it, and not by the program.
+    pub fn rows(&self, rows: &mut [String], cols: usize) {
+        let ends = |row: &str| if row.width() < cols { "\n" } else { "" };
+        let joined: String = rows.iter().flat_map(|row| [row.as_str(), ends(row)]).collect();
+        let hidden = self.text(&joined);
+        // Lengths stay, so the rows fall apart where they were joined.
         let mut rest = hidden.as_str();
         for row in rows {
             let (this, after) = rest.split_at(rest.floor_char_boundary(row.len()));
+            let line_break = ends(row).len();
             this.clone_into(row);
-            rest = after.strip_prefix('\n').unwrap_or(after);
+            rest = &after[line_break.min(after.len())..];
         }
     }
 

@@ -64,11 +64,19 @@ fn a_secret_that_goes_on_in_the_next_row_is_hidden_in_both() {
     let mut rows =
         vec!["before".to_owned(), format!("│ {} │", &SECRET[..12]), format!("│ {}   │", &SECRET[12..]), "after".into()];
     let lengths: Vec<usize> = rows.iter().map(String::len).collect();
-    masks().rows(&mut rows);
+    masks().rows(&mut rows, 80);
     assert_gone(&rows.join("\n"));
     assert_gone(&rows.concat());
     assert_eq!(rows.iter().map(String::len).collect::<Vec<_>>(), lengths);
     assert_eq!((rows[0].as_str(), rows[3].as_str()), ("before", "after"));
+}
+
+#[test]
+fn a_key_that_the_screen_has_broken_is_hidden() {
+    let key = format!("see ghp_{}", "aB3d".repeat(9));
+    let mut rows: Vec<String> = key.as_bytes().chunks(10).map(|row| String::from_utf8(row.to_vec()).unwrap()).collect();
+    Masks::new([0; 32]).rows(&mut rows, 10);
+    assert_eq!(rows.concat(), format!("see ghp_{}", "*".repeat(36)));
 }
 
 #[test]

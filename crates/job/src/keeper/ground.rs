@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
 use crate::registry::{Home, JobDir, layout};
+use crate::secrets::SharedMasks;
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Streams, terminal_env};
 
@@ -62,6 +63,8 @@ pub(super) struct Ground {
     pub(super) events: OwnedFd,
     pub(super) listener: OwnedFd,
     pub(super) shared: Shared,
+    /// What must be hidden.
+    pub(super) masks: SharedMasks,
     pub(super) _lock: Lock,
 }
 

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::ground::{Ends, Files, Ground};
+use super::masking::Hiding;
 use super::shared::Shared;
 use super::{Keeper, Life};
 use crate::clock::millis;
@@ -18,6 +19,7 @@ use crate::log::transcript::TranscriptWriter;
 use crate::log::writer::{LogWriter, read_exact_at};
 use crate::registry::format::Info;
 use crate::search::fold_config;
+use crate::secrets::SharedMasks;
 use crate::wire::event::What;
 
 /// A terminal gives at most a page or so at a time, whatever it is asked for; asking for more makes the kernel
@@ -38,6 +40,8 @@ pub(super) struct Channel {
     pub(super) outcome: Outcome,
     bytes: Vec<u8>,
     pub(super) was_failing: bool,
+    masks: SharedMasks,
+    hiding: Hiding,
 }
 
 /// What one round of pumping brought.
@@ -74,6 +78,8 @@ impl Channel {
             outcome: Outcome::default(),
             bytes: Vec::new(),
             was_failing: false,
+            masks: ground.masks.clone(),
+            hiding: Hiding::default(),
         };
         channel.replay_log();
         Ok(channel)
@@ -135,6 +141,7 @@ impl Channel {
 
     fn write_transcript(&mut self) {
         if self.outcome.retract > 0 || !self.outcome.text.is_empty() {
+            self.hiding.hide(&self.masks, self.outcome.retract, &mut self.outcome.text);
             self.transcript.write(self.outcome.retract, &self.outcome.text);
             self.outcome.retract = 0;
             self.outcome.text.clear();

@@ -20,6 +20,8 @@ use crate::registry::claim::claim;
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::registry::{Home, JobDir, layout, names};
+use crate::secrets::{self, SharedMasks};
+use crate::settings::Settings;
 use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
 
 /// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
@@ -127,9 +129,9 @@ fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
         return Err(not_started(&job, info, failure.into()));
     }
     let started = Instant::now();
-    match open_all(&job, &spec) {
+    match open_all(&job, &spec, &settings) {
         Ok(opened) => {
-            let Opened { ends, output, errors, timing, events, listener, shared } = opened;
+            let Opened { ends, output, errors, timing, events, listener, shared, masks } = opened;
             if let Ends::Terminal { slave, .. } = &ends
                 && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
             {
@@ -148,6 +150,7 @@ fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
                 events,
                 listener,
                 shared,
+                masks,
                 _lock: lock,
             };
             Ok((ground, info))
@@ -164,9 +167,10 @@ struct Opened {
     events: OwnedFd,
     listener: OwnedFd,
     shared: Shared,
+    masks: SharedMasks,
 }
 
-fn open_all(job: &JobDir, spec: &crate::spec::JobSpec) -> Result<Opened, StartError> {
+fn open_all(job: &JobDir, spec: &crate::spec::JobSpec, settings: &Settings) -> Result<Opened, StartError> {
     let files = |error| system_error("the job's files can't be made", error);
     let errors = match spec.streams {
         crate::spec::Streams::Terminal(_) => None,
@@ -174,7 +178,10 @@ fn open_all(job: &JobDir, spec: &crate::spec::JobSpec) -> Result<Opened, StartEr
             Some(Files::open(job, layout::ERRORS, layout::ERROR_TRANSCRIPT).map_err(files)?)
         }
     };
+    let masks = secrets::of_job(&spec.env, &settings.secrets);
+    secrets::write(job, &masks).map_err(files)?;
     Ok(Opened {
+        masks: SharedMasks::new(masks.into()),
         output: Files::open(job, layout::OUTPUT, layout::TRANSCRIPT).map_err(files)?,
         errors,
         timing: open_to_append(job, layout::TIMING).map_err(files)?,

@@ -29,6 +29,8 @@ pub const TIMING: &str = "timing";
 pub const EVENTS: &str = "events.jsonl";
 /// The watches that clients have set; of a running job.
 pub const WATCHES: &str = "watches.json";
+/// Fingerprints of the job's secrets, so that they can be hidden.
+pub const MASKS: &str = "masks";
 /// The last screen, once the job has ended.
 pub const SCREEN: &str = "screen.txt";
 /// The keeper's socket, while it runs.
