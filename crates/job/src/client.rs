@@ -38,7 +38,8 @@ use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
+use crate::wiped::SecretText;
+use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Verb, base64};
 use connection::{Asked, Connection};
 
 /// How long a keeper may take to answer what it can answer at once.
@@ -306,6 +307,20 @@ impl Job {
     /// As [`Job::send`].
     pub fn send_bytes(&self, bytes: &[u8]) -> Result<Sent, Failure> {
         self.send_piece(&Send { bytes: base64::encode(bytes), ..Send::default() }, PATIENCE)
+    }
+
+    /// Types what nobody may see, then Enter. It is in no log, event or answer, and is hidden wherever the program prints
+    /// it all the same. Without `force`, only at a prompt that does not show what is typed.
+    ///
+    /// # Errors
+    /// [`Kind::Denied`] when the job is at no such prompt, [`Kind::NotRunning`] when it has ended.
+    pub fn send_secret(&self, value: &[u8], force: bool) -> Result<Sent, Failure> {
+        let secret = Secret { value: SecretText::new(value), newline: true, force };
+        match self.ask(&Verb::Secret(secret), PATIENCE)? {
+            Some(Answer::Sent(sent)) => Ok(sent),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
     }
 
     fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {

@@ -23,6 +23,7 @@ mod peers;
 mod pump;
 mod reaping;
 mod shared;
+mod secret;
 pub(crate) mod standing;
 mod telling;
 mod start;
@@ -128,6 +129,9 @@ impl Keeper {
         next = earliest(next, self.looking.next());
         next = earliest(next, self.watching.next_deadline(self.last_output));
         next = earliest(next, self.telling.next_deadline());
+        for channel in &self.channels {
+            next = earliest(next, channel.held_until());
+        }
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
         }
@@ -153,6 +157,7 @@ impl Keeper {
         if self.timing.holds() && now >= self.last_output + TIMING_FLUSH {
             self.timing.flush();
         }
+        self.release_held(now);
         if self.ending.is_some() {
             self.go_on_ending(now);
         } else if matches!(self.life, Life::Running { .. })

@@ -21,6 +21,7 @@ pub mod wakes;
 pub mod tmux;
 pub mod wire;
 mod search;
+pub mod wiped;
 mod socket;
 mod keeper;
 pub mod client;

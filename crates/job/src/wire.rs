@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::Process;
 use crate::registry::format::Info;
 use crate::spec::{Handle, JobSpec, Size};
+use crate::wiped::SecretText;
 use event::Event;
 use watch::Watch;
 
@@ -58,6 +59,8 @@ pub enum Verb {
     Status,
     /// Type something.
     Send(Send),
+    /// Type what nobody may see.
+    Secret(Secret),
     /// Wait until something holds.
     Wait(Wait),
     /// Give up a wait of this connection.
@@ -149,6 +152,18 @@ pub struct Send {
     pub keys: Vec<String>,
     /// Then end the input.
     pub eof: bool,
+}
+
+/// Something to type that nobody may see.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Secret {
+    /// The secret.
+    pub value: SecretText,
+    /// Press Enter after it.
+    pub newline: bool,
+    /// Type it even where it may be shown.
+    pub force: bool,
 }
 
 /// What ends a wait.

@@ -26,6 +26,9 @@ pub(crate) struct Cli {
     /// The folder of all jobs [default: $OUTLAST_HOME, else the user's state folder].
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(crate) home: Option<PathBuf>,
+    /// Hide secrets, as agents get to see it; $OUTLAST_MASK=1 does the same, =0 shows them.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) mask: bool,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -54,6 +57,7 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Secret(SecretArgs),
     Resize(ResizeArgs),
     Attach(AttachArgs),
     Replay(ReplayArgs),
@@ -275,6 +279,26 @@ pub(crate) struct SendArgs {
     /// How long a program that does not read may hold it up.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) patience: Duration,
+}
+
+/// Answer a password prompt of a job.
+///
+/// You are asked in your own terminal, and nothing is shown there. What you type is in no log, event or answer, also if
+/// the program prints it all the same. Refused unless the job is at a prompt that hides what is typed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast secret deploy
+  pass show server/root | outlast secret deploy --stdin")]
+pub(crate) struct SecretArgs {
+    /// Its handle or name.
+    pub(crate) job: String,
+    /// Take the first line of standard input.
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Type it wherever the job is, even if it may be shown.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Give a job's terminal another size.

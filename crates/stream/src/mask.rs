@@ -46,6 +46,8 @@ pub struct Masks {
 pub(crate) struct Found {
     /// What to hide, by position; may overlap.
     spans: Vec<Range<usize>>,
+    /// Those of them that are known values to their last byte.
+    whole: Vec<Range<usize>>,
     /// From here on it is not decided yet: more bytes could make it a secret, or show that it is none.
     undecided: Option<usize>,
 }
@@ -169,6 +171,7 @@ impl Masks {
             }
         }
         found.spans.extend(here.spans.into_iter().map(|span| view.origin(span)));
+        found.whole.extend(here.whole.into_iter().map(|span| view.origin(span)));
         if let Some(at) = here.undecided.filter(|_| goes_on) {
             found.undecided_from(view.origin(at..at + 1).start);
         }

@@ -36,6 +36,8 @@ pub(super) enum Ends {
         stdin: Option<OwnedFd>,
         stdout: OwnedFd,
         stderr: OwnedFd,
+        /// Where output waits until it is decided what of it is hidden, if the log is redacted.
+        staging: Option<[(OwnedFd, OwnedFd); 2]>,
         /// The command's ends, until it has them.
         given: Option<(OwnedFd, OwnedFd, OwnedFd)>,
     },
@@ -69,10 +71,10 @@ pub(super) struct Ground {
 }
 
 impl Ends {
-    pub(super) fn open(streams: Streams) -> Result<Self, StartError> {
+    pub(super) fn open(streams: Streams, redact_log: bool) -> Result<Self, StartError> {
         match streams {
             Streams::Terminal(size) => open_terminal(size),
-            Streams::Pipes => open_pipes().map_err(|error| system_error("no pipe can be had", error)),
+            Streams::Pipes => open_pipes(redact_log).map_err(|error| system_error("no pipe can be had", error)),
         }
     }
 }
@@ -91,7 +93,7 @@ fn open_terminal(size: crate::spec::Size) -> Result<Ends, StartError> {
     Ok(Ends::Terminal { master: pty.master, slave, staging })
 }
 
-fn open_pipes() -> Result<Ends, Errno> {
+fn open_pipes(redact_log: bool) -> Result<Ends, Errno> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
     let (theirs_in, stdin) = pipe()?;
     let (stdout, theirs_out) = pipe()?;
@@ -105,7 +107,9 @@ fn open_pipes() -> Result<Ends, Errno> {
         above_stdio(theirs_out).map_err(|_| Errno::MFILE)?,
         above_stdio(theirs_err).map_err(|_| Errno::MFILE)?,
     );
-    Ok(Ends::Pipes { stdin: Some(stdin), stdout, stderr, given: Some(given) })
+    let staging = || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+    let staging = if redact_log { Some([staging()?, staging()?]) } else { None };
+    Ok(Ends::Pipes { stdin: Some(stdin), stdout, stderr, staging, given: Some(given) })
 }
 
 impl Files {

@@ -84,6 +84,8 @@ pub(super) fn answer(mut client: UnixStream, reply: &StartReply) {
 
 fn become_heir(order: StartOrder, client: UnixStream) -> i32 {
     let _ = setsid();
+    // Environment and typed secrets are in our memory: no core file, and no other program looks into it.
+    let _ = outlast_pty::detach::keep_memory_private();
     let _ = rustix::process::chdir("/");
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let _ = become_subreaper();
@@ -188,7 +190,7 @@ fn open_all(job: &JobDir, spec: &crate::spec::JobSpec, settings: &Settings) -> R
         events: open_to_append(job, layout::EVENTS).map_err(files)?,
         listener: crate::socket::listen(job).map_err(|error| system_error("no socket can be had", error))?,
         shared: Shared::new().map_err(|error| system_error("no memory can be had", error))?,
-        ends: Ends::open(spec.streams)?,
+        ends: Ends::open(spec.streams, settings.secrets.redact_log)?,
     })
 }
 

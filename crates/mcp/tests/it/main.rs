@@ -11,3 +11,4 @@ mod ownership;
 mod resources;
 mod profiles;
 mod http;
+mod masking;

@@ -149,6 +149,7 @@ impl Known {
             if value.len() == print.len {
                 if self.proof(&value) == print.proof {
                     found.spans.push(start..end);
+                    found.whole.push(start..end);
                 }
                 continue;
             }

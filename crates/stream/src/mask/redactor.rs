@@ -8,7 +8,7 @@ use super::{CONTEXT, Masks, cover};
 /// back, and offers it again together with what came after.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    /// What was given out last, as it was.
+    /// What was given out last, as it was, but for known values.
     before: Vec<u8>,
 }
 
@@ -30,6 +30,8 @@ impl Redactor {
             bytes[..decided - start].copy_from_slice(&hidden[start..decided]);
             wipe(&mut hidden);
         }
+        // A known value that has ended is needed no longer.
+        found.whole.into_iter().for_each(|span| cover(&mut self.before, span));
         wipe(&mut self.before[decided..]);
         self.before.truncate(decided);
         if self.before.len() > 2 * CONTEXT {
