@@ -11,6 +11,7 @@
 //! [`reaping`] work; a job is ended in [`ending`].
 
 mod answer;
+mod bounds;
 mod ending;
 mod events;
 mod ground;
@@ -246,6 +247,7 @@ impl Keeper {
         self.tell_last();
         self.write_record(Durability::Machine);
         crate::registry::claim::give_room_back(&self.ground.job);
+        self.clear_walls();
         self.ground.remove_socket();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);

@@ -12,6 +12,8 @@ pub mod session;
 pub mod lifecycle;
 pub mod settings;
 pub mod secrets;
+pub mod sandbox;
+pub mod limits;
 pub mod clock;
 pub mod registry;
 pub mod log;

@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::registry::sweep::parse_duration;
+use crate::limits::Limits;
+use crate::sandbox::Sandbox;
 use crate::secrets::SecretSettings;
 use crate::spec::LOG_CAP;
 use crate::wakes::Wake;
 
 /// All settings, resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Which finished jobs are kept.
     pub retention: Retention,
@@ -28,6 +30,12 @@ pub struct Settings {
     /// What is hidden from agents, besides what is known anyway.
     #[serde(default)]
     pub secrets: SecretSettings,
+    /// The sandbox for jobs that agents start.
+    #[serde(default)]
+    pub agents_sandbox: Option<Sandbox>,
+    /// The limits for jobs that agents start.
+    #[serde(default)]
+    pub agents_limits: Limits,
 }
 
 /// The last resort where the kernel can't tell: a job that has printed nothing for long, and whose last line looks
@@ -67,6 +75,8 @@ impl Default for Settings {
             wakes: Vec::new(),
             watchdog: Watchdog::default(),
             secrets: SecretSettings::default(),
+            agents_sandbox: None,
+            agents_limits: Limits::default(),
         }
     }
 }
@@ -79,6 +89,34 @@ struct File {
     wake: Vec<crate::wakes::Table>,
     watchdog: WatchdogTable,
     secrets: SecretSettings,
+    agents: AgentsTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct AgentsTable {
+    sandbox: Option<Sandbox>,
+    limits: LimitsTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsTable {
+    memory: Option<String>,
+    processes: Option<u64>,
+    cpu: Option<f64>,
+    cpu_time: Option<String>,
+}
+
+impl LimitsTable {
+    fn resolved(self) -> Result<Limits, Failure> {
+        Ok(Limits {
+            memory: self.memory.as_deref().map(parse_bytes).transpose()?,
+            processes: self.processes,
+            cpu_milli: self.cpu.map(parse_processors).transpose()?,
+            cpu_time: self.cpu_time.as_deref().map(parse_duration).transpose()?,
+        })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -160,8 +198,21 @@ impl Settings {
             wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
             watchdog: file.watchdog.resolved()?,
             secrets: file.secrets,
+            agents_sandbox: file.agents.sandbox,
+            agents_limits: file.agents.limits.resolved()?,
         })
     }
+}
+
+/// A number of processors, in thousandths.
+///
+/// # Errors
+/// A usage failure, when it is none.
+pub fn parse_processors(count: f64) -> Result<u64, Failure> {
+    if (0.01..=4096.0).contains(&count) {
+        return Ok((count * 1000.0).round() as u64);
+    }
+    Err(Failure::usage(format!("{count} is no number of processors")).hint("write for example 0.5 or 2"))
 }
 
 /// Reads sizes such as `64KiB`, `10M`, `5GiB` or plain bytes; units are powers of 1024.

@@ -1,5 +1,6 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod guard;
 mod tell;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
+pub(crate) use guard::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};
@@ -86,7 +88,8 @@ Examples:
   outlast run -- grep -r 'two words' src
   outlast run -d --name db --cwd /srv postgres -D data
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
-  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart")]
+  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run --sandbox --memory 2GiB 'npm test'")]
 pub(crate) struct RunArgs {
     /// The command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
@@ -143,6 +146,8 @@ pub(crate) struct RunArgs {
     /// Whom to wake for it: exec:COMMAND, tmux:PANE, codex, webhook:URL, file:PATH; may be given more than once.
     #[arg(long, value_name = "HOW")]
     pub(crate) wake: Vec<String>,
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
     /// Do not pass standard input on to the job.
     #[arg(short = 'n', long)]
     pub(crate) no_stdin: bool,
@@ -279,26 +284,6 @@ pub(crate) struct SendArgs {
     /// How long a program that does not read may hold it up.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) patience: Duration,
-}
-
-/// Answer a password prompt of a job.
-///
-/// You are asked in your own terminal, and nothing is shown there. What you type is in no log, event or answer, also if
-/// the program prints it all the same. Refused unless the job is at a prompt that hides what is typed.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  outlast secret deploy
-  pass show server/root | outlast secret deploy --stdin")]
-pub(crate) struct SecretArgs {
-    /// Its handle or name.
-    pub(crate) job: String,
-    /// Take the first line of standard input.
-    #[arg(long)]
-    pub(crate) stdin: bool,
-    /// Type it wherever the job is, even if it may be shown.
-    #[arg(long)]
-    pub(crate) force: bool,
 }
 
 /// Give a job's terminal another size.

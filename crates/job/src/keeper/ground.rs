@@ -14,6 +14,7 @@ use super::shared::Shared;
 use crate::failure::Failure;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
+use crate::registry::format::Info;
 use crate::registry::{Home, JobDir, layout};
 use crate::secrets::SharedMasks;
 use crate::settings::Settings;
@@ -129,28 +130,37 @@ pub(super) fn open_to_append(job: &JobDir, name: &str) -> Result<OwnedFd, Errno>
 
 impl Ground {
     /// Starts the command. Only the keeper does, and only once.
-    pub(super) fn spawn(&mut self) -> Result<Pid, StartError> {
-        let (stdio, env) = match &mut self.ends {
+    pub(super) fn spawn(&mut self, info: &mut Info) -> Result<Pid, StartError> {
+        let env = match &self.ends {
+            Ends::Terminal { .. } => terminal_env(&self.spec.env),
+            Ends::Pipes { .. } => self.spec.env.clone(),
+        };
+        let walled = self.wall_in(env)?;
+        info.sandbox_by = walled.sandbox_by;
+        info.limited_by = walled.limited_by;
+        let stdio = match &mut self.ends {
             Ends::Terminal { slave, .. } => {
                 let slave =
                     slave.try_clone().map_err(|error| system_error("no terminal can be had", error))?;
-                (Stdio::Terminal(slave), terminal_env(&self.spec.env))
+                Stdio::Terminal(slave)
             }
             Ends::Pipes { given, .. } => {
                 let Some((stdin, stdout, stderr)) = given.take() else {
                     return Err(system_error("the command", "was already started"));
                 };
-                (Stdio::Pipes { stdin, stdout, stderr }, self.spec.env.clone())
+                Stdio::Pipes { stdin, stdout, stderr }
             }
         };
         let command = Command {
-            argv: self.spec.argv().into_iter().map(Into::into).collect(),
+            argv: walled.argv.into_iter().map(Into::into).collect(),
             cwd: (&self.spec.cwd).into(),
-            env: env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            env: walled.env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
             stdio,
             leads: Leads::Caller,
+            bounds: walled.bounds,
         };
-        let pid = command.spawn().map_err(explain)?;
+        let confined = self.spec.sandbox.is_some();
+        let pid = command.spawn().map_err(|error| explain(&error, confined))?;
         self.shared.set_command(pid);
         Ok(pid)
     }
@@ -185,9 +195,14 @@ impl Ground {
     }
 }
 
-fn explain(error: SpawnError) -> StartError {
+fn explain(error: &SpawnError, confined: bool) -> StartError {
     let message = error.to_string();
-    let (kind, hint) = match &error {
+    let (kind, hint) = match error {
+        SpawnError::NotExecutable { .. } if confined => (
+            "not_executable",
+            "in a sandbox only what is below its readable folders can be run; add its folder: --readable DIR",
+        ),
+        SpawnError::Bounds { .. } => ("no_sandbox", "nothing was started; see what this machine can do: outlast doctor"),
         SpawnError::NoSuchProgram { .. } => {
             ("no_such_program", "check the spelling, or give its full path; PATH is the caller's")
         }

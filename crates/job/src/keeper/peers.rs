@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use crate::failure::{Failure, Kind};
+use crate::socket::Who;
 use crate::spec::Handle;
 use crate::wiped::{Wiped, wipe};
 use crate::wire::event::Event;
@@ -111,8 +113,8 @@ impl Peers {
     pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) {
         let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return };
         while let Ok((stream, _)) = listener.accept() {
-            let ours = crate::socket::peer_is_us(&stream).unwrap_or(false);
-            if !ours || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
+            let who = crate::socket::who(&stream);
+            if who == Who::Stranger || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
                 continue;
             }
             let hello = Hello { outlast: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), handle };
@@ -126,6 +128,14 @@ impl Peers {
                 gone: false,
             };
             peer.say(&line(&hello));
+            if who == Who::Confined {
+                let failure = Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
+                    .hint("do it from outside the sandbox");
+                let answer = Answer::Error(failure.into());
+                peer.say(&line(&Line::Reply(Reply { id: 0, answer })));
+                peer.flush();
+                continue;
+            }
             self.all.insert(self.next, peer);
             self.next += 1;
         }

@@ -212,9 +212,10 @@ pub(super) fn not_started(job: &JobDir, mut info: Info, error: StartError) -> St
 fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
     let _ = become_subreaper();
     info.keeper = this_process();
-    let pid = match ground.spawn() {
+    let pid = match ground.spawn(&mut info) {
         Ok(pid) => pid,
         Err(error) => {
+            ground.remove_temporary_folder();
             answer(client, &not_started(&ground.job, info, error));
             return 0;
         }

@@ -11,6 +11,9 @@ pub const RETIRED: &str = "retired";
 /// Below the home: its time is that of the last sweep.
 pub const SWEPT: &str = "swept";
 
+/// Below the home: temporary folders of jobs in a sandbox, by handle, while they run.
+pub const TEMPORARY: &str = "tmp";
+
 /// The job: spec, pids, state, receipt.
 pub const INFO: &str = "info.json";
 /// Held by keeper and heir for as long as one of them lives.

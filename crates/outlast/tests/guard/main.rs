@@ -6,6 +6,8 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+mod limits;
+mod sandbox;
 mod secrets;
 
 use outlast_testkit::Sandbox;

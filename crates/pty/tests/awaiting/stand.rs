@@ -214,7 +214,7 @@ impl Stand {
         }
         let stdio = Stdio::Terminal(pty.slave);
         let argv = row.argv.iter().map(OsString::from).collect();
-        Command { argv, cwd: folder.to_owned(), env, stdio, leads: Leads::Command }
+        Command { argv, cwd: folder.to_owned(), env, stdio, leads: Leads::Command, bounds: outlast_pty::spawn::Bounds::default() }
             .spawn()
             .expect("the program");
         let now = Instant::now();
