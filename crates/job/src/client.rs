@@ -37,8 +37,8 @@ use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
-use crate::wire::watch::Watch;
 use crate::wiped::SecretText;
+use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Verb, base64};
 use connection::{Asked, Connection};
 
@@ -101,7 +101,12 @@ impl Outlast {
     /// # Errors
     /// When the home can't be used.
     pub fn at(path: &Path) -> Result<Self, Failure> {
-        Ok(Self { home: Home::open(path)?, settings: Settings::default(), program: start::own_program(), masked: false })
+        Ok(Self {
+            home: Home::open(path)?,
+            settings: Settings::default(),
+            program: start::own_program(),
+            masked: false,
+        })
     }
 
     /// Lets another program keep the jobs: one that calls [`keep_if_asked`](crate::keep_if_asked) when it starts.

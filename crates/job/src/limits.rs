@@ -61,7 +61,10 @@ impl Limits {
     ///
     /// # Errors
     /// A usage failure, when one of them can't be had here.
-    pub(crate) fn prepare(&self, name: &str) -> Result<(outlast_pty::limits::Limits, Option<LimitedBy>), Failure> {
+    pub(crate) fn prepare(
+        &self,
+        name: &str,
+    ) -> Result<(outlast_pty::limits::Limits, Option<LimitedBy>), Failure> {
         let mut prepared = outlast_pty::limits::Limits {
             cpu_seconds: self.cpu_time.map(|time| time.as_secs().max(1)),
             ..outlast_pty::limits::Limits::default()
@@ -83,8 +86,10 @@ impl Limits {
         prepared.memory = self.memory;
         if let Some(count) = self.processes {
             if rustix::process::geteuid().is_root() {
-                return Err(Failure::usage(format!("root's processes can only be limited by a control group: {why}"))
-                    .hint("run it as another user, or where control groups (version 2) are delegated"));
+                return Err(Failure::usage(format!(
+                    "root's processes can only be limited by a control group: {why}"
+                ))
+                .hint("run it as another user, or where control groups (version 2) are delegated"));
             }
             // The kernel counts all processes of a user together.
             prepared.processes = Some(processes_of_this_user() + count);
@@ -102,7 +107,9 @@ fn processes_of_this_user() -> u64 {
         number && std::fs::metadata(entry.path()).is_ok_and(|data| data.uid() == me)
     });
     // Threads count too.
-    let threads = |entry: std::fs::DirEntry| std::fs::read_dir(entry.path().join("task")).map_or(1, Iterator::count) as u64;
+    let threads = |entry: std::fs::DirEntry| {
+        std::fs::read_dir(entry.path().join("task")).map_or(1, Iterator::count) as u64
+    };
     ours.map(threads).sum()
 }
 
@@ -139,7 +146,8 @@ impl Group {
 
     /// The nearest group above us in which we may make others with these controllers.
     pub(crate) fn parent(controllers: &[&str]) -> Result<PathBuf, String> {
-        let mount = mount_point(&read("/proc/self/mountinfo")).ok_or("there is no control group file system of version 2")?;
+        let mount = mount_point(&read("/proc/self/mountinfo"))
+            .ok_or("there is no control group file system of version 2")?;
         let groups = read("/proc/self/cgroup");
         let own = own_group(&groups).ok_or("this process is in no control group of version 2")?;
         let own = mount.join(own.trim_start_matches('/'));

@@ -53,8 +53,24 @@ pub struct Sandbox {
 
 /// The system, as far as programs need it.
 const SYSTEM: &[&str] = &[
-    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/gnu", "/snap", "/sys", "/proc",
-    "/var/lib", "/var/cache", "/run/current-system", "/run/systemd/resolve",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/sys",
+    "/proc",
+    "/var/lib",
+    "/var/cache",
+    "/run/current-system",
+    "/run/systemd/resolve",
 ];
 /// Devices that only give and take bytes.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -62,18 +78,53 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 const SINKS: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
 /// Tools below a user's home. Nothing here holds a key.
 const TOOLS: &[&str] = &[
-    ".asdf", ".bun/bin", ".bun/install", ".cargo/bin", ".cargo/config.toml", ".cargo/env", ".cargo/git", ".cargo/registry",
-    ".config/git/config", ".config/git/ignore", ".deno/bin", ".gitconfig", ".local/bin", ".local/lib", ".local/pipx",
-    ".local/share/fnm", ".local/share/mise", ".local/share/pipx", ".local/share/pnpm", ".local/share/uv", ".npm/_npx", ".nvm",
-    ".pyenv", ".rbenv", ".rustup", ".sdkman/candidates", ".volta", "go/bin", "go/pkg",
+    ".asdf",
+    ".bun/bin",
+    ".bun/install",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".deno/bin",
+    ".gitconfig",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".npm/_npx",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman/candidates",
+    ".volta",
+    "go/bin",
+    "go/pkg",
 ];
 /// Variables that name a tool's folder.
 const TOOL_VARIABLES: &[&str] = &[
-    "RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "PYENV_ROOT", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "VOLTA_HOME",
-    "PNPM_HOME", "FNM_DIR",
+    "RUSTUP_HOME",
+    "NVM_DIR",
+    "NVM_BIN",
+    "PYENV_ROOT",
+    "GOROOT",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "FNM_DIR",
 ];
 /// Where bubblewrap may be. Not looked up in the job's own `PATH`: whoever sets that must not choose the walls.
-const BWRAP: &[&str] = &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+const BWRAP: &[&str] =
+    &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
 
 /// Where a job lives, as far as its sandbox must know.
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +157,11 @@ impl Sandbox {
         let user = place.env.get("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
         let own = given(place.cwd.to_string_lossy().as_ref(), place)?;
         if user.as_ref().is_some_and(|user| user.starts_with(&own)) {
-            return Err(Failure::usage(format!("a sandbox can't begin in {}: all of your home would be open to it", own.display()))
-                .hint("start it in the folder that it is about: --cwd DIR"));
+            return Err(Failure::usage(format!(
+                "a sandbox can't begin in {}: all of your home would be open to it",
+                own.display()
+            ))
+            .hint("start it in the folder that it is about: --cwd DIR"));
         }
         let mut writable = vec![own];
         for path in &self.writable {
@@ -124,12 +178,15 @@ impl Sandbox {
         let path = place.env.get("PATH").map(String::as_str).unwrap_or_default();
         for tool in std::env::split_paths(path).chain(named) {
             // A folder of programs, not all that the user has.
-            let wide = user.as_ref().is_some_and(|user| user.starts_with(&tool)) || place.home.starts_with(&tool);
+            let wide =
+                user.as_ref().is_some_and(|user| user.starts_with(&tool)) || place.home.starts_with(&tool);
             if !tool.is_absolute() || wide {
                 continue;
             }
             // Links into the rest of a version manager.
-            if let (Some("shims"), Some(manager)) = (tool.file_name().and_then(|name| name.to_str()), tool.parent()) {
+            if let (Some("shims"), Some(manager)) =
+                (tool.file_name().and_then(|name| name.to_str()), tool.parent())
+            {
                 readable.push(manager.to_owned());
             }
             readable.push(tool);
@@ -148,7 +205,12 @@ impl Sandbox {
     ///
     /// # Errors
     /// When there is none on this machine.
-    pub(crate) fn bwrap(&self, folders: &Folders, place: Place<'_>, filter: i32) -> Result<Vec<String>, Failure> {
+    pub(crate) fn bwrap(
+        &self,
+        folders: &Folders,
+        place: Place<'_>,
+        filter: i32,
+    ) -> Result<Vec<String>, Failure> {
         let program = bwrap().ok_or_else(|| {
             Failure::usage("bubblewrap is not on this machine")
                 .hint("install it (the program bwrap), or let the kernel do it: --sandbox")
@@ -200,12 +262,16 @@ fn given(path: &str, place: Place<'_>) -> Result<PathBuf, Failure> {
         _ => path.to_owned(),
     };
     let full = place.cwd.join(&expanded).canonicalize().map_err(|error| {
-        Failure::usage(format!("the sandbox can't have {path:?}: {error}")).hint("make the folder first, or leave it out")
+        Failure::usage(format!("the sandbox can't have {path:?}: {error}"))
+            .hint("make the folder first, or leave it out")
     })?;
     let jobs = place.home.canonicalize().unwrap_or_else(|_| place.home.to_owned());
     if jobs.starts_with(&full) || full.starts_with(&jobs) {
-        return Err(Failure::usage(format!("a sandbox can't have {}: the jobs themselves are in there", full.display()))
-            .hint("name narrower folders"));
+        return Err(Failure::usage(format!(
+            "a sandbox can't have {}: the jobs themselves are in there",
+            full.display()
+        ))
+        .hint("name narrower folders"));
     }
     Ok(full)
 }

@@ -118,7 +118,12 @@ impl Search {
 }
 
 /// Reads a piece of a log without its secrets, also those that it cuts. What is not there reads as zeros.
-pub(crate) fn read_masked(log: impl std::os::fd::AsFd, buffer: &mut [u8], at: u64, masks: &SharedMasks) -> usize {
+pub(crate) fn read_masked(
+    log: impl std::os::fd::AsFd,
+    buffer: &mut [u8],
+    at: u64,
+    masks: &SharedMasks,
+) -> usize {
     let before = usize::try_from(at).unwrap_or(MASK_CONTEXT).min(MASK_CONTEXT);
     let mut wide = vec![0; before + buffer.len() + MASK_CONTEXT];
     let got = read_exact_at(log, &mut wide, at - before as u64);

@@ -23,8 +23,21 @@ const LIMIT: usize = 8 << 20;
 
 /// Words in a variable's name, between underscores, that say what its value is.
 const WORDS: &[&str] = &[
-    "KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "PWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
-    "AUTH", "COOKIE", "PAT", "PRIVATE",
+    "KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "AUTH",
+    "COOKIE",
+    "PAT",
+    "PRIVATE",
 ];
 /// The ends of such words in names that use no underscores.
 const ENDS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD"];
@@ -32,8 +45,25 @@ const ENDS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD"];
 const HARMLESS_NAMES: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD"];
 /// Values that everybody knows: to hide them would hide half of what a development database prints.
 const HARMLESS_VALUES: &[&str] = &[
-    "postgres", "password", "passwd", "secret", "changeme", "example", "default", "development", "production", "localhost",
-    "undefined", "disabled", "enabled", "docker", "github", "gitlab", "mysql", "redis", "master",
+    "postgres",
+    "password",
+    "passwd",
+    "secret",
+    "changeme",
+    "example",
+    "default",
+    "development",
+    "production",
+    "localhost",
+    "undefined",
+    "disabled",
+    "enabled",
+    "docker",
+    "github",
+    "gitlab",
+    "mysql",
+    "redis",
+    "master",
 ];
 
 /// What the user says about secrets.
@@ -62,8 +92,10 @@ impl SecretSettings {
         for value in &self.values {
             if !masks.add(value, false) {
                 let least = outlast_stream::SHORTEST_SECRET;
-                return Err(Failure::usage(format!("[secrets]: a value shorter than {least} bytes can't be hidden"))
-                    .hint("use a pattern with what stands around it, for example patterns = ['pin: (\\d+)']"));
+                return Err(Failure::usage(format!(
+                    "[secrets]: a value shorter than {least} bytes can't be hidden"
+                ))
+                .hint("use a pattern with what stands around it, for example patterns = ['pin: (\\d+)']"));
             }
         }
         for pattern in &self.patterns {
@@ -176,7 +208,9 @@ mod tests {
     #[test]
     fn variables_named_like_secrets_are_known() {
         let none = SecretSettings::default();
-        for name in ["MY_API_KEY", "GITHUB_TOKEN", "db_password", "SecretKey", "AUTH", "CI_JOB_TOKEN", "X_PAT"] {
+        for name in
+            ["MY_API_KEY", "GITHUB_TOKEN", "db_password", "SecretKey", "AUTH", "CI_JOB_TOKEN", "X_PAT"]
+        {
             assert!(hides(&[(name, "v4lue-of-it")], &none, "a v4lue-of-it b"), "{name}");
         }
         for name in ["PATH", "MONKEY", "KEYBOARD", "PWD", "TOKENIZER", "HOME", "AUTHOR", "PATTERN"] {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::registry::sweep::parse_duration;
 use crate::limits::Limits;
+use crate::registry::sweep::parse_duration;
 use crate::sandbox::Sandbox;
 use crate::secrets::SecretSettings;
 use crate::spec::LOG_CAP;

@@ -73,7 +73,7 @@ fn is_confined(pid: rustix::process::Pid) -> bool {
     let keeps_confined = |pid| {
         let arguments = outlast_pty::procfs::arguments(pid).unwrap_or_default();
         let words = [crate::client::start::KEEP, crate::client::start::CONFINED];
-        matches!(arguments.as_slice(), [_, keep, _, confined] if [keep, confined] == words.map(|word| word.as_bytes()))
+        matches!(arguments.as_slice(), [_, keep, _, confined] if [keep, confined] == words.map(str::as_bytes))
     };
     outlast_pty::procfs::ancestors(pid).into_iter().any(keeps_confined)
 }

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+pub(crate) use guard::*;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
-pub(crate) use guard::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};

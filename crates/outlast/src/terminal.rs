@@ -6,7 +6,9 @@ use std::sync::Mutex;
 
 use outlast_job::Size;
 use rustix::stdio::{stderr, stdin, stdout};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 /// The hidden verb of the process that puts the terminal back if we can't.
 pub(crate) const GUARD: &str = "guard-terminal";

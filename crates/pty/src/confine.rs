@@ -50,7 +50,9 @@ pub struct Plan {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     /// The kernel has no Landlock, an old one, or was told not to use it.
-    #[error("this kernel's Landlock is too old or switched off (version {found}, needed is {OLDEST_LANDLOCK})")]
+    #[error(
+        "this kernel's Landlock is too old or switched off (version {found}, needed is {OLDEST_LANDLOCK})"
+    )]
     NoLandlock {
         /// What it has; 0 for none.
         found: i32,

@@ -19,8 +19,8 @@ use std::ops::Range;
 use regex_automata::meta::Regex;
 use unicode_width::UnicodeWidthStr;
 
-use known::{Known, Print};
 pub use known::SHORTEST;
+use known::{Known, Print};
 pub use redactor::Redactor;
 use view::View;
 

@@ -61,8 +61,12 @@ fn a_secret_in_a_title_is_hidden_where_raw_bytes_are_read() {
 
 #[test]
 fn a_secret_that_goes_on_in_the_next_row_is_hidden_in_both() {
-    let mut rows =
-        vec!["before".to_owned(), format!("│ {} │", &SECRET[..12]), format!("│ {}   │", &SECRET[12..]), "after".into()];
+    let mut rows = vec![
+        "before".to_owned(),
+        format!("│ {} │", &SECRET[..12]),
+        format!("│ {}   │", &SECRET[12..]),
+        "after".into(),
+    ];
     let lengths: Vec<usize> = rows.iter().map(String::len).collect();
     masks().rows(&mut rows, 80);
     assert_gone(&rows.join("\n"));
@@ -74,7 +78,8 @@ fn a_secret_that_goes_on_in_the_next_row_is_hidden_in_both() {
 #[test]
 fn a_key_that_the_screen_has_broken_is_hidden() {
     let key = format!("see ghp_{}", "aB3d".repeat(9));
-    let mut rows: Vec<String> = key.as_bytes().chunks(10).map(|row| String::from_utf8(row.to_vec()).unwrap()).collect();
+    let mut rows: Vec<String> =
+        key.as_bytes().chunks(10).map(|row| String::from_utf8(row.to_vec()).unwrap()).collect();
     Masks::new([0; 32]).rows(&mut rows, 10);
     assert_eq!(rows.concat(), format!("see ghp_{}", "*".repeat(36)));
 }
@@ -153,7 +158,13 @@ fn samples() -> Vec<(String, String)> {
 #[test]
 fn common_formats_are_hidden_and_their_beginnings_stay() {
     for (start, rest) in samples() {
-        let end = if start.contains("://") { "@host/db" } else if start.ends_with('"') { "\"" } else { "" };
+        let end = if start.contains("://") {
+            "@host/db"
+        } else if start.ends_with('"') {
+            "\""
+        } else {
+            ""
+        };
         let text = format!("see {start}{rest}{end} ok\n");
         let hidden = hidden(&Masks::new([0; 32]), &text);
         assert_eq!(hidden, format!("see {start}{}{end} ok\n", "*".repeat(rest.len())), "{start}");
@@ -163,8 +174,7 @@ fn common_formats_are_hidden_and_their_beginnings_stay() {
 #[test]
 fn a_private_key_is_hidden_between_its_lines() {
     let text = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r\nZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----\nok\n";
-    let expected =
-        "-----BEGIN OPENSSH PRIVATE KEY-----\n************\n************\n-----END OPENSSH PRIVATE KEY-----\nok\n";
+    let expected = "-----BEGIN OPENSSH PRIVATE KEY-----\n************\n************\n-----END OPENSSH PRIVATE KEY-----\nok\n";
     assert_eq!(hidden(&Masks::new([0; 32]), text), expected);
     let public = "-----BEGIN PUBLIC KEY-----\nb3BlbnNzaC1r\n-----END PUBLIC KEY-----\n";
     assert_eq!(hidden(&Masks::new([0; 32]), public), public);
@@ -206,7 +216,8 @@ fn redact(masks: &Masks, pieces: &[&[u8]], flush_each: bool) -> Vec<u8> {
 fn a_stream_cut_at_every_border_leaks_nothing() {
     let mut masks = masks();
     masks.add_pattern("corp-[0-9]{6}").unwrap();
-    let text = format!("\x1b[1mstart\x1b[0m {} and {SECRET} \x1b[32mcorp-123456\n{SECRET}\r\nend", "ghp_a1B2".repeat(1));
+    let text =
+        format!("\x1b[1mstart\x1b[0m {} and {SECRET} \x1b[32mcorp-123456\n{SECRET}\r\nend", "ghp_a1B2");
     let whole = redact(&masks, &[text.as_bytes()], false);
     assert_eq!(whole.len(), text.len());
     assert_gone(std::str::from_utf8(&whole).unwrap());

@@ -53,7 +53,9 @@ pub(crate) fn of_sandbox(home: &Path, mark: &str) -> Vec<Proc> {
 /// Whether a process is a keeper or heir of a home: `PROGRAM keep HOME`.
 fn keeps(process: &Proc, home: &Path) -> bool {
     procfs::arguments(process.pid).is_some_and(|arguments| match arguments.as_slice() {
-        [_, verb, folder] | [_, verb, folder, _] => verb == b"keep" && folder == home.as_os_str().as_encoded_bytes(),
+        [_, verb, folder] | [_, verb, folder, _] => {
+            verb == b"keep" && folder == home.as_os_str().as_encoded_bytes()
+        }
         _ => false,
     })
 }

@@ -141,7 +141,9 @@ fn sandbox() -> Finding {
         };
         let said = match landlock_abi() {
             version if version < OLDEST_LANDLOCK => {
-                format!("run --sandbox is refused: Landlock {OLDEST_LANDLOCK} is needed, this kernel has {version}")
+                format!(
+                    "run --sandbox is refused: Landlock {OLDEST_LANDLOCK} is needed, this kernel has {version}"
+                )
             }
             version if version < SCOPED_LANDLOCK => format!(
                 "Landlock {version} and seccomp: files, network and sockets; signals to your other processes are not held back before Landlock {SCOPED_LANDLOCK}"
@@ -158,7 +160,9 @@ fn loopback() -> Finding {
     #[cfg(target_os = "linux")]
     let said = match outlast_pty::confine::has_namespaces() {
         Ok(()) => "run --sandbox --network loopback: a network of its own can be had".into(),
-        Err(error) => format!("run --sandbox --network loopback is refused: no namespace can be had ({error})"),
+        Err(error) => {
+            format!("run --sandbox --network loopback is refused: no namespace can be had ({error})")
+        }
     };
     #[cfg(not(target_os = "linux"))]
     let said = "run --network loopback is refused on this system";
@@ -169,7 +173,9 @@ fn control_groups() -> Finding {
     let said = |name: &str, controller: &str| match crate::limits::Group::parent(&[controller]) {
         Ok(_) => format!("{name} of a whole job"),
         Err(_) if controller == "cpu" => "no limit of processors".into(),
-        Err(_) if controller == "pids" && rustix::process::geteuid().is_root() => "no limit of processes for root".into(),
+        Err(_) if controller == "pids" && rustix::process::geteuid().is_root() => {
+            "no limit of processes for root".into()
+        }
         Err(_) => format!("{name} of each process only"),
     };
     let all = [said("memory", "memory"), said("processes", "pids"), said("processors", "cpu")];

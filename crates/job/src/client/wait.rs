@@ -102,7 +102,11 @@ pub fn wait_any(
     for job in jobs {
         // Fixed now: asked again after a take-over, the wait must still begin at the same place.
         let from = wait.from.unwrap_or_else(|| job.log_end());
-        watched.push(Watched { job, wait: Wait { from: Some(from), masked: job.masked, ..wait.clone() }, connection: None });
+        watched.push(Watched {
+            job,
+            wait: Wait { from: Some(from), masked: job.masked, ..wait.clone() },
+            connection: None,
+        });
     }
     loop {
         for (i, one) in watched.iter_mut().enumerate() {

@@ -27,7 +27,8 @@ impl Ground {
     /// Prepares the walls.
     pub(super) fn wall_in(&self, mut env: BTreeMap<String, String>) -> Result<Walled, StartError> {
         let name = format!("{}-{}", std::process::id(), self.job.handle());
-        let (limits, limited_by) = self.spec.limits.prepare(&name).map_err(|failure| refused("no_such_limit", failure))?;
+        let (limits, limited_by) =
+            self.spec.limits.prepare(&name).map_err(|failure| refused("no_such_limit", failure))?;
         let bounds = Bounds { limits, ..Bounds::default() };
         let argv = self.spec.argv();
         let Some(sandbox) = &self.spec.sandbox else {
@@ -36,6 +37,11 @@ impl Ground {
         let temporary = self.make_temporary_folder()?;
         for variable in ["TMPDIR", "TMP", "TEMP"] {
             env.insert(variable.into(), temporary.to_string_lossy().into_owned());
+        }
+        // The user's caches are closed to it: tools get their own, unless they are told where.
+        for (variable, folder) in [("XDG_CACHE_HOME", "cache"), ("npm_config_cache", "npm")] {
+            let own = temporary.join(folder).to_string_lossy().into_owned();
+            env.entry(variable.into()).or_insert(own);
         }
         let terminal = match &self.ends {
             Ends::Terminal { .. } => self.endpoints().first().map(PathBuf::from),
@@ -68,7 +74,8 @@ impl Ground {
 
     fn make_temporary_folder(&self) -> Result<PathBuf, StartError> {
         let path = self.temporary_folder();
-        std::fs::create_dir_all(&path).map_err(|error| system_error("its temporary folder can't be made", error))?;
+        std::fs::create_dir_all(&path)
+            .map_err(|error| system_error("its temporary folder can't be made", error))?;
         Ok(path)
     }
 }
@@ -128,7 +135,8 @@ fn build(
         }
         By::Bwrap => {
             let bytes = Confinement::filter_bytes(network, sandbox.unix_sockets).map_err(cannot)?;
-            let filter = filter_file(&bytes).map_err(|error| Failure::system("no memory can be had", error))?;
+            let filter =
+                filter_file(&bytes).map_err(|error| Failure::system("no memory can be had", error))?;
             let number = std::os::fd::AsRawFd::as_raw_fd(&filter);
             let mut wrapped = sandbox.bwrap(folders, place, number)?;
             wrapped.extend(argv);

@@ -75,7 +75,9 @@ impl Ends {
     pub(super) fn open(streams: Streams, redact_log: bool) -> Result<Self, StartError> {
         match streams {
             Streams::Terminal(size) => open_terminal(size),
-            Streams::Pipes => open_pipes(redact_log).map_err(|error| system_error("no pipe can be had", error)),
+            Streams::Pipes => {
+                open_pipes(redact_log).map_err(|error| system_error("no pipe can be had", error))
+            }
         }
     }
 }
@@ -202,7 +204,9 @@ fn explain(error: &SpawnError, confined: bool) -> StartError {
             "not_executable",
             "in a sandbox only what is below its readable folders can be run; add its folder: --readable DIR",
         ),
-        SpawnError::Bounds { .. } => ("no_sandbox", "nothing was started; see what this machine can do: outlast doctor"),
+        SpawnError::Bounds { .. } => {
+            ("no_sandbox", "nothing was started; see what this machine can do: outlast doctor")
+        }
         SpawnError::NoSuchProgram { .. } => {
             ("no_such_program", "check the spelling, or give its full path; PATH is the caller's")
         }

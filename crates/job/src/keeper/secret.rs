@@ -47,8 +47,11 @@ impl Keeper {
     fn check_prompt(&self) -> Result<(), Failure> {
         let handle = self.info.handle;
         let no = |why: &str| {
-            Err(Failure::new(Kind::Denied, format!("job {handle} is not at a prompt that hides what is typed: {why}"))
-                .hint(format!("look first: outlast screen {handle}; if you are sure, add --force")))
+            Err(Failure::new(
+                Kind::Denied,
+                format!("job {handle} is not at a prompt that hides what is typed: {why}"),
+            )
+            .hint(format!("look first: outlast screen {handle}; if you are sure, add --force")))
         };
         let Some(modes) = self.terminal_modes() else {
             return no("it runs on pipes and has no prompt");
@@ -57,7 +60,9 @@ impl Keeper {
         match (modes.contains(LocalModes::ECHO), modes.contains(LocalModes::ICANON)) {
             (false, true) => Ok(()),
             (true, _) => no("its terminal would show it"),
-            (false, false) => no("the program reads keys by itself, as shells and editors do, and may show them"),
+            (false, false) => {
+                no("the program reads keys by itself, as shells and editors do, and may show them")
+            }
         }
     }
 
@@ -72,8 +77,9 @@ impl Keeper {
         if !known {
             return Ok(());
         }
-        secrets::with(&self.ground.masks, |masks| secrets::write(&self.ground.job, masks))
-            .map_err(|error| Failure::system("what must be hidden can't be written down, so nothing was typed", error))?;
+        secrets::with(&self.ground.masks, |masks| secrets::write(&self.ground.job, masks)).map_err(
+            |error| Failure::system("what must be hidden can't be written down, so nothing was typed", error),
+        )?;
         self.redact_logs()
     }
 

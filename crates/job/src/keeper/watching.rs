@@ -163,7 +163,8 @@ impl Watching {
                 true
             });
         }
-        let armed = watches.into_iter().filter_map(|watch| Armed::new(watch, (info.streams, &ground.masks), 0).ok());
+        let armed =
+            watches.into_iter().filter_map(|watch| Armed::new(watch, (info.streams, &ground.masks), 0).ok());
         Self { armed: armed.take(MOST).collect(), behind: true, moved: true }
     }
 

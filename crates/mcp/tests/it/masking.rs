@@ -35,7 +35,10 @@ fn ask_everything(client: &mut Client, handle: u64) {
         ("read_output", json!({"handle": handle, "tail": 1})),
         ("read_output", json!({"handle": handle, "pattern": "."})),
         ("read_output", json!({"handle": handle, "offset": end / 2, "until": end / 2 + 9})),
-        ("wait_for", json!({"handle": handle, "until": ["pattern"], "pattern": "(q7?.?.?.?.?.?.?.?.?.?)", "offset": 0, "timeout": 0})),
+        (
+            "wait_for",
+            json!({"handle": handle, "until": ["pattern"], "pattern": "(q7?.?.?.?.?.?.?.?.?.?)", "offset": 0, "timeout": 0}),
+        ),
     ];
     for (tool, arguments) in asks {
         assert_hidden(&client.call(tool, arguments));
@@ -59,9 +62,12 @@ fn a_secret_cut_at_every_border_reaches_no_agent() {
     let handle = run["structuredContent"]["handle"].as_u64().unwrap();
     for border in 1..=SECRET.len() {
         let asks = format!("at {border}: ");
-        let waited = json!({"handle": handle, "until": ["pattern"], "pattern": asks, "timeout": 20, "offset": 0});
+        let waited =
+            json!({"handle": handle, "until": ["pattern"], "pattern": asks, "timeout": 20, "offset": 0});
         assert_hidden(&client.call("wait_for", waited));
-        assert_hidden(&client.call("wait_for", json!({"handle": handle, "until": ["awaiting_input"], "timeout": 20})));
+        assert_hidden(
+            &client.call("wait_for", json!({"handle": handle, "until": ["awaiting_input"], "timeout": 20})),
+        );
         ask_everything(&mut client, handle);
         assert_hidden(&client.call("send_input", json!({"handle": handle, "input": ""})));
     }
@@ -71,7 +77,8 @@ fn a_secret_cut_at_every_border_reaches_no_agent() {
     let log = std::fs::read_to_string(sandbox.path().join(format!("home/jobs/{handle}/output.log"))).unwrap();
     assert!(log.contains(SECRET), "the user's own log is whole");
     for file in ["stdout.txt", "events.jsonl", "info.json", "masks", "screen.txt"] {
-        let text = std::fs::read_to_string(sandbox.path().join(format!("home/jobs/{handle}/{file}"))).unwrap();
+        let text =
+            std::fs::read_to_string(sandbox.path().join(format!("home/jobs/{handle}/{file}"))).unwrap();
         assert_hidden(&json!(text));
     }
 }
@@ -80,7 +87,10 @@ fn a_secret_cut_at_every_border_reaches_no_agent() {
 fn a_log_read_in_pieces_of_any_size_gives_no_secret_away() {
     let sandbox = Sandbox::new();
     let mut client = client(&sandbox);
-    let run = client.tool("run_shell_command", json!({"command": "printf 'a%sb\\n' \"$DEPLOY_TOKEN\"; cat /proc/self/environ; env"}));
+    let run = client.tool(
+        "run_shell_command",
+        json!({"command": "printf 'a%sb\\n' \"$DEPLOY_TOKEN\"; cat /proc/self/environ; env"}),
+    );
     assert_hidden(&run);
     let mut together = String::new();
     for offset in 0..SECRET.len() + 3 {
@@ -99,7 +109,10 @@ fn prompts_titles_colours_and_wrapped_rows_show_no_secret() {
         printf '%0110d%s\n' 0 "$S"; printf '\033[5;10H%s\033[20;1H\n' "$S"; read -p "key [$S]: " x"#;
     let run = client.call("run_shell_command", json!({"command": command}));
     assert_eq!(run["structuredContent"]["reason"], "awaiting_input", "{run}");
-    assert!(run["structuredContent"]["awaiting_input"]["prompt"].as_str().unwrap().contains("key [****"), "{run}");
+    assert!(
+        run["structuredContent"]["awaiting_input"]["prompt"].as_str().unwrap().contains("key [****"),
+        "{run}"
+    );
     assert_hidden(&run);
     ask_everything(&mut client, 1);
     client.tool("kill", json!({"handle": 1}));
@@ -110,13 +123,22 @@ fn prompts_titles_colours_and_wrapped_rows_show_no_secret() {
 fn a_pattern_can_not_be_used_to_guess_a_secret() {
     let sandbox = Sandbox::new();
     let mut client = client(&sandbox);
-    client.tool("run_shell_command", json!({"command": "echo \"it is $DEPLOY_TOKEN\"; sleep 60", "is_background": true}));
+    client.tool(
+        "run_shell_command",
+        json!({"command": "echo \"it is $DEPLOY_TOKEN\"; sleep 60", "is_background": true}),
+    );
     client.tool("wait_for", json!({"handle": 1, "pattern": "it is", "offset": 0, "timeout": 20}));
-    let guess = client.tool("wait_for", json!({"handle": 1, "until": ["pattern"], "pattern": "is q", "offset": 0, "timeout": 0.3}));
+    let guess = client.tool(
+        "wait_for",
+        json!({"handle": 1, "until": ["pattern"], "pattern": "is q", "offset": 0, "timeout": 0.3}),
+    );
     assert_eq!(guess["reason"], "deadline", "{guess}");
     let lines = client.call("read_output", json!({"handle": 1, "pattern": "zebra"}));
     assert!(lines.to_string().contains("no line"), "{lines}");
     client.tool("kill", json!({"handle": 1}));
-    let guess = client.tool("wait_for", json!({"handle": 1, "until": ["pattern"], "pattern": "is q", "offset": 0, "timeout": 1}));
+    let guess = client.tool(
+        "wait_for",
+        json!({"handle": 1, "until": ["pattern"], "pattern": "is q", "offset": 0, "timeout": 1}),
+    );
     assert_eq!(guess["reason"], "exit", "{guess}");
 }

@@ -20,7 +20,8 @@ pub(super) fn secret(outlast: &Outlast, args: &SecretArgs, out: &mut Output) -> 
         from_stdin()?
     } else if std::io::stdin().is_terminal() {
         let asked = job.status()?.and_then(|status| status.awaiting_input);
-        let asked = asked.map(|awaiting| awaiting.prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty());
+        let asked =
+            asked.map(|awaiting| awaiting.prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty());
         let asked = asked.map(|prompt| format!(" asks {prompt:?};")).unwrap_or_default();
         from_person(&format!("outlast: job {handle}{asked} type the secret (nothing is shown): "))?
     } else {
@@ -46,7 +47,8 @@ fn from_stdin() -> Result<Unseen, Failure> {
     let mut stdin = std::io::stdin().lock();
     let mut byte = [0];
     while value.len() < LONGEST {
-        let n = stdin.read(&mut byte).map_err(|error| Failure::system("standard input can't be read", error))?;
+        let n =
+            stdin.read(&mut byte).map_err(|error| Failure::system("standard input can't be read", error))?;
         if n == 0 || byte[0] == b'\n' {
             break;
         }

@@ -19,14 +19,25 @@ fn memory_of_each_process_is_limited_where_there_is_no_control_group() {
 #[test]
 fn cpu_time_is_limited() {
     let sandbox = sandbox();
-    let ran = sandbox.run(["--json", "run", "--cpu-time", "1s", "--", "bash", "-c", "while :; do :; done"]).json();
+    let ran =
+        sandbox.run(["--json", "run", "--cpu-time", "1s", "--", "bash", "-c", "while :; do :; done"]).json();
     assert_eq!(ran["signal"], "SIGXCPU", "{ran}");
 }
 
 #[test]
 fn a_fork_bomb_is_held_where_processes_can_be_limited() {
     let sandbox = sandbox();
-    let start = sandbox.run(["--json", "run", "-d", "--processes", "40", "--", "bash", "-c", "f() { f | f & }; f; sleep 1000"]);
+    let start = sandbox.run([
+        "--json",
+        "run",
+        "-d",
+        "--processes",
+        "40",
+        "--",
+        "bash",
+        "-c",
+        "f() { f | f & }; f; sleep 1000",
+    ]);
     if start.code != Some(0) {
         eprintln!("processes can't be limited here, so no bomb is set off: {}", start.json());
         assert!(start.text().contains("control group"), "{}", start.text());

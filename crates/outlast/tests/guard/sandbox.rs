@@ -43,8 +43,12 @@ fn it_writes_into_its_folder_and_its_own_temporary_one_and_nowhere_else() {
     if !can(&sandbox) {
         return;
     }
-    let ran = confined(&sandbox, &[], "echo in > inside && mkdir -p a/b && mv inside a/b/ && cat a/b/inside && rm -r a && \
-        f=$(mktemp) && echo tmp > $f && cat $f && cat <<<here && echo ok > /dev/null && echo $TMPDIR");
+    let ran = confined(
+        &sandbox,
+        &[],
+        "echo in > inside && mkdir -p a/b && mv inside a/b/ && cat a/b/inside && rm -r a && \
+        f=$(mktemp) && echo tmp > $f && cat $f && cat <<<here && echo ok > /dev/null && echo $TMPDIR",
+    );
     let text = ran.ok().text();
     let temporary = text.lines().last().unwrap().to_owned();
     assert!(text.starts_with("in\r\ntmp\r\nhere\r\n") || text.starts_with("in\ntmp\nhere\n"), "{text:?}");
@@ -92,7 +96,14 @@ fn it_reads_the_system_and_not_the_home() {
     for folder in [".ssh", ".cargo/bin", ".aws", "notes"] {
         std::fs::create_dir_all(user.join(folder)).unwrap();
     }
-    for file in [".ssh/id_ed25519", ".aws/credentials", ".netrc", "notes/diary", ".cargo/credentials.toml", ".bash_history"] {
+    for file in [
+        ".ssh/id_ed25519",
+        ".aws/credentials",
+        ".netrc",
+        "notes/diary",
+        ".cargo/credentials.toml",
+        ".bash_history",
+    ] {
         std::fs::write(user.join(file), "private").unwrap();
         fails_only_inside(&sandbox, &[], &format!("cat {}", user.join(file).display()));
     }
@@ -100,7 +111,12 @@ fn it_reads_the_system_and_not_the_home() {
     let keeper = sandbox.start(["sleep", "1000"]);
     fails_only_inside(&sandbox, &[], &format!("cat {}", sandbox.job(keeper).join("info.json").display()));
     fails_only_inside(&sandbox, &[], &format!("ls {}", sandbox.home().display()));
-    confined(&sandbox, &[], "cat /etc/hostname /proc/self/status /usr/bin/env > /dev/null && ls /usr/bin > /dev/null").ok();
+    confined(
+        &sandbox,
+        &[],
+        "cat /etc/hostname /proc/self/status /usr/bin/env > /dev/null && ls /usr/bin > /dev/null",
+    )
+    .ok();
     let notes = user.join("notes");
     let notes = notes.to_str().unwrap();
     confined(&sandbox, &["--readable", notes], &format!("cat {notes}/diary && ! touch {notes}/x")).ok();
@@ -120,15 +136,25 @@ fn it_reaches_no_network_no_socket_and_no_other_process() {
     let socket = socket.display();
     let python = |code: &str| format!("/usr/bin/python3 -c '{code}'");
     fails_only_inside(&sandbox, &[], &format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
-    fails_only_inside(&sandbox, &[], &python("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"));
-    fails_only_inside(&sandbox, &[], &python(&format!(
-        "import socket; s=socket.socket(socket.AF_UNIX); s.connect(\"{socket}\"); assert s.recv(9)"
-    )));
+    fails_only_inside(
+        &sandbox,
+        &[],
+        &python("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"),
+    );
+    fails_only_inside(
+        &sandbox,
+        &[],
+        &python(&format!(
+            "import socket; s=socket.socket(socket.AF_UNIX); s.connect(\"{socket}\"); assert s.recv(9)"
+        )),
+    );
     fails_only_inside(&sandbox, &[], &format!("{} screen {other}", sandbox.program().display()));
     fails_only_inside(&sandbox, &[], &format!("kill -0 {command}"));
-    let ptrace = |pid: i32| python(&format!(
-        "import ctypes,os; l=ctypes.CDLL(None, use_errno=True); r=l.ptrace(0x4206, {pid}, 0, 0); e=ctypes.get_errno(); os._exit(0 if r==0 else e)"
-    ));
+    let ptrace = |pid: i32| {
+        python(&format!(
+            "import ctypes,os; l=ctypes.CDLL(None, use_errno=True); r=l.ptrace(0x4206, {pid}, 0, 0); e=ctypes.get_errno(); os._exit(0 if r==0 else e)"
+        ))
+    };
     // SEIZE of the keeper and of another job's command: EPERM.
     assert_eq!(confined(&sandbox, &[], &ptrace(keeper)).code, Some(1));
     assert_eq!(confined(&sandbox, &[], &ptrace(command)).code, Some(1));
@@ -138,7 +164,12 @@ fn it_reaches_no_network_no_socket_and_no_other_process() {
     let sti = python("import fcntl,termios; fcntl.ioctl(0, termios.TIOCSTI, b\"x\")");
     assert_ne!(confined(&sandbox, &[], &sti).code, Some(0));
     // And what programs need of sockets works.
-    confined(&sandbox, &[], &python("import socket; a,b=socket.socketpair(); a.send(b\"x\"); assert b.recv(1)")).ok();
+    confined(
+        &sandbox,
+        &[],
+        &python("import socket; a,b=socket.socketpair(); a.send(b\"x\"); assert b.recv(1)"),
+    )
+    .ok();
 }
 
 #[test]
@@ -160,8 +191,30 @@ fn keepers_refuse_a_confined_peer_even_with_sockets() {
     let inside = confined(&sandbox, &["--unix-sockets"], &line).text();
     assert!(inside.contains("a process in a sandbox can't talk to keepers"), "{inside}");
     // Nor what it leaves behind, or puts between itself and us.
-    let hidden = confined(&sandbox, &["--unix-sockets"], &format!("(setsid {line} &) ; setsid -w {line}")).text();
+    let hidden =
+        confined(&sandbox, &["--unix-sockets"], &format!("(setsid {line} &) ; setsid -w {line}")).text();
     assert!(!hidden.contains("\"status\"") && hidden.contains("can't talk to keepers"), "{hidden}");
+}
+
+#[test]
+fn keepers_refuse_whoever_descends_from_a_sandboxed_job() {
+    let sandbox = sandbox();
+    if !has("/usr/bin/python3") {
+        return;
+    }
+    let other = sandbox.start(["sleep", "1000"]);
+    // Not confined at all, but below what calls itself the keeper of a job in a sandbox.
+    let script = sandbox.work().join("keep");
+    let ask = format!("{} screen {other}\necho ended $?", sandbox.program().display());
+    std::fs::write(&script, ask).unwrap();
+    let free = sandbox.shell("bash keep somewhere free").run();
+    assert!(free.text().contains("ended 0"), "{}", free.text());
+    let below = sandbox.shell("bash keep somewhere confined; true").run();
+    assert!(
+        below.text().contains("ended 5") && below.stderr.contains("can't talk to keepers"),
+        "{}",
+        below.stderr
+    );
 }
 
 #[test]
@@ -197,9 +250,11 @@ fn nothing_gets_out_by_a_new_namespace_or_an_old_kind_of_call() {
     for line in ["unshare -Ur true", "unshare -n true", "mount -t tmpfs none .", "nsenter -t 1 -m true"] {
         assert_ne!(confined(&sandbox, &[], line).code, Some(0), "{line}");
     }
-    let call = |number: i64| format!(
-        "/usr/bin/python3 -c 'import ctypes,os; l=ctypes.CDLL(None, use_errno=True); l.syscall(ctypes.c_long({number}),0,0,0,0); os._exit(ctypes.get_errno())'"
-    );
+    let call = |number: i64| {
+        format!(
+            "/usr/bin/python3 -c 'import ctypes,os; l=ctypes.CDLL(None, use_errno=True); l.syscall(ctypes.c_long({number}),0,0,0,0); os._exit(ctypes.get_errno())'"
+        )
+    };
     // io_uring_setup and, by its second set of numbers, getpid: the kernel is said not to know them.
     let mut numbers = vec![425];
     if cfg!(target_arch = "x86_64") {

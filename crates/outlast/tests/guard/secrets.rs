@@ -92,13 +92,22 @@ fn a_secret_is_only_typed_where_it_is_not_shown() {
     sandbox.call(["secret", &job.to_string(), "--stdin", "--force"]).stdin("abcdef\n").run().ok();
     sandbox.wait_for_end(job);
     assert!(contains(&sandbox.log(job), "name: ******"), "{:?}", String::from_utf8(sandbox.log(job)));
-    sandbox.call(["secret", &job.to_string(), "--stdin"]).stdin("abcdef\n").run().code(1).says("does not run");
+    sandbox
+        .call(["secret", &job.to_string(), "--stdin"])
+        .stdin("abcdef\n")
+        .run()
+        .code(1)
+        .says("does not run");
 }
 
 #[test]
 fn an_heir_knows_what_was_typed() {
     let sandbox = sandbox();
-    let job = sandbox.start(["bash", "-c", r#"stty -echo; read -rp 'Password: ' pw; stty echo; read -r go; echo "it was $pw""#]);
+    let job = sandbox.start([
+        "bash",
+        "-c",
+        r#"stty -echo; read -rp 'Password: ' pw; stty echo; read -r go; echo "it was $pw""#,
+    ]);
     sandbox.wait_for_text(job, "Password: ");
     sandbox.call(["secret", &job.to_string(), "--stdin"]).stdin(format!("{TYPED}\n")).run().ok();
     let keeper = sandbox.process(job, "keeper").pid;
@@ -126,7 +135,9 @@ fn people_read_what_was_printed_and_hide_it_when_they_ask_to() {
     let sandbox = sandbox();
     configure(&sandbox, "[secrets]\nvalues = ['blue-giraffe-7']\npatterns = ['pin: (\\d+)']\n");
     let command = "echo $API_KEY; echo blue-giraffe-7, pin: 4711";
-    let handle = sandbox.call(["--json", "run", "-d", command]).env("API_KEY", TYPED).run().ok().json()["handle"].clone();
+    let handle =
+        sandbox.call(["--json", "run", "-d", command]).env("API_KEY", TYPED).run().ok().json()["handle"]
+            .clone();
     let job = handle.to_string();
     sandbox.wait_for_end(handle.as_u64().unwrap());
     let open = sandbox.run(["read", &job]).ok().text();
@@ -135,7 +146,10 @@ fn people_read_what_was_printed_and_hide_it_when_they_ask_to() {
     assert_eq!(sandbox.run(["read", &job, "--mask"]).ok().text(), hidden);
     assert_eq!(sandbox.call(["logs", &job]).env("OUTLAST_MASK", "1").run().ok().text(), hidden);
     assert_eq!(sandbox.call(["read", &job]).env("CLAUDECODE", "1").run().ok().text(), hidden);
-    assert!(!contains(&std::fs::read(sandbox.job(handle.as_u64().unwrap()).join("info.json")).unwrap(), TYPED));
+    assert!(!contains(
+        &std::fs::read(sandbox.job(handle.as_u64().unwrap()).join("info.json")).unwrap(),
+        TYPED
+    ));
 }
 
 #[test]
@@ -158,6 +172,10 @@ fn a_redacted_log_never_had_the_secret_on_a_terminal_and_on_pipes() {
         assert!(log.starts_with(&format!("a {stars} b")), "{kind} {log:?}");
         assert!(log.contains(&format!("3000 {stars}")) && log.ends_with("prompt> "), "{kind}");
         assert_eq!(log.matches(&stars).count(), if kind.is_empty() { 3003 } else { 3002 }, "{kind}");
-        assert_eq!(end["offset"].as_u64().unwrap(), log.len() as u64, "offsets are those of the redacted log");
+        assert_eq!(
+            end["offset"].as_u64().unwrap(),
+            log.len() as u64,
+            "offsets are those of the redacted log"
+        );
     }
 }

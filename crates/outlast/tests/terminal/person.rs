@@ -62,7 +62,8 @@ impl Person {
                 ("TERM".into(), "xterm-256color".into()),
             ],
             stdio: Stdio::Terminal(pty.slave),
-            leads: Leads::Command, bounds: outlast_pty::spawn::Bounds::default(),
+            leads: Leads::Command,
+            bounds: outlast_pty::spawn::Bounds::default(),
         };
         let shell = command.spawn().unwrap();
         Self { shell, master: Some(pty.master), seen, stop: Some(stop), reader: Some(reader), before }

@@ -89,7 +89,8 @@ pub(super) fn ruleset(plan: &Plan) -> Result<OwnedFd, ConfineError> {
         }
     }
     for path in &plan.writable {
-        allow(&ruleset, path, WRITE).map_err(|source| ConfineError::NoFolder { path: path.clone(), source })?;
+        allow(&ruleset, path, WRITE)
+            .map_err(|source| ConfineError::NoFolder { path: path.clone(), source })?;
     }
     Ok(ruleset)
 }

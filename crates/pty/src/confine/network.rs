@@ -67,6 +67,12 @@ impl Namespace {
             return Err(io::Error::last_os_error());
         }
         if let Some(maps) = &self.as_user {
+            // A copy of a process whose memory is private has files in /proc that only root may write.
+            // SAFETY: numbers only.
+            #[expect(unsafe_code, reason = "prctl")]
+            unsafe {
+                libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+            }
             write_to(c"/proc/self/setgroups", b"deny")?;
             write_to(c"/proc/self/uid_map", &maps.user)?;
             write_to(c"/proc/self/gid_map", &maps.group)?;

@@ -116,26 +116,35 @@ impl Filter {
             instruction(LOAD, 0, 0, NUMBER),
         ];
         #[cfg(target_arch = "x86_64")]
-        program.extend([instruction(IF_AT_LEAST, 0, 1, X32), instruction(RETURN, 0, 0, refuse(libc::ENOSYS))]);
+        program
+            .extend([instruction(IF_AT_LEAST, 0, 1, X32), instruction(RETURN, 0, 0, refuse(libc::ENOSYS))]);
         for (calls, errno) in [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS)] {
             for call in calls {
                 program.push(instruction(IF_EQUAL, 0, 1, number(*call)));
                 program.push(instruction(RETURN, 0, 0, refuse(errno)));
             }
         }
-        if_call(&mut program, libc::SYS_ioctl, &[
-            instruction(LOAD, 0, 0, argument(1)),
-            instruction(IF_EQUAL, 1, 0, TIOCSTI),
-            instruction(IF_EQUAL, 0, 1, TIOCLINUX),
-            instruction(RETURN, 0, 0, refuse(libc::EPERM)),
-            instruction(RETURN, 0, 0, ALLOW),
-        ]);
-        if_call(&mut program, libc::SYS_clone, &[
-            instruction(LOAD, 0, 0, argument(0)),
-            instruction(IF_ANY_BIT, 0, 1, NAMESPACES),
-            instruction(RETURN, 0, 0, refuse(libc::EPERM)),
-            instruction(RETURN, 0, 0, ALLOW),
-        ]);
+        if_call(
+            &mut program,
+            libc::SYS_ioctl,
+            &[
+                instruction(LOAD, 0, 0, argument(1)),
+                instruction(IF_EQUAL, 1, 0, TIOCSTI),
+                instruction(IF_EQUAL, 0, 1, TIOCLINUX),
+                instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                instruction(RETURN, 0, 0, ALLOW),
+            ],
+        );
+        if_call(
+            &mut program,
+            libc::SYS_clone,
+            &[
+                instruction(LOAD, 0, 0, argument(0)),
+                instruction(IF_ANY_BIT, 0, 1, NAMESPACES),
+                instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                instruction(RETURN, 0, 0, ALLOW),
+            ],
+        );
         let mut families = Vec::new();
         if network != Network::Off {
             // Netlink: how a program learns of its own addresses.

@@ -44,8 +44,7 @@ impl Set {
             Set::Plain => byte.is_ascii_alphanumeric(),
             Set::Word => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Set::Base64 => {
-                byte.is_ascii_alphanumeric()
-                    || matches!(byte, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
             }
         }
     }
@@ -176,7 +175,8 @@ fn token(text: &[u8], start: usize, found: &mut Found) {
 }
 
 fn block(text: &[u8], at: usize, found: &mut Found) {
-    let (end, open) = until(text, at, 48, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ');
+    let (end, open) =
+        until(text, at, 48, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ');
     let kind = &text[at..end];
     let private = kind.ends_with(b"PRIVATE KEY") || kind.ends_with(b"PRIVATE KEY BLOCK");
     if !private || open || !text[end..].starts_with(b"-----") {

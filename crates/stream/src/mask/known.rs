@@ -77,7 +77,8 @@ impl Known {
             self.push(self.print(piece, typed));
         }
         if value.trim().contains('\n') {
-            let lines = value.lines().map(plain).filter(|line| line.len() >= LINE && !line.starts_with(b"-----"));
+            let lines =
+                value.lines().map(plain).filter(|line| line.len() >= LINE && !line.starts_with(b"-----"));
             lines.take(64).for_each(|line| self.push(self.print(&line, typed)));
         }
         true
@@ -154,8 +155,8 @@ impl Known {
                 continue;
             }
             // The end of what there is: hidden if it may be the beginning of it.
-            let links = (2..=value.len() / 4).zip(&print.chain);
-            if links.map(|(step, link)| self.link(&value[..step * 4]) == *link).all(|fits| fits) {
+            let mut links = (2..=value.len() / 4).zip(&print.chain);
+            if links.all(|(step, link)| self.link(&value[..step * 4]) == *link) {
                 found.spans.push(start..text.len());
                 found.undecided_from(start);
             }
