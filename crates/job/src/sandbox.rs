@@ -37,7 +37,7 @@ pub enum Network {
 
 /// A sandbox as it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Sandbox {
     /// Who builds the walls.
     pub by: By,

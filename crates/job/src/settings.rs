@@ -95,8 +95,26 @@ struct File {
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct AgentsTable {
-    sandbox: Option<Sandbox>,
+    sandbox: Option<SandboxTable>,
     limits: LimitsTable,
+}
+
+/// As the sandbox in a job's record, but a word it does not know is an error here.
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct SandboxTable {
+    by: crate::sandbox::By,
+    writable: Vec<String>,
+    readable: Vec<String>,
+    network: crate::sandbox::Network,
+    unix_sockets: bool,
+}
+
+impl From<SandboxTable> for Sandbox {
+    fn from(table: SandboxTable) -> Self {
+        let SandboxTable { by, writable, readable, network, unix_sockets } = table;
+        Self { by, writable, readable, network, unix_sockets }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -198,7 +216,7 @@ impl Settings {
             wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
             watchdog: file.watchdog.resolved()?,
             secrets: file.secrets,
-            agents_sandbox: file.agents.sandbox,
+            agents_sandbox: file.agents.sandbox.map(Sandbox::from),
             agents_limits: file.agents.limits.resolved()?,
         })
     }
@@ -247,6 +265,26 @@ mod tests {
         let failure = Settings::parse("[retention]\njobs = 5\nagee = \"7d\"\n").unwrap_err();
         assert!(failure.message.contains("line 3"), "{}", failure.message);
         assert!(failure.message.contains("agee"), "{}", failure.message);
+    }
+
+    #[test]
+    fn walls_for_agents_are_read_and_a_wrong_word_is_told() {
+        let text =
+            "[agents.sandbox]\nnetwork = \"loopback\"\n[agents.limits]\nmemory = \"2GiB\"\ncpu = 1.5\n";
+        let settings = Settings::parse(text).unwrap();
+        let sandbox = settings.agents_sandbox.unwrap();
+        assert_eq!((sandbox.network, sandbox.unix_sockets), (crate::sandbox::Network::Loopback, false));
+        assert_eq!(
+            (settings.agents_limits.memory, settings.agents_limits.cpu_milli),
+            (Some(2 << 30), Some(1500))
+        );
+        assert!(
+            Settings::parse("[agents.sandbox]\nnetwrok = \"off\"\n").unwrap_err().message.contains("netwrok")
+        );
+        assert!(
+            Settings::parse("[agents.sandbox]\nnetwork = \"some\"\n").unwrap_err().message.contains("some")
+        );
+        assert!(Settings::parse("[secrets]\npatterns = [\"(\"]\n").unwrap_err().message.contains("pattern"));
     }
 
     #[test]

@@ -142,3 +142,27 @@ fn a_pattern_can_not_be_used_to_guess_a_secret() {
     );
     assert_eq!(guess["reason"], "exit", "{guess}");
 }
+
+#[test]
+fn the_user_decides_in_which_sandbox_an_agents_jobs_run() {
+    let sandbox = Sandbox::new();
+    let config = sandbox.path().join(".config/outlast");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::create_dir(sandbox.path().join("work")).unwrap();
+    std::fs::write(config.join("config.toml"), "[agents.sandbox]\nnetwork = \"off\"\n").unwrap();
+    let mut client = sandbox.client();
+    let run =
+        json!({"command": "touch in ../out; ls", "dir_path": "work", "network": "on", "sandbox": false});
+    let said = client.call("run_shell_command", run);
+    if said["isError"] == true {
+        // A kernel that can't do it: then nothing runs.
+        assert!(said.to_string().contains("can't be had"), "{said}");
+        assert!(!sandbox.path().join("work/in").exists());
+        return;
+    }
+    assert!(sandbox.path().join("work/in").exists(), "{said}");
+    assert!(!sandbox.path().join("out").exists(), "{said}");
+    let home = client.refused("run_shell_command", json!({"command": "touch ran"}));
+    assert!(home.contains("a sandbox can't"), "{home}");
+    assert!(!sandbox.path().join("ran").exists());
+}
