@@ -37,7 +37,7 @@ pub(super) struct Known {
     mac: Hmac<Sha256>,
     prints: Vec<Print>,
     /// One bit for each possible head.
-    heads: Vec<u64>,
+    heads: Box<[u64; 1 << 10]>,
 }
 
 impl Known {
@@ -45,7 +45,7 @@ impl Known {
         let factor = u32::from_le_bytes([key[0], key[1], key[2], key[3]]) | 1;
         // A key of any length will do.
         let mac = Hmac::new_from_slice(&key).unwrap_or_else(|_| Hmac::new(&[0; 64].into()));
-        Self { key, factor, mac, prints: Vec::new(), heads: vec![0; 1 << 10] }
+        Self { key, factor, mac, prints: Vec::new(), heads: Box::new([0; 1 << 10]) }
     }
 
     pub(super) fn key(&self) -> &[u8; 32] {
@@ -125,15 +125,13 @@ impl Known {
             return;
         }
         let mut window: u32 = 0;
-        let mut filled = 0_u8;
         for (i, byte) in text.iter().enumerate() {
             if !is_part(*byte) {
                 continue;
             }
             window = window << 8 | u32::from(*byte);
-            filled = (filled + 1).min(4);
             let head = self.fold_head(window);
-            if filled == 4 && self.heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1 {
+            if self.heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1 {
                 self.try_at(text, start_of_window(text, i), head, found);
             }
         }
