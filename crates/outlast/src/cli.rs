@@ -53,7 +53,7 @@ A foreground run exits with the job's own code, or 128 + the signal that ended i
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Jobs(JobsArgs),
     Read(ReadArgs),
     Logs(LogsArgs),

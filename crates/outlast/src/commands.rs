@@ -36,7 +36,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Ok(if masks(cli.mask) { outlast.masked() } else { outlast })
     };
     match cli.verb {
-        Verb::Run(args) => run::run(&open()?, args, out),
+        Verb::Run(args) => run::run(&open()?, *args, out),
         Verb::Jobs(args) => jobs::jobs(&open()?, &args, out),
         Verb::Read(args) => read::read(&open()?, &args, out),
         Verb::Logs(args) => logs::logs(&open()?, &args, out),

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod signals;
 pub mod reap;
 pub mod shared;
+pub mod place;
 pub mod memory;
 pub mod procfs;
 pub mod signal;

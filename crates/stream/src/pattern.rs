@@ -1,13 +1,15 @@
 //! Regular expressions that can be matched while output streams by.
 //!
 //! All patterns of a set become one lazily built automaton, which looks at each byte once however many patterns there
-//! are. It only says *that* a pattern matched; what exactly matched is found out afterwards, on that line alone,
+//! are. Where every match begins with one of a few words, those are looked for first, and the automaton only sees the
+//! lines that have one. It only says *that* a pattern matched; what exactly matched is found out afterwards, on that line alone,
 //! by an ordinary regex that is built when it is first needed.
 
 use std::sync::{Arc, OnceLock};
 
 use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::util::prefilter::Prefilter;
 use regex_automata::{MatchKind, meta};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
@@ -55,6 +57,8 @@ pub struct PatternSet {
 #[derive(Debug)]
 struct Compiled {
     dfa: DFA,
+    /// Finds where a match could begin, much faster than the automaton; none where a match could begin anywhere.
+    prefilter: Option<Prefilter>,
     hirs: Vec<Hir>,
     regexes: Vec<OnceLock<Option<meta::Regex>>>,
 }
@@ -88,7 +92,17 @@ impl PatternSet {
         let dfa =
             DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| all(error.to_string()))?;
         let regexes = hirs.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { compiled: Arc::new(Compiled { dfa, hirs, regexes }) })
+        let prefilter = Prefilter::from_hirs_prefix(MatchKind::All, &hirs).filter(Prefilter::is_fast);
+        Ok(Self { compiled: Arc::new(Compiled { dfa, prefilter, hirs, regexes }) })
+    }
+
+    /// The same patterns, found by the automaton alone.
+    #[cfg(test)]
+    pub(crate) fn without_prefilter(&self) -> Self {
+        let Compiled { dfa, hirs, .. } = &*self.compiled;
+        let regexes = hirs.iter().map(|_| OnceLock::new()).collect();
+        let compiled = Compiled { dfa: dfa.clone(), prefilter: None, hirs: hirs.clone(), regexes };
+        Self { compiled: Arc::new(compiled) }
     }
 
     /// How many patterns there are.
@@ -105,6 +119,10 @@ impl PatternSet {
 
     pub(crate) fn dfa(&self) -> &DFA {
         &self.compiled.dfa
+    }
+
+    pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
+        self.compiled.prefilter.as_ref()
     }
 
     /// The ordinary regex of one pattern, to find out what it matched.
