@@ -80,6 +80,7 @@ impl Engine {
             Some(home) => Outlast::open_at(home)?,
             None => Outlast::open()?,
         };
+        let outlast = outlast.masked();
         let cursors = Cursors::of(outlast.home());
         cursors.sweep(outlast.home());
         let tasks = Tasks::of(outlast.home());

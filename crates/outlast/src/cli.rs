@@ -2,6 +2,7 @@
 
 mod conditions;
 mod policy;
+mod guard;
 mod tell;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use conditions::Conditions;
+pub(crate) use guard::*;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
@@ -30,6 +32,9 @@ pub(crate) struct Cli {
     /// The folder of all jobs [default: $OUTLAST_HOME, else the user's state folder].
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(crate) home: Option<PathBuf>,
+    /// Hide secrets, as agents get to see it; $OUTLAST_MASK=1 does the same, =0 shows them.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) mask: bool,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -52,12 +57,13 @@ A foreground run exits with the job's own code, or 128 + the signal that ended i
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Jobs(JobsArgs),
     Read(ReadArgs),
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Secret(SecretArgs),
     Resize(ResizeArgs),
     Attach(AttachArgs),
     Replay(ReplayArgs),
@@ -87,7 +93,8 @@ Examples:
   outlast run -- grep -r 'two words' src
   outlast run -d --name db --cwd /srv postgres -D data
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
-  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart")]
+  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run --sandbox --memory 2GiB 'npm test'")]
 pub(crate) struct RunArgs {
     /// The command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
@@ -144,6 +151,8 @@ pub(crate) struct RunArgs {
     /// Whom to wake for it: exec:COMMAND, tmux:PANE, codex, webhook:URL, file:PATH; may be given more than once.
     #[arg(long, value_name = "HOW")]
     pub(crate) wake: Vec<String>,
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
     /// Do not pass standard input on to the job.
     #[arg(short = 'n', long)]
     pub(crate) no_stdin: bool,

@@ -107,7 +107,11 @@ impl Engine {
         }
         spec.timeout = order.timeout;
         spec.inactivity_timeout = order.inactivity_timeout;
-        spec.log_cap = self.outlast.settings().log_cap;
+        let settings = self.outlast.settings();
+        spec.log_cap = settings.log_cap;
+        // The user's choice: an agent has no say in it.
+        spec.sandbox.clone_from(&settings.agents_sandbox);
+        spec.limits.clone_from(&settings.agents_limits);
         Ok(spec)
     }
 }

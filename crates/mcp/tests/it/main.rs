@@ -15,3 +15,4 @@ mod tasks;
 mod profiles;
 mod http;
 mod node;
+mod masking;
