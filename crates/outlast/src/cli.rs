@@ -1,5 +1,6 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod acp;
 mod tell;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
+pub(crate) use acp::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};
@@ -64,6 +66,7 @@ pub(crate) enum Verb {
     Kill(KillArgs),
     Prune(PruneArgs),
     Mcp(McpArgs),
+    Acp(AcpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
     Doctor(DoctorArgs),
