@@ -15,7 +15,7 @@ mod showing;
 mod lines;
 pub mod agent;
 pub mod tap;
-//pub mod sidecar;
+pub mod sidecar;
 
 /// A number that nobody else has.
 fn random() -> u64 {

@@ -5,8 +5,9 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use outlast_job::outbox::Entry;
 use outlast_job::registry::Home;
 use outlast_job::registry::layout::JOBS;
 use outlast_job::registry::replace::{Durability, read_small, replace};
@@ -29,6 +30,21 @@ pub(crate) struct Cursor {
     pub(crate) errors: u64,
     /// A call about the job was cancelled, and its answer never seen.
     pub(crate) cancelled: bool,
+    /// An answer said that the job has ended.
+    pub(crate) ended: bool,
+    /// An answer said that the job waits for input, with its log at this offset.
+    pub(crate) asked: Option<u64>,
+}
+
+/// Whether a session knows an event already, because an answer of ours said so.
+#[must_use]
+pub fn has_seen(home: &Path, session: &str, entry: &Entry) -> bool {
+    let cursor = Cursors { folder: home.join(FOLDER) }.get(session, entry.job);
+    match entry.event.as_str() {
+        "ended" => cursor.ended,
+        "awaiting_input" => cursor.ended || cursor.asked.is_some_and(|asked| asked >= entry.offset),
+        _ => false,
+    }
 }
 
 /// The cursors of a home.
@@ -116,7 +132,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         let cursors = Cursors::of(&home);
-        let there = Cursor { read: 10, waited: 7, errors: 0, cancelled: true };
+        let there = Cursor { read: 10, waited: 7, errors: 0, cancelled: true, ended: false, asked: Some(10) };
         cursors.set("a/b", Handle(3), there);
         assert_eq!(Cursors::of(&home).get("a/b", Handle(3)), there);
         assert_eq!(cursors.get("ab", Handle(3)), Cursor::default());

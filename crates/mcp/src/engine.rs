@@ -192,6 +192,7 @@ impl Engine {
                 "bytes {missed} to {from} were printed before and not shown yet: read_output(handle={handle}, offset={missed}, until={from})"
             ));
         }
+        let asked = (waited.reason == Reason::AwaitingInput).then_some(waited.offset.max(to)).max(before.asked);
         let waited = match (shown, waited.reason) {
             (Shown::Glimpsed, _) => before.waited,
             (Shown::Seen, Reason::Pattern) => waited.offset,
@@ -202,6 +203,8 @@ impl Engine {
             waited: before.waited.max(waited),
             errors: errors.unwrap_or(before.errors),
             cancelled: false,
+            ended: before.ended || !answer.is_live(),
+            asked,
         };
         if after != before {
             self.cursors.set(&caller.session, job.handle(), after);
