@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, LoadSessionRequest, LoadSessionResponse,
@@ -23,8 +24,9 @@ use agent_client_protocol::v1::schema::{
     SessionCapabilities, SessionCloseCapabilities, SessionId, SessionListCapabilities, SessionNotification,
     SessionResumeCapabilities, SessionUpdate,
 };
-use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::{Agent, Error, LineDirection, Stdio, on_receive_notification, on_receive_request};
+use agent_client_protocol::{
+    Agent, Error, LineDirection, Stdio, on_receive_notification, on_receive_request,
+};
 use outlast_job::{Failure, Handle, Outlast};
 
 use turn::Turn;
@@ -92,7 +94,9 @@ pub fn serve(outlast: Outlast) -> Result<(), Failure> {
         queued: Arc::default(),
         calls: AtomicU64::new(0),
     });
-    runtime.block_on(connect(shared)).map_err(|error| Failure::system("the connection to the client broke", error))
+    runtime
+        .block_on(connect(shared))
+        .map_err(|error| Failure::system("the connection to the client broke", error))
 }
 
 async fn connect(shared: Arc<Shared>) -> Result<(), Error> {
@@ -108,7 +112,9 @@ async fn connect(shared: Arc<Shared>) -> Result<(), Error> {
         .v1()
         .name("outlast")
         .on_receive_request(
-            async move |request: InitializeRequest, responder, _| responder.respond(init.initialize(&request)),
+            async move |request: InitializeRequest, responder, _| {
+                responder.respond(init.initialize(&request))
+            },
             on_receive_request!(),
         )
         .on_receive_request(
@@ -278,7 +284,9 @@ fn fresh_id() -> String {
 
 /// Only ids that we gave out can be loaded: the owner of jobs is told from them.
 fn known(id: &SessionId) -> Result<(), Error> {
-    let ours = id.0.strip_prefix("ol-").is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    let ours =
+        id.0.strip_prefix("ol-")
+            .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()));
     if ours { Ok(()) } else { Err(no_session(id)) }
 }
 

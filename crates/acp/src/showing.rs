@@ -98,7 +98,8 @@ impl View {
             meta.insert("stream".into(), "stderr".into());
         }
         if let Some(gap) = batch.left_out {
-            let left_out = json!({ "lines": gap.lines, "bytes": gap.to - gap.from, "from": gap.from, "to": gap.to });
+            let left_out =
+                json!({ "lines": gap.lines, "bytes": gap.to - gap.from, "from": gap.from, "to": gap.to });
             meta.insert("left_out".into(), left_out);
         }
         let mut fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
@@ -153,8 +154,11 @@ impl View {
         if self.text.is_empty() {
             return Vec::new();
         }
-        let earlier =
-            if self.cut { format!("[... earlier output: outlast read {} ...]\n", self.handle) } else { String::new() };
+        let earlier = if self.cut {
+            format!("[... earlier output: outlast read {} ...]\n", self.handle)
+        } else {
+            String::new()
+        };
         vec![format!("{earlier}{}", self.text).into()]
     }
 }
@@ -164,7 +168,9 @@ fn missing(handle: u64, stderr: &str, gap: LeftOut) -> String {
     let LeftOut { lines, from, to } = gap;
     let lines = if lines > 0 { format!("{lines} lines, ") } else { String::new() };
     let bytes = to - from;
-    format!("[... {lines}{bytes} bytes left out: outlast read {handle}{stderr} --since {from} --until {to} ...]")
+    format!(
+        "[... {lines}{bytes} bytes left out: outlast read {handle}{stderr} --since {from} --until {to} ...]"
+    )
 }
 
 /// Nothing in it acts or hides; a carriage return still tells a redraw.

@@ -77,7 +77,11 @@ impl Options {
         if event == "went_on" {
             return self.wakes("awaiting_input");
         }
-        if self.events.is_empty() { event != "output" } else { self.events.iter().any(|wanted| wanted == event) }
+        if self.events.is_empty() {
+            event != "output"
+        } else {
+            self.events.iter().any(|wanted| wanted == event)
+        }
     }
 }
 
@@ -208,7 +212,9 @@ impl Sidecar {
             match input {
                 Ok(Input::Editor(line)) => self.from_editor(line),
                 Ok(Input::Agent(line)) => self.from_agent(line),
-                Ok(Input::Events(session)) => self.with(&session, |conversation, around| conversation.look(around)),
+                Ok(Input::Events(session)) => {
+                    self.with(&session, |conversation, around| conversation.look(around))
+                }
                 Ok(Input::Job(handle)) => self.job_started(handle),
                 Ok(Input::EditorGone) => return true,
                 Ok(Input::AgentGone) | Err(RecvTimeoutError::Disconnected) => return false,
@@ -265,9 +271,12 @@ impl Sidecar {
 
     fn prompted(&mut self, session: &str, id: &str, text: &str) {
         let first = first_text(text).unwrap_or_default();
-        match first.trim().strip_prefix("/outlast").filter(|words| words.is_empty() || words.starts_with(' ')) {
+        match first.trim().strip_prefix("/outlast").filter(|words| words.is_empty() || words.starts_with(' '))
+        {
             Some(words) => self.with(session, |conversation, around| conversation.command(id, words, around)),
-            None => self.with(session, |conversation, around| conversation.user_prompt(text.to_owned(), around)),
+            None => {
+                self.with(session, |conversation, around| conversation.user_prompt(text.to_owned(), around))
+            }
         }
     }
 
@@ -281,7 +290,9 @@ impl Sidecar {
         }
         let Some(back) = message.params::<Back<'_>>() else { return false };
         let around = Around { sides: &self.sides, states: &self.states, options: &self.options };
-        self.conversations.values_mut().any(|conversation| conversation.take_back(back.request_id.get(), &around))
+        self.conversations
+            .values_mut()
+            .any(|conversation| conversation.take_back(back.request_id.get(), &around))
     }
 
     /// A session is asked for: the agent gets our tools in it.
@@ -290,7 +301,8 @@ impl Sidecar {
         let fresh = || Saved { owner: format!("acp-sidecar-{:016x}", crate::random()), ..Saved::default() };
         let saved = saved.unwrap_or_else(fresh);
         let name = if text.contains("\"name\":\"outlast\"") { "outlast-sidecar" } else { "outlast" };
-        let (program, arguments) = self.options.server.split_first().map_or(("outlast", &[][..]), |(p, a)| (p, a));
+        let (program, arguments) =
+            self.options.server.split_first().map_or(("outlast", &[][..]), |(p, a)| (p, a));
         let arguments: Vec<&str> =
             arguments.iter().map(String::as_str).chain(["--session", &saved.owner]).collect();
         let server = json!({ "name": name, "command": program, "args": arguments, "env": [] });
@@ -359,7 +371,8 @@ impl Sidecar {
         if let Some(before) = self.conversations.insert(id, conversation) {
             before.close();
         }
-        let running = self.outlast.jobs().into_iter().filter(|info| info.session == owner && info.state.is_live());
+        let running =
+            self.outlast.jobs().into_iter().filter(|info| info.session == owner && info.state.is_live());
         for info in running.collect::<Vec<_>>() {
             self.job_started(info.handle);
         }
@@ -375,14 +388,16 @@ impl Sidecar {
         }
         let Some(update) = message.params::<Update<'_>>() else { return };
         let session = update.session_id.as_ref();
-        if let Some(opening) = self.opening.values_mut().find(|opening| opening.id.as_deref() == Some(session)) {
+        if let Some(opening) =
+            self.opening.values_mut().find(|opening| opening.id.as_deref() == Some(session))
+        {
             return opening.retold(&update);
         }
-        let works = matches!(update.kind(), "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "plan");
+        let works =
+            matches!(update.kind(), "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "plan");
         let meta = &update.update["_meta"];
-        let stream = (meta[SEED_MARK] == true || meta[STREAM_MARK] == true).then(|| {
-            meta[NEW_LINES].as_str().map_or_else(|| update.text(), ToOwned::to_owned)
-        });
+        let stream = (meta[SEED_MARK] == true || meta[STREAM_MARK] == true)
+            .then(|| meta[NEW_LINES].as_str().map_or_else(|| update.text(), ToOwned::to_owned));
         let call = update.update["toolCallId"].as_str().unwrap_or_default().to_owned();
         self.with(session, |conversation, around| {
             if works {

@@ -103,7 +103,8 @@ fn json_line(value: &impl Serialize) -> Vec<u8> {
 pub fn tap(command: &[String], path: &Path) -> Result<i32, Failure> {
     let recorder = Arc::new(Recorder::create(path, command)?);
     let mut agent = start_agent(command, Stdio::piped())?;
-    let (Some(stdin), Some(stdout), Some(stderr)) = (agent.stdin.take(), agent.stdout.take(), agent.stderr.take())
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (agent.stdin.take(), agent.stdout.take(), agent.stderr.take())
     else {
         return Err(Failure::system("the agent has no pipes", "none were made"));
     };

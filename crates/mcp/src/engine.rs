@@ -192,7 +192,8 @@ impl Engine {
                 "bytes {missed} to {from} were printed before and not shown yet: read_output(handle={handle}, offset={missed}, until={from})"
             ));
         }
-        let asked = (waited.reason == Reason::AwaitingInput).then_some(waited.offset.max(to)).max(before.asked);
+        let asked =
+            (waited.reason == Reason::AwaitingInput).then_some(waited.offset.max(to)).max(before.asked);
         let waited = match (shown, waited.reason) {
             (Shown::Glimpsed, _) => before.waited,
             (Shown::Seen, Reason::Pattern) => waited.offset,

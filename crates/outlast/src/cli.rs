@@ -6,11 +6,11 @@ mod tell;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use acp::*;
 use clap::{Args, Parser, Subcommand};
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
-pub(crate) use acp::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};

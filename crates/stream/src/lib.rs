@@ -51,7 +51,7 @@ pub use outcome::Outcome;
 pub use passthrough::Passthrough;
 pub use pattern::{MAX_PATTERN_BYTES, MAX_PATTERNS, PatternError, PatternSet};
 pub use pipeline::{Config, Pipeline, scan};
-pub use screen::{CursorPosition, Snapshot};
 pub use plain::plain;
+pub use screen::{CursorPosition, Snapshot};
 pub use size::Size;
 pub use visible::visible;

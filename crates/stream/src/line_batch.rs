@@ -151,7 +151,8 @@ impl LineBatches {
         let joined = |lines: Vec<&Line>| {
             lines.into_iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
         };
-        let (mut head, mut tail) = (self.head.iter().collect::<Vec<_>>(), self.tail.iter().collect::<Vec<_>>());
+        let (mut head, mut tail) =
+            (self.head.iter().collect::<Vec<_>>(), self.tail.iter().collect::<Vec<_>>());
         if self.left_out.is_none() {
             head.append(&mut tail);
         }
@@ -254,7 +255,10 @@ mod tests {
         // The gap is exactly what lies between the two.
         let at = |offset: u64| usize::try_from(offset).unwrap();
         let missing = &output[at(left_out.from)..at(left_out.to)];
-        assert_eq!(format!("{}\n{}{}\n", batch.head, missing.replace('\r', ""), batch.tail), output.replace('\r', ""));
+        assert_eq!(
+            format!("{}\n{}{}\n", batch.head, missing.replace('\r', ""), batch.tail),
+            output.replace('\r', "")
+        );
         batches.clear();
         batches.feed(b"after\n");
         assert_eq!(batches.batch().text(|_| String::new()), "after");

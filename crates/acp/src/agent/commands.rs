@@ -12,13 +12,32 @@ use outlast_job::registry::sweep::parse_duration;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// A line for the shell; in the background if it ended with `&`.
-    Run { line: String, background: bool },
-    Send { job: String, text: String },
-    Keys { job: String, keys: Vec<String> },
-    Jobs { all: bool },
-    Read { job: String, lines: Option<usize> },
-    Wait { job: String, limit: Option<Duration> },
-    Kill { job: String },
+    Run {
+        line: String,
+        background: bool,
+    },
+    Send {
+        job: String,
+        text: String,
+    },
+    Keys {
+        job: String,
+        keys: Vec<String>,
+    },
+    Jobs {
+        all: bool,
+    },
+    Read {
+        job: String,
+        lines: Option<usize>,
+    },
+    Wait {
+        job: String,
+        limit: Option<Duration>,
+    },
+    Kill {
+        job: String,
+    },
 }
 
 /// Name, what is typed after it, what it does.
@@ -48,8 +67,9 @@ impl Order {
         let known = word.strip_prefix('/').filter(|name| COMMANDS.iter().any(|(known, ..)| known == name));
         match known {
             Some(name) => Self::command(name, rest.trim_start()),
-            None if prompt.is_empty() => Err(Failure::usage("the prompt has no text")
-                .hint("write a command line, for example: cargo test; with & at its end it runs in the background")),
+            None if prompt.is_empty() => Err(Failure::usage("the prompt has no text").hint(
+                "write a command line, for example: cargo test; with & at its end it runs in the background",
+            )),
             None => {
                 let background = prompt.strip_suffix('&').filter(|line| !line.ends_with(['&', '\\']));
                 let line = background.unwrap_or(prompt).trim_end().to_owned();
@@ -77,7 +97,8 @@ impl Order {
             "keys" => Self::Keys { job, keys: rest.split_whitespace().map(ToOwned::to_owned).collect() },
             "read" if rest.is_empty() => Self::Read { job, lines: None },
             "read" => {
-                let lines = rest.parse().map_err(|_| Failure::usage(format!("{rest:?} is no number of lines")))?;
+                let lines =
+                    rest.parse().map_err(|_| Failure::usage(format!("{rest:?} is no number of lines")))?;
                 Self::Read { job, lines: Some(lines) }
             }
             "wait" if rest.is_empty() => Self::Wait { job, limit: None },
@@ -102,9 +123,18 @@ mod tests {
         assert_eq!(parse("npm run dev &"), run("npm run dev", true));
         assert_eq!(parse("true &&"), run("true &&", false));
         assert_eq!(parse("/usr/bin/env sh"), run("/usr/bin/env sh", false));
-        assert_eq!(parse("/send 3  yes, please "), Order::Send { job: "3".into(), text: "yes, please".into() });
-        assert_eq!(parse("/keys web Ctrl-C Enter").clone(), Order::Keys { job: "web".into(), keys: vec!["Ctrl-C".into(), "Enter".into()] });
-        assert_eq!(parse("/wait 3 10s"), Order::Wait { job: "3".into(), limit: Some(Duration::from_secs(10)) });
+        assert_eq!(
+            parse("/send 3  yes, please "),
+            Order::Send { job: "3".into(), text: "yes, please".into() }
+        );
+        assert_eq!(
+            parse("/keys web Ctrl-C Enter").clone(),
+            Order::Keys { job: "web".into(), keys: vec!["Ctrl-C".into(), "Enter".into()] }
+        );
+        assert_eq!(
+            parse("/wait 3 10s"),
+            Order::Wait { job: "3".into(), limit: Some(Duration::from_secs(10)) }
+        );
         assert_eq!(parse("/jobs"), Order::Jobs { all: false });
     }
 

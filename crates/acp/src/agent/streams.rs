@@ -50,7 +50,9 @@ fn stream(client: &Client, job: &Job, mut view: View) {
         // One thread says both, so the last line is always before the end.
         Ok(Some(info)) => client.send(view.ended(&info)),
         Ok(None) => {}
-        Err(failure) => client.say(format!("The output of job {} can't be followed: {failure}", job.handle())),
+        Err(failure) => {
+            client.say(format!("The output of job {} can't be followed: {failure}", job.handle()))
+        }
     }
     lock(&client.session.streaming).retain(|handle| *handle != job.handle());
 }

@@ -69,7 +69,9 @@ pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responde
 fn text_of(prompt: &[ContentBlock]) -> String {
     let words = prompt.iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.text.clone()),
-        ContentBlock::ResourceLink(link) => Some(link.uri.strip_prefix("file://").unwrap_or(&link.uri).to_owned()),
+        ContentBlock::ResourceLink(link) => {
+            Some(link.uri.strip_prefix("file://").unwrap_or(&link.uri).to_owned())
+        }
         ContentBlock::Resource(resource) => match &resource.resource {
             EmbeddedResourceResource::TextResourceContents(text) => Some(text.text.clone()),
             _ => None,
@@ -156,7 +158,9 @@ fn report(client: &Client, job: &Job, waited: &Waited) -> Result<(), Failure> {
             awaiting.kind,
             visible(&awaiting.prompt)
         ),
-        (Reason::Port, _, Some(port)) => format!("Job {handle} listens on port {port} and runs on. End it: /kill {handle}\n"),
+        (Reason::Port, _, Some(port)) => {
+            format!("Job {handle} listens on port {port} and runs on. End it: /kill {handle}\n")
+        }
         _ => format!("Job {handle} runs on. Wait for it: /wait {handle}   End it: /kill {handle}\n"),
     });
     Ok(())

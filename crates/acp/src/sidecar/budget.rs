@@ -43,7 +43,10 @@ impl Spent {
         let freed = self.turns.first().map(|(at, _)| at + HOUR_MS);
         let bytes: u64 = self.turns.iter().map(|(_, bytes)| bytes).sum();
         if self.in_a_row >= limits.in_a_row {
-            return over(format!("it was woken {} times in a row without a prompt of yours", self.in_a_row), None);
+            return over(
+                format!("it was woken {} times in a row without a prompt of yours", self.in_a_row),
+                None,
+            );
         }
         if self.turns.len() >= usize::try_from(limits.per_hour).unwrap_or(usize::MAX) {
             return over(format!("it was woken {} times within an hour", self.turns.len()), freed);
@@ -68,7 +71,10 @@ impl Spent {
     /// In words.
     pub(crate) fn describe(&self, limits: &Limits) -> String {
         let (row, hour) = (self.in_a_row, self.turns.len());
-        format!("woken {row} of {} times in a row, {hour} of {} times within the hour", limits.in_a_row, limits.per_hour)
+        format!(
+            "woken {row} of {} times in a row, {hour} of {} times within the hour",
+            limits.in_a_row, limits.per_hour
+        )
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader::Reader;
 use outlast_job::outbox::{Entry, Outbox};
-use outlast_job::Handle;
 use serde_json::json;
 
 use super::Options;
@@ -238,7 +238,8 @@ impl Conversation {
     }
 
     fn compose(&self, entries: &[Entry], around: &Around<'_>) -> String {
-        let again = self.doubtful.is_some_and(|number| entries.first().is_some_and(|entry| entry.n <= number));
+        let again =
+            self.doubtful.is_some_and(|number| entries.first().is_some_and(|entry| entry.n <= number));
         telling::compose(entries, &self.saved.owner, around.options.prompt_bytes, again)
     }
 
@@ -273,7 +274,8 @@ impl Conversation {
         let text = self.compose(&entries, around);
         let id = format!("\"outlast-{:016x}\"", crate::random());
         let params = json!({ "sessionId": self.id, "prompt": [{ "type": "text", "text": text }] });
-        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{params}}}");
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{params}}}");
         self.saved.spent.spend(clock, text.len());
         self.show_injected(&text, around);
         let flight = Flight { id, ours: true, telling: entries.last().map(|entry| entry.n) };
@@ -315,15 +317,21 @@ impl Conversation {
             _ => "on",
         };
         let (spent, count) = (self.saved.spent.describe(&around.options.limits), self.news(around).len());
-        format!("Waking is {waking}; {spent}; {count} events wait. Jobs belong to {}. /outlast on, /outlast off", self.saved.owner)
+        format!(
+            "Waking is {waking}; {spent}; {count} events wait. Jobs belong to {}. /outlast on, /outlast off",
+            self.saved.owner
+        )
     }
 
     /// The user sees what goes into the conversation.
     fn show_injected(&self, text: &str, around: &Around<'_>) {
-        self.update(&json!({
-            "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text },
-            "_meta": { "outlast.dev/injected": true },
-        }), around);
+        self.update(
+            &json!({
+                "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text },
+                "_meta": { "outlast.dev/injected": true },
+            }),
+            around,
+        );
     }
 
     fn tell_user(&self, text: &str, around: &Around<'_>) {
@@ -336,7 +344,8 @@ impl Conversation {
     fn update(&self, update: &serde_json::Value, around: &Around<'_>) {
         let params = json!({ "sessionId": self.id, "update": update });
         around.sides.editor.push(
-            format!("{}\n", json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })).into_bytes(),
+            format!("{}\n", json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
+                .into_bytes(),
         );
     }
 
@@ -364,12 +373,16 @@ pub(crate) struct Around<'a> {
 impl Around<'_> {
     /// Answers a request of the editor in the agent's place.
     pub(crate) fn answer(&self, id: &str, result: &str) {
-        self.sides.editor.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes());
+        self.sides
+            .editor
+            .push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes());
     }
 
     fn refuse(&self, id: &str, code: i32, message: &str) {
         let error = json!({ "code": code, "message": message });
-        self.sides.editor.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").into_bytes());
+        self.sides
+            .editor
+            .push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").into_bytes());
     }
 }
 

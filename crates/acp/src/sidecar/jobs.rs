@@ -19,7 +19,7 @@ const PREFIX: &str = "outlast-job-";
 /// Sends a job's lines to the editor until it has ended, in a thread of its own.
 pub(crate) fn follow(job: Job, session: String, terminals: bool, editor: Queue, closed: Arc<AtomicBool>) {
     std::thread::spawn(move || {
-        let Ok(info) = job.info() else { return };
+        let Ok(info) = job.until_started() else { return };
         let mut view = View::new(PREFIX, &info, terminals);
         let send = |update: SessionUpdate| {
             let params = SessionNotification::new(session.clone(), update);

@@ -45,12 +45,18 @@ impl States {
     /// Those of an agent: another one may call its sessions the same.
     pub(crate) fn open(home: &Home, agent: &str) -> Result<Self, Failure> {
         let path = home.path().join(FOLDER);
-        let broken = |error: &dyn std::fmt::Display| Failure::system("the sidecar's state can't be kept", error);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| broken(&error))?;
+        let broken =
+            |error: &dyn std::fmt::Display| Failure::system("the sidecar's state can't be kept", error);
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| broken(&error))?;
         forget_old(&path);
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| broken(&error))?;
-        let agent = std::path::Path::new(agent).file_name().map_or(agent.into(), |name| name.to_string_lossy());
+        let agent =
+            std::path::Path::new(agent).file_name().map_or(agent.into(), |name| name.to_string_lossy());
         Ok(Self { dir, agent: agent.into_owned() })
     }
 
@@ -75,7 +81,10 @@ fn forget_old(folder: &std::path::Path) {
     let Ok(files) = std::fs::read_dir(folder) else { return };
     let now = SystemTime::now();
     for file in files.flatten() {
-        let age = file.metadata().and_then(|data| data.modified()).map(|at| now.duration_since(at).unwrap_or_default());
+        let age = file
+            .metadata()
+            .and_then(|data| data.modified())
+            .map(|at| now.duration_since(at).unwrap_or_default());
         if age.is_ok_and(|age| age > FORGOTTEN) {
             let _ = std::fs::remove_file(file.path());
         }

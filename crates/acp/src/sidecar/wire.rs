@@ -131,16 +131,23 @@ mod tests {
         assert_eq!(added.replace(",{\"name\":\"y\"}", ""), line);
         assert_eq!(Message::peek(&added).unwrap().id(), Some("1e2"));
         let empty = "{\"id\":1,\"params\":{\"mcpServers\":[ ]}}";
-        assert_eq!(add_to_list(empty, "mcpServers", "1").unwrap(), "{\"id\":1,\"params\":{\"mcpServers\":[ 1]}}");
+        assert_eq!(
+            add_to_list(empty, "mcpServers", "1").unwrap(),
+            "{\"id\":1,\"params\":{\"mcpServers\":[ 1]}}"
+        );
         let none = "{\"id\":1,\"params\":{\"cwd\":\"/\"}}";
-        assert_eq!(add_to_list(none, "mcpServers", "1").unwrap(), "{\"id\":1,\"params\":{\"mcpServers\":[1],\"cwd\":\"/\"}}");
+        assert_eq!(
+            add_to_list(none, "mcpServers", "1").unwrap(),
+            "{\"id\":1,\"params\":{\"mcpServers\":[1],\"cwd\":\"/\"}}"
+        );
         assert_eq!(add_to_list("{\"id\":1,\"params\":{\"mcpServers\":3}}", "mcpServers", "1"), None);
         assert_eq!(add_to_list("not json", "mcpServers", "1"), None);
     }
 
     #[test]
     fn messages_are_told_apart() {
-        let request = Message::peek("{\"id\":\"a\",\"method\":\"x\\/y\",\"params\":{\"sessionId\":\"s\"}}").unwrap();
+        let request =
+            Message::peek("{\"id\":\"a\",\"method\":\"x\\/y\",\"params\":{\"sessionId\":\"s\"}}").unwrap();
         assert_eq!((request.id(), request.method.as_deref()), (Some("\"a\""), Some("x/y")));
         assert_eq!(request.params::<OfSession<'_>>().unwrap().session_id, "s");
         let response = Message::peek("{\"id\":3,\"result\":{}}").unwrap();

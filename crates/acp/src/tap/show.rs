@@ -27,7 +27,8 @@ pub struct Shown {
 /// When the file can't be read, or is no recording.
 pub fn show(path: &Path, mut each: impl FnMut(Shown) -> bool) -> Result<(), Failure> {
     let shown = path.display();
-    let file = std::fs::File::open(path).map_err(|error| Failure::usage(format!("{shown} can't be read: {error}")))?;
+    let file = std::fs::File::open(path)
+        .map_err(|error| Failure::usage(format!("{shown} can't be read: {error}")))?;
     let mut lines = BufReader::new(file).lines();
     let first = lines.next().and_then(Result::ok).unwrap_or_default();
     let Ok(header) = serde_json::from_str::<Header>(&first) else {

@@ -23,6 +23,8 @@ pub const MOST: usize = 64 << 10;
 const TOO_MUCH: u64 = 8 << 20;
 /// How much of it is still read.
 const NEWEST: u64 = 1 << 20;
+/// How soon a job that is being started is looked at again.
+const STARTING: Duration = Duration::from_millis(5);
 /// How many raw bytes go with a batch.
 const MOST_RAW: usize = 256 << 10;
 
@@ -88,6 +90,7 @@ impl Job {
         if !self.info()?.has_terminal() {
             gatherings.push(Gathering::new(Stream::Errors, 0, pace));
         }
+        self.until_started()?;
         let mut follower = self.follow()?;
         // What is there already needs no news.
         let mut due = Some(Instant::now() + pace.batch);
@@ -119,8 +122,28 @@ impl Job {
         }
     }
 
+    /// Waits until the command runs or will never run; returns the job's record. A job that somebody else starts is seen
+    /// a moment before there is a keeper to ask.
+    ///
+    /// # Errors
+    /// When the job's files can't be read.
+    pub fn until_started(&self) -> Result<Info, Failure> {
+        loop {
+            let info = self.info()?;
+            if info.process.is_some() || !info.state.is_live() {
+                return Ok(info);
+            }
+            std::thread::sleep(STARTING);
+        }
+    }
+
     /// Waits for news or until the next batch is due; true when the job has ended.
-    fn hear(&self, follower: &mut Follower<'_>, due: &mut Option<Instant>, pace: &Pace) -> Result<bool, Failure> {
+    fn hear(
+        &self,
+        follower: &mut Follower<'_>,
+        due: &mut Option<Instant>,
+        pace: &Pace,
+    ) -> Result<bool, Failure> {
         match follower.next(*due)? {
             Some(News::Grown(_)) => *due = due.or_else(|| Some(Instant::now() + pace.batch)),
             Some(News::Event(event)) => {
@@ -128,7 +151,12 @@ impl Job {
                     return Ok(true);
                 }
             }
-            Some(News::Over) => return Ok(true),
+            Some(News::Over) if !self.info()?.state.is_live() => return Ok(true),
+            // Started, and its keeper is on the way to its socket.
+            Some(News::Over) => {
+                std::thread::sleep(STARTING);
+                follower.knock()?;
+            }
             None => return Ok(!self.dir.info()?.state.is_live()),
         }
         Ok(false)
@@ -172,7 +200,8 @@ impl Gathering {
         self.batches.skip_to(offset);
         if pace.drawn {
             self.filter = Passthrough::new();
-            self.drawn.extend_from_slice(format!("\x1b[0m\r\n[... {missing} bytes left out ...]\r\n").as_bytes());
+            self.drawn
+                .extend_from_slice(format!("\x1b[0m\r\n[... {missing} bytes left out ...]\r\n").as_bytes());
         }
     }
 
@@ -180,8 +209,11 @@ impl Gathering {
         if self.batches.is_empty() && self.drawn.is_empty() {
             return Given::Taken;
         }
-        let lines =
-            Lines { stream: self.stream, batch: self.batches.batch(), drawn: std::mem::take(&mut self.drawn) };
+        let lines = Lines {
+            stream: self.stream,
+            batch: self.batches.batch(),
+            drawn: std::mem::take(&mut self.drawn),
+        };
         let given = give(&lines);
         match given {
             Given::Taken => self.batches.clear(),

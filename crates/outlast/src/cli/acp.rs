@@ -87,6 +87,11 @@ pub(crate) struct TapArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "agent"])]
     pub(crate) show: Option<PathBuf>,
     /// The agent and its arguments.
-    #[arg(required_unless_present = "show", trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
+    #[arg(
+        required_unless_present = "show",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "AGENT"
+    )]
     pub(crate) agent: Vec<String>,
 }

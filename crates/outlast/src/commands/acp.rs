@@ -23,7 +23,10 @@ pub(super) fn acp(
 
 fn tap_or_show(args: &TapArgs, out: &mut Output) -> Result<i32, Failure> {
     if let Some(file) = &args.show {
-        tap::show::show(file, |shown| if out.json { out.value(&shown.value) } else { out.line(&shown.line) })?;
+        tap::show::show(
+            file,
+            |shown| if out.json { out.value(&shown.value) } else { out.line(&shown.line) },
+        )?;
         return Ok(0);
     }
     let out_file = args.out.clone().unwrap_or_else(|| {
@@ -35,16 +38,13 @@ fn tap_or_show(args: &TapArgs, out: &mut Output) -> Result<i32, Failure> {
 
 fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
     outlast_mcp::Profile::from_name(&args.profile)?;
-    let program = std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
     let home = outlast.home().path().to_string_lossy().into_owned();
     let server = [&*program.to_string_lossy(), "--home", &home, "mcp", "--profile", &args.profile];
     let folder = outlast.home().path().to_owned();
     let options = sidecar::Options {
-        limits: Limits {
-            in_a_row: args.turns,
-            per_hour: args.per_hour,
-            bytes_per_hour: args.bytes_per_hour,
-        },
+        limits: Limits { in_a_row: args.turns, per_hour: args.per_hour, bytes_per_hour: args.bytes_per_hour },
         prompt_bytes: usize::try_from(args.prompt_bytes).unwrap_or(usize::MAX),
         window: args.window,
         events: args.events,
