@@ -45,6 +45,9 @@ const INPUTS: usize = 256;
 /// How long an agent may take to leave when the editor has.
 const GOODBYE: Duration = Duration::from_secs(5);
 
+/// Whether a session knows an event already.
+pub type Known = dyn Fn(&str, &Entry) -> bool + Send + Sync;
+
 /// How to wake.
 pub struct Options {
     /// How often.
@@ -62,7 +65,7 @@ pub struct Options {
     /// The command of our MCP server, without its session.
     pub server: Vec<String>,
     /// Whether a session's agent knows an event already, from an answer of ours.
-    pub known: Arc<dyn Fn(&str, &Entry) -> bool + Send + Sync>,
+    pub known: Arc<Known>,
 }
 
 impl fmt::Debug for Options {
@@ -210,10 +213,10 @@ impl Sidecar {
                 Some(wait) => incoming.recv_timeout(wait),
             };
             match input {
-                Ok(Input::Editor(line)) => self.from_editor(line),
-                Ok(Input::Agent(line)) => self.from_agent(line),
+                Ok(Input::Editor(line)) => self.editor_said(line),
+                Ok(Input::Agent(line)) => self.agent_said(line),
                 Ok(Input::Events(session)) => {
-                    self.with(&session, |conversation, around| conversation.look(around))
+                    self.with(&session, Conversation::look)
                 }
                 Ok(Input::Job(handle)) => self.job_started(handle),
                 Ok(Input::EditorGone) => return true,
@@ -237,12 +240,15 @@ impl Sidecar {
         }
     }
 
-    fn from_editor(&mut self, line: Vec<u8>) {
+    fn editor_said(&mut self, line: Vec<u8>) {
         let Ok(text) = std::str::from_utf8(&line) else { return self.sides.agent.push(line) };
         let Some(message) = Message::peek(text) else { return self.sides.agent.push(line) };
         let session = || message.params::<OfSession<'_>>().map(|of| of.session_id.into_owned());
         match (message.method.as_deref(), message.id()) {
-            (Some("initialize"), _) => self.terminals = text.contains("\"terminal_output\":true"),
+            (Some("initialize"), _) => {
+                let params = message.params::<serde_json::Value>().unwrap_or_default();
+                self.terminals = params["clientCapabilities"]["_meta"]["terminal_output"] == true;
+            }
             (Some("session/new" | "session/fork"), Some(id)) => return self.open(id, None, text),
             (Some("session/load" | "session/resume"), Some(id)) => return self.open(id, session(), text),
             (Some("session/prompt"), Some(id)) => {
@@ -252,13 +258,9 @@ impl Sidecar {
             }
             (Some("session/cancel"), _) => {
                 let session = session().unwrap_or_default();
-                self.with(&session, |conversation, around| conversation.cancel(around));
+                self.with(&session, Conversation::cancel);
             }
-            (Some("$/cancel_request"), _) => {
-                if self.take_back(&message) {
-                    return;
-                }
-            }
+            (Some("$/cancel_request"), _) if self.take_back(&message) => return,
             (Some("session/close" | "session/delete"), _) => {
                 if let Some(conversation) = self.conversations.remove(&session().unwrap_or_default()) {
                     conversation.close();
@@ -300,7 +302,11 @@ impl Sidecar {
         let saved = id.as_ref().and_then(|id| self.states.load(id)).filter(|saved| !saved.owner.is_empty());
         let fresh = || Saved { owner: format!("acp-sidecar-{:016x}", crate::random()), ..Saved::default() };
         let saved = saved.unwrap_or_else(fresh);
-        let name = if text.contains("\"name\":\"outlast\"") { "outlast-sidecar" } else { "outlast" };
+        let params = Message::peek(text).and_then(|message| message.params::<serde_json::Value>()).unwrap_or_default();
+        let servers = params["mcpServers"].as_array();
+        // The user may have given it a server of ours already: that one knows nothing of this conversation.
+        let taken = servers.is_some_and(|servers| servers.iter().any(|server| server["name"] == "outlast"));
+        let name = if taken { "outlast-sidecar" } else { "outlast" };
         let (program, arguments) =
             self.options.server.split_first().map_or(("outlast", &[][..]), |(p, a)| (p, a));
         let arguments: Vec<&str> =
@@ -312,7 +318,7 @@ impl Sidecar {
         self.sides.agent.push(line.into_bytes());
     }
 
-    fn from_agent(&mut self, line: Vec<u8>) {
+    fn agent_said(&mut self, line: Vec<u8>) {
         let Ok(text) = std::str::from_utf8(&line) else { return self.sides.editor.push(line) };
         let Some(message) = Message::peek(text) else { return self.sides.editor.push(line) };
         if message.method.as_deref() == Some("session/update") {

@@ -128,7 +128,7 @@ mod tests {
             Order::Send { job: "3".into(), text: "yes, please".into() }
         );
         assert_eq!(
-            parse("/keys web Ctrl-C Enter").clone(),
+            parse("/keys web Ctrl-C Enter"),
             Order::Keys { job: "web".into(), keys: vec!["Ctrl-C".into(), "Enter".into()] }
         );
         assert_eq!(

@@ -1,0 +1,44 @@
+// The TypeScript SDK as an editor in front of the sidecar: one prompt, then it only listens.
+//
+//   editor.mjs MODE AGENT...      MODE: a session mode to set, or - for none
+//
+// Ends when the agent has been woken and has answered, and nothing more came for a while. Allows what it is asked.
+
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { Readable, Writable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
+
+const require = createRequire(process.env.CLIENTS_NODE + '/package.json');
+const acp = await import(pathToFileURL(require.resolve('@agentclientprotocol/sdk')).href);
+const [mode, program, ...args] = process.argv.slice(2);
+const agent = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
+const SETTLED = 4000;
+
+let injected = false;
+let settled;
+let timer;
+const end = new Promise((resolve) => { settled = resolve; });
+const app = acp.client({ name: 'editor' })
+  .onNotification(acp.methods.client.session.update, ({ params: { update } }) => {
+    if (update.sessionUpdate === 'user_message_chunk' && update._meta?.['outlast.dev/injected']) injected = true;
+    if (!injected || update.sessionUpdate !== 'agent_message_chunk') return;
+    clearTimeout(timer);
+    timer = setTimeout(settled, SETTLED);
+  })
+  .onRequest(acp.methods.client.session.requestPermission, ({ params }) => {
+    const { optionId } = params.options.find((option) => option.kind === 'allow_once') ?? params.options[0];
+    return { outcome: { outcome: 'selected', optionId } };
+  });
+
+await app.connectWith(stream, async (ctx) => {
+  const { methods } = acp;
+  await ctx.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+  const { sessionId } = await ctx.request(methods.agent.session.new, { cwd: process.cwd(), mcpServers: [] });
+  if (mode !== '-') await ctx.request(methods.agent.session.setMode, { sessionId, modeId: mode });
+  const { stopReason } = await ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: 'text', text: 'go' }] });
+  console.log(`the turn ended: ${stopReason}`);
+  await end;
+});
+agent.stdin.end();
