@@ -1,7 +1,9 @@
-//! Chores of the repository. `cargo xtask record NAME [-- COMMAND...]` makes a recording in `recordings/NAME`.
+//! Chores of the repository. `cargo xtask record NAME [-- COMMAND...]` makes a recording in `recordings/NAME`;
+//! `cargo xtask bench` measures the built program.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
+mod bench;
 mod record;
 mod recipe;
 
@@ -11,6 +13,8 @@ const USAGE: &str = "\
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
+cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
+                                       --write to put a whole run's tables and curves into docs/performance.md
 
 A recipe is a line each: `size 80x24`, `file NAME TEXT`, `run COMMAND`, `wait TEXT` (until it is on the screen),
 `type TEXT`, `line TEXT` (with Enter), `key NAME`, `resize 60x20`. In texts, \\n is a line end.";
@@ -22,6 +26,10 @@ fn main() -> ExitCode {
         ["record", "--all"] => record::all(),
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        ["bench", options @ ..] => bench::run(options),
+        // What the bench runs as jobs.
+        ["emit", kind, bytes] => bench::emit::emit(kind, bytes),
+        ["mark"] => bench::emit::mark(),
         _ => Err(USAGE.into()),
     };
     match done {

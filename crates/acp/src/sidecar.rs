@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use budget::Limits;
 use conversation::{Around, Conversation, Sides, first_text};
 use outlast_job::outbox::follow::Changes;
-use outlast_job::outbox::{Entry, Outbox};
+use outlast_job::outbox::{self, Entry, Outbox};
 use outlast_job::{Failure, Handle, Outlast};
 use queue::Queue;
 use serde_json::json;
@@ -215,9 +215,7 @@ impl Sidecar {
             match input {
                 Ok(Input::Editor(line)) => self.editor_said(line),
                 Ok(Input::Agent(line)) => self.agent_said(line),
-                Ok(Input::Events(session)) => {
-                    self.with(&session, Conversation::look)
-                }
+                Ok(Input::Events(session)) => self.outbox_changed(&session),
                 Ok(Input::Job(handle)) => self.job_started(handle),
                 Ok(Input::EditorGone) => return true,
                 Ok(Input::AgentGone) | Err(RecvTimeoutError::Disconnected) => return false,
@@ -302,7 +300,8 @@ impl Sidecar {
         let saved = id.as_ref().and_then(|id| self.states.load(id)).filter(|saved| !saved.owner.is_empty());
         let fresh = || Saved { owner: format!("acp-sidecar-{:016x}", crate::random()), ..Saved::default() };
         let saved = saved.unwrap_or_else(fresh);
-        let params = Message::peek(text).and_then(|message| message.params::<serde_json::Value>()).unwrap_or_default();
+        let params =
+            Message::peek(text).and_then(|message| message.params::<serde_json::Value>()).unwrap_or_default();
         let servers = params["mcpServers"].as_array();
         // The user may have given it a server of ours already: that one knows nothing of this conversation.
         let taken = servers.is_some_and(|servers| servers.iter().any(|server| server["name"] == "outlast"));
@@ -357,22 +356,11 @@ impl Sidecar {
     /// The agent has opened a session.
     fn opened(&mut self, opening: Opening, of: Option<String>) {
         let Some(id) = of.or(opening.id) else { return };
-        let home = self.outlast.home();
-        let (Ok(outbox), Ok(watched)) =
-            (Outbox::open(home, &opening.saved.owner), Outbox::open(home, &opening.saved.owner))
-        else {
-            return;
-        };
+        let Ok(outbox) = Outbox::open(self.outlast.home(), &opening.saved.owner) else { return };
         // Saved at once: jobs may run before anything else is worth saving.
         let conversation = Conversation::open(id.clone(), opening.saved, outbox, opening.told);
         self.states.save(&id, &conversation.saved);
-        let (session, tell) = (id.clone(), self.inputs.clone());
-        std::thread::spawn(move || {
-            let Ok(changes) = Changes::of(&[&watched]) else { return };
-            while tell.send(Input::Events(session.clone())).is_ok() {
-                changes.wait(None);
-            }
-        });
+        self.watch_outbox(&id, &conversation.saved.owner);
         let owner = conversation.saved.owner.clone();
         if let Some(before) = self.conversations.insert(id, conversation) {
             before.close();
@@ -382,6 +370,35 @@ impl Sidecar {
         for info in running.collect::<Vec<_>>() {
             self.job_started(info.handle);
         }
+    }
+
+    /// Brings the news of an outbox, in a thread of its own, as long as the outbox is there.
+    fn watch_outbox(&self, session: &str, owner: &str) {
+        let home = self.outlast.home();
+        let (Ok(outbox), Ok(changes)) = (Outbox::open(home, owner), Changes::new(home)) else { return };
+        if changes.add(&outbox).is_err() {
+            return;
+        }
+        let (session, tell) = (session.to_owned(), self.inputs.clone());
+        std::thread::spawn(move || {
+            while tell.send(Input::Events(session.clone())).is_ok() {
+                changes.wait(None);
+            }
+        });
+    }
+
+    /// Something happened in an outbox, or to it.
+    fn outbox_changed(&mut self, session: &str) {
+        let Some(conversation) = self.conversations.get_mut(session) else { return };
+        let owner = conversation.saved.owner.clone();
+        let home = self.outlast.home();
+        if !home.path().join(outbox::FOLDER).join(outbox::folder_name(&owner)).exists()
+            && let Ok(outbox) = Outbox::open(home, &owner)
+        {
+            conversation.reopen(outbox);
+            self.watch_outbox(session, &owner);
+        }
+        self.with(session, Conversation::look);
     }
 
     /// Looks at what an agent shows; it passes in any case.

@@ -26,6 +26,7 @@ pub mod signals {
 }
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::clock::now_ms;
@@ -40,6 +41,7 @@ use crate::wakes::Will;
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
 use connection::{Asked, Connection};
+use start::Starter;
 
 /// How long a keeper may take to answer what it can answer at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -73,6 +75,8 @@ pub struct Outlast {
     home: Home,
     settings: Settings,
     program: PathBuf,
+    /// Who will keep the next job, if somebody is ready.
+    ready: Arc<Mutex<Option<Starter>>>,
 }
 
 impl Outlast {
@@ -99,7 +103,12 @@ impl Outlast {
     /// # Errors
     /// When the home can't be used.
     pub fn at(path: &Path) -> Result<Self, Failure> {
-        Ok(Self { home: Home::open(path)?, settings: Settings::default(), program: start::own_program() })
+        Ok(Self {
+            home: Home::open(path)?,
+            settings: Settings::default(),
+            program: start::own_program(),
+            ready: Arc::default(),
+        })
     }
 
     /// Lets another program keep the jobs: one that calls [`keep_if_asked`](crate::keep_if_asked) when it starts.
@@ -126,8 +135,37 @@ impl Outlast {
     /// # Errors
     /// [`Kind::CannotStart`] with the reason; the job's folder then holds a receipt that says the same.
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
-        let info = start::start(self.home.path(), &self.program, &self.settings, spec.checked()?)?;
+        let order = start::order(self.home.path(), &self.settings, spec.checked()?);
+        let ready = self.ready.lock().ok().and_then(|mut ready| ready.take());
+        let ready = ready.and_then(|mut starter| starter.order(&order).then_some(starter));
+        let starter = match ready {
+            Some(starter) => starter,
+            None => {
+                let mut starter = Starter::run(self.home.path(), &self.program)?;
+                // Should it be gone already, there is its last word to read, or none.
+                starter.order(&order);
+                starter
+            }
+        };
+        let info = starter.started()?;
         Ok(Job { dir: self.home.job(info.handle)? })
+    }
+
+    /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
+    /// time it takes to run a program. It waits asleep, and ends when this program does. Returns at once.
+    pub fn get_ready(&self) {
+        let ready = Arc::clone(&self.ready);
+        if ready.try_lock().is_ok_and(|ready| ready.is_none()) {
+            let (home, program) = (self.home.path().to_owned(), self.program.clone());
+            // Whatever is wrong is told when a job is to be started.
+            let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+                if let Ok(mut ready) = ready.lock()
+                    && ready.is_none()
+                {
+                    *ready = Starter::run(&home, &program).ok();
+                }
+            });
+        }
     }
 
     /// Which wakes will really happen for a job.

@@ -21,6 +21,7 @@ mod nested;
 mod peers;
 mod pump;
 mod reaping;
+mod room;
 mod shared;
 pub(crate) mod standing;
 mod telling;
@@ -48,6 +49,7 @@ use ground::Ground;
 use looking::Looking;
 use peers::Peers;
 use pump::Channel;
+use room::Room;
 use telling::Telling;
 use typing::Typing;
 use viewers::Viewers;
@@ -94,6 +96,9 @@ struct Keeper {
     signals: outlast_pty::signals::Signals,
     oom_kills_before: u64,
     record_is_stale: bool,
+    room: Room,
+    /// How far the log had grown when the last screen was written.
+    screen_written_at: Option<u64>,
 }
 
 impl Keeper {
@@ -127,6 +132,7 @@ impl Keeper {
         next = earliest(next, self.looking.next());
         next = earliest(next, self.watching.next_deadline(self.last_output));
         next = earliest(next, self.telling.next_deadline());
+        next = earliest(next, self.room.next());
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
         }
@@ -160,6 +166,7 @@ impl Keeper {
         {
             self.begin_ending(by, ending::GRACE, None);
         }
+        self.hold_room_if_due(now);
         self.look_if_due(now);
         let grown = self.grown();
         if self.waits.wants_screen(now) {
@@ -209,6 +216,13 @@ impl Keeper {
         self.record_is_stale = self.ground.job.write_info(&self.info, durability).is_err();
     }
 
+    /// Makes sure that the record survives the machine.
+    fn keep_record(&mut self) {
+        if self.record_is_stale || self.ground.job.sync_info().is_err() {
+            self.write_record(Durability::Machine);
+        }
+    }
+
     /// A log that fails, recovers or is capped is a visible state.
     fn note_log_changes(&mut self) {
         let mut happened = Vec::new();
@@ -237,9 +251,10 @@ impl Keeper {
         if self.info.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty()) {
             self.event(What::AllGone);
         }
+        self.events.finish();
         self.tell_last();
-        self.write_record(Durability::Machine);
-        crate::registry::claim::give_room_back(&self.ground.job);
+        self.keep_record();
+        self.give_room_back();
         self.ground.remove_socket();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);
@@ -264,6 +279,11 @@ impl Keeper {
 
     fn write_last_screen(&mut self) {
         let Some(channel) = self.channels.first_mut() else { return };
+        let end = Some(channel.log.end());
+        if self.screen_written_at == end {
+            return;
+        }
+        self.screen_written_at = end;
         let mut text = channel.fold.screen().rows.join("\n");
         text.truncate(text.trim_end().len());
         text.push('\n');

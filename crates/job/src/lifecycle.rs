@@ -187,6 +187,16 @@ pub struct Process {
     pub program: String,
 }
 
+impl From<outlast_pty::reap::Usage> for Used {
+    fn from(usage: outlast_pty::reap::Usage) -> Self {
+        Self {
+            user_ms: crate::clock::millis(usage.user),
+            system_ms: crate::clock::millis(usage.system),
+            max_rss_kib: usage.max_rss_kib,
+        }
+    }
+}
+
 impl From<outlast_pty::procfs::Proc> for Process {
     fn from(process: outlast_pty::procfs::Proc) -> Self {
         Self { pid: process.pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm }

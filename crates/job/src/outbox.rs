@@ -6,6 +6,7 @@
 //!   lock              held by whoever appends or replaces, for a moment
 //!   acked             the highest number that was acknowledged
 //!   reader-<name>     how far a reader with a name has come, see [`reader`]
+//! <home>/outbox/.highest    no number up to this one is used again; known from outboxes that were removed
 //! ```
 //!
 //! Keepers append, several at once; a line that a dying writer left unfinished is cut off by the next. Readers take
@@ -24,7 +25,8 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::log::writer::read_exact_at;
 use crate::registry::Home;
-use crate::registry::replace::{Durability, read_small, replace, write_all};
+use crate::registry::replace::{Durability, hold_room_after, read_small, replace, write_all};
+use crate::registry::sweep::remove_flat_folder;
 use crate::spec::Handle;
 use crate::wire::event::What;
 use crate::wire::line;
@@ -34,6 +36,7 @@ pub const FOLDER: &str = "outbox";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 const ACKED: &str = "acked";
+const HIGHEST: &str = ".highest";
 /// Past this the oldest go, acknowledged ones first, and an entry says which.
 const CAP: u64 = 1 << 20;
 /// Longer texts of a job are cut: an entry is a pointer, not the output.
@@ -121,6 +124,8 @@ pub struct Outbox {
     session: String,
 }
 
+const FOLDER_FLAGS: OFlags =
+    OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
@@ -128,8 +133,7 @@ fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error),
     }
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(&parent, name, flags, Mode::empty())
+    openat(&parent, name, FOLDER_FLAGS, Mode::empty())
 }
 
 /// A session's name as the name of a folder: what is no letter, digit, `_` or `-` is written as `%` and two digits.
@@ -180,16 +184,20 @@ impl Outbox {
         Ok(Self { dir, path, session: session.to_owned() })
     }
 
-    /// The sessions that have an outbox.
+    /// Every session's outbox.
     #[must_use]
-    pub fn sessions(home: &Home) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(home.path().join(FOLDER)) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .filter_map(Result::ok)
-            .map(|entry| session_name(&entry.file_name().to_string_lossy()))
-            .collect();
+    pub fn all(home: &Home) -> Vec<Self> {
+        let Ok(all) = open_folder(home.as_dir(), FOLDER) else { return Vec::new() };
+        let folder = home.path().join(FOLDER);
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+        let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
-        names
+        let open = |name: String| {
+            let dir = openat(&all, &name, FOLDER_FLAGS, Mode::empty()).ok()?;
+            Some(Self { dir, path: folder.join(&name), session: session_name(&name) })
+        };
+        names.into_iter().filter_map(open).collect()
     }
 
     /// Whose it is.
@@ -202,7 +210,40 @@ impl Outbox {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.dir, LOCK, flags, PRIVATE)?;
         flock(&file, operation)?;
+        // Removed while we waited for it: what is written here would be read by nobody.
+        if rustix::fs::fstat(&file)?.st_nlink == 0 {
+            return Err(Errno::STALE);
+        }
         Ok(file)
+    }
+
+    /// The name of its folder.
+    pub(crate) fn folder(&self) -> &str {
+        self.path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default()
+    }
+
+    /// When something was last written or read here, in milliseconds since 1970.
+    pub(crate) fn changed_at(&self) -> u64 {
+        let Ok(files) = std::fs::read_dir(&self.path) else { return u64::MAX };
+        let changed = files.filter_map(|file| file.ok()?.metadata().ok()?.modified().ok());
+        let changed = changed.filter_map(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        changed.map(crate::clock::millis).max().unwrap_or(0)
+    }
+
+    /// Removes it. Its numbers are not used again: somebody may remember how far it has read.
+    pub(crate) fn retire(&self, home: &Home) -> Result<(), Errno> {
+        let _held = self.lock(FlockOperation::NonBlockingLockExclusive)?;
+        let all = open_folder(home.as_dir(), FOLDER)?;
+        let last = self.entries(0).last().map_or(0, |entry| entry.n).max(self.acked());
+        if last > number_of(&all, HIGHEST) {
+            replace(&all, HIGHEST, last.to_string().as_bytes(), Durability::Machine)?;
+        }
+        // Out of sight first: a reader sees a whole outbox or none.
+        let gone = format!(".gone-{}", self.folder());
+        // What an earlier one that was cut short has left.
+        let _ = remove_flat_folder(&all, &gone);
+        rustix::fs::renameat(&all, self.folder(), &all, &gone)?;
+        remove_flat_folder(&all, &gone)
     }
 
     /// Numbers entries and appends them; waits while somebody else does.
@@ -220,27 +261,48 @@ impl Outbox {
         self.append_locked(entries, Durability::Process)
     }
 
+    /// Makes everything that an entry needs, and holds room for some: the end of a job must be told on a full disk
+    /// too.
+    pub(crate) fn hold_room(&self) {
+        let Ok(_held) = self.lock(FlockOperation::NonBlockingLockExclusive) else { return };
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(file) = openat(&self.dir, EVENTS, flags, PRIVATE) {
+            let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+            hold_room_after(&file, size);
+        }
+    }
+
     /// Makes sure that what was appended survives the machine.
     pub(crate) fn sync(&self) {
         if let Ok(file) = openat(&self.dir, EVENTS, OFlags::RDWR | OFlags::CLOEXEC, PRIVATE) {
             let _ = rustix::fs::fdatasync(file);
         }
+        // Its name too, if it is new.
+        let _ = rustix::fs::fsync(&self.dir);
     }
 
     fn append_locked(&self, entries: &mut [Entry], durability: Durability) -> Result<(), Errno> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.dir, EVENTS, flags, PRIVATE)?;
         let (size, last) = mend(&file);
+        let mut last = last.max(self.acked());
+        if last == 0 {
+            // A new one; there may have been one of this session before.
+            last =
+                openat(&self.dir, "..", FOLDER_FLAGS, Mode::empty()).map_or(0, |all| number_of(all, HIGHEST));
+        }
         let mut bytes = Vec::new();
-        for (entry, number) in entries.iter_mut().zip(last.max(self.acked()) + 1..) {
+        for (entry, number) in entries.iter_mut().zip(last + 1..) {
             entry.n = number;
             bytes.extend_from_slice(&line(&entry));
         }
         if let Err(error) = write_all(&file, &bytes) {
             // Half an entry is worse than none.
             let _ = ftruncate(&file, size);
+            hold_room_after(&file, size);
             return Err(error);
         }
+        hold_room_after(&file, size + bytes.len() as u64);
         if durability == Durability::Machine {
             rustix::fs::fdatasync(&file)?;
         }
@@ -289,8 +351,7 @@ impl Outbox {
     /// The highest number that was acknowledged.
     #[must_use]
     pub fn acked(&self) -> u64 {
-        let text = read_small(&self.dir, ACKED, 64).unwrap_or_default();
-        std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+        number_of(&self.dir, ACKED)
     }
 
     /// Acknowledges everything up to a number, or all there is; returns the number.
@@ -318,6 +379,12 @@ impl Outbox {
     }
 }
 
+/// The number that a small file holds; 0 without one.
+fn number_of(dir: impl AsFd, name: &str) -> u64 {
+    let text = read_small(dir, name, 64).unwrap_or_default();
+    std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 /// The entries in whole lines; what a newer version wrote in another form is passed over.
 pub(crate) fn whole_entries(bytes: &[u8]) -> impl Iterator<Item = Entry> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -335,7 +402,9 @@ fn mend(file: &OwnedFd) -> (u64, u64) {
     if whole < tail.len() {
         let _ = ftruncate(file, from + whole as u64);
     }
-    (from + whole as u64, whole_entries(&tail).last().map_or(0, |entry| entry.n))
+    let lines = tail[..whole].rsplit(|byte| *byte == b'\n');
+    let last = lines.filter_map(|line| serde_json::from_slice::<Entry>(line).ok()).next();
+    (from + whole as u64, last.map_or(0, |entry| entry.n))
 }
 
 #[cfg(test)]
@@ -407,6 +476,19 @@ mod tests {
         assert_eq!(after, (word.n + 1..=6000).collect::<Vec<_>>());
         let size = std::fs::metadata(outbox.path.join(EVENTS)).unwrap().len();
         assert!(size <= CAP + (64 << 10), "{size}");
+    }
+
+    #[test]
+    fn one_that_is_removed_leaves_its_numbers_behind() {
+        let (_folder, home) = home();
+        let outbox = Outbox::open(&home, "s").unwrap();
+        outbox.append(&mut [entry("one"), entry("two")]).unwrap();
+        outbox.retire(&home).unwrap();
+        assert!(outbox.append(&mut [entry("lost")]).is_err(), "nobody would read it");
+        assert!(Outbox::all(&home).is_empty());
+        let outbox = Outbox::open(&home, "s").unwrap();
+        outbox.append(&mut [entry("three")]).unwrap();
+        assert_eq!(numbers(&outbox), [3]);
     }
 
     #[test]

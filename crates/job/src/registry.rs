@@ -241,6 +241,12 @@ impl JobDir {
     pub(crate) fn write_info(&self, info: &Info, durability: Durability) -> Result<(), Errno> {
         replace(&self.dir, layout::INFO, &info.to_bytes(), durability)
     }
+
+    /// Makes sure that the record, as it was last written, survives the machine.
+    pub(crate) fn sync_info(&self) -> Result<(), Errno> {
+        rustix::fs::fdatasync(self.open(layout::INFO)?)?;
+        rustix::fs::fsync(&self.dir)
+    }
 }
 
 impl AsFd for JobDir {

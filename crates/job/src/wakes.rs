@@ -6,6 +6,7 @@
 
 pub mod bounded;
 pub(crate) mod deliver;
+mod tls;
 mod webhook;
 
 use std::collections::BTreeMap;
@@ -46,16 +47,22 @@ pub enum How {
     },
     /// An HTTP POST of the entry as JSON.
     Webhook {
-        /// Where to: `http://` only.
+        /// Where to: `https://` or `http://`.
         url: String,
         /// Signs the body, if there is one.
         #[serde(default)]
         key: Option<String>,
+        /// For `https`: the file with the only certificates that are trusted; none means the system's.
+        #[serde(default)]
+        ca: Option<String>,
     },
     /// A notice typed into a tmux pane.
     Tmux {
         /// The pane, as tmux names panes.
         pane: String,
+        /// What a prompt looks like there, besides what is built in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
     },
     /// A message queued for a Codex thread.
     Codex {
@@ -91,7 +98,9 @@ pub(crate) struct Table {
     timeout: Option<String>,
     url: Option<String>,
     key: Option<String>,
+    ca: Option<String>,
     pane: Option<String>,
+    prompt: Option<String>,
     thread: Option<String>,
     path: Option<String>,
     on: Vec<String>,
@@ -108,8 +117,11 @@ impl Table {
         let timeout_ms = limit.map_or(EXEC_LIMIT_MS, crate::clock::millis);
         let how = match self.kind.as_str() {
             "exec" => How::Exec { command: needs(self.command, "command")?, timeout_ms },
-            "webhook" => How::Webhook { url: needs(self.url, "url")?, key: self.key },
-            "tmux" => How::Tmux { pane: needs(self.pane, "pane")? },
+            "webhook" => How::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca },
+            "tmux" => {
+                self.prompt.as_deref().map(crate::tmux::pane::prompt_of).transpose()?;
+                How::Tmux { pane: needs(self.pane, "pane")?, prompt: self.prompt }
+            }
             "codex" => How::Codex { thread: self.thread },
             "file" => How::File { path: needs(self.path, "path")? },
             other => return Err(unknown(other)),
@@ -134,8 +146,8 @@ impl Wake {
             ("codex", "") => How::Codex { thread: None },
             (_, "") => return Err(unknown(text)),
             ("exec", command) => How::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
-            ("webhook", url) => How::Webhook { url: url.into(), key: None },
-            ("tmux", pane) => How::Tmux { pane: pane.into() },
+            ("webhook", url) => How::Webhook { url: url.into(), key: None, ca: None },
+            ("tmux", pane) => How::Tmux { pane: pane.into(), prompt: None },
             ("codex", thread) => How::Codex { thread: Some(thread.into()) },
             ("file", path) => {
                 let path = std::path::absolute(path).map_err(|error| Failure::usage(error.to_string()))?;
@@ -164,7 +176,7 @@ impl Wake {
         match &self.how {
             How::Exec { command, .. } => command.clone(),
             How::Webhook { url, .. } => url.clone(),
-            How::Tmux { pane } => pane.clone(),
+            How::Tmux { pane, .. } => pane.clone(),
             How::Codex { thread } => thread.clone().unwrap_or_default(),
             How::File { path } => path.clone(),
         }
@@ -187,12 +199,17 @@ impl Wake {
             How::Exec { timeout_ms, .. } => {
                 Ok(format!("run by the keeper with the event on stdin, for {timeout_ms} ms at most"))
             }
-            How::Webhook { url, key } => {
-                webhook::Target::parse(url)?;
+            How::Webhook { url, key, ca } => {
+                let mut how = "without TLS".to_owned();
+                if webhook::Target::parse(url)?.tls {
+                    let cert_file = env.get("SSL_CERT_FILE").map(String::as_str);
+                    let trusted = tls::trusted(ca.as_deref(), cert_file)?;
+                    how = format!("over TLS, with the certificates of {}", trusted.display());
+                }
                 let signed = if key.is_some() { "signed" } else { "not signed: no key in the settings" };
-                Ok(format!("posted up to {} times, {signed}", webhook::TRIES))
+                Ok(format!("posted up to {} times {how}, {signed}", webhook::TRIES))
             }
-            How::Tmux { pane } => {
+            How::Tmux { pane, .. } => {
                 let found = Tmux::of_env(env).pane(pane).map_err(|failure| failure.message)?;
                 Ok(format!("typed into {} when nobody types there", found.id()))
             }
@@ -257,7 +274,8 @@ mod tests {
         assert_eq!(Wake::parse("exec:notify-send hi").unwrap().target(), "notify-send hi");
         assert_eq!(Wake::parse("tmux:%3").unwrap().kind(), "tmux");
         assert!(Wake::parse("pigeon:home").unwrap_err().message.contains("pigeon"));
-        let will = Wake::parse("webhook:https://example.org/x").unwrap().will(&BTreeMap::new(), true);
-        assert!(!will.will && will.why.contains("TLS"), "{will:?}");
+        let env = BTreeMap::from([("SSL_CERT_FILE".to_owned(), "/no/such/file".to_owned())]);
+        let will = Wake::parse("webhook:https://example.org/x").unwrap().will(&env, true);
+        assert!(!will.will && will.why.contains("/no/such/file"), "{will:?}");
     }
 }

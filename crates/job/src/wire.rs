@@ -85,11 +85,7 @@ pub enum Verb {
         size: Size,
     },
     /// Be told when the log grows, when something happens, and when the job ends.
-    Follow {
-        /// Events after this number are told too.
-        #[serde(default)]
-        after_event: u64,
-    },
+    Follow,
     /// Sit down in front of the job: a person at a terminal. Asked again, for the screen anew or with another size.
     /// The same reply comes once more whenever the size of the job's terminal changes.
     Attach(Attach),

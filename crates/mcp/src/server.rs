@@ -176,6 +176,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.engine.outlast.get_ready();
         Ok(ListToolsResult { tools: self.tools.to_vec(), ..ListToolsResult::default() })
     }
 

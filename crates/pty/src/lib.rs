@@ -13,6 +13,7 @@ pub mod spawn;
 pub mod signals;
 pub mod reap;
 pub mod shared;
+pub mod place;
 pub mod memory;
 pub mod procfs;
 pub mod signal;

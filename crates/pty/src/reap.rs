@@ -101,6 +101,43 @@ pub struct Usage {
     pub max_rss_kib: u64,
 }
 
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Self {
+        let time = |t: libc::timeval| {
+            Duration::from_secs(u64::try_from(t.tv_sec).unwrap_or(0))
+                + Duration::from_micros(u64::try_from(t.tv_usec).unwrap_or(0))
+        };
+        Self {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+        }
+    }
+}
+
+/// What a child that has ended used, without letting go of it.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn usage(child: Pid) -> Option<Usage> {
+    // SAFETY: the kernel fills the zeroed rusage. The C library's waitid hides that parameter.
+    #[expect(unsafe_code, reason = "waitid with a rusage has no wrapper at all")]
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let pid = child.as_raw_nonzero().get();
+        let asked = libc::syscall(libc::SYS_waitid, libc::P_PID, pid, &raw mut info, options, &raw mut usage);
+        (asked == 0 && info.si_pid() == pid).then(|| usage.into())
+    }
+}
+
+/// Elsewhere it is told only when the child is let go of.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn usage(_child: Pid) -> Option<Usage> {
+    None
+}
+
 /// Lets go of a child that has ended.
 pub fn reap(child: Pid) -> Option<Usage> {
     // SAFETY: wait4 fills the zeroed rusage.
@@ -109,17 +146,6 @@ pub fn reap(child: Pid) -> Option<Usage> {
         let mut usage: libc::rusage = std::mem::zeroed();
         let mut status = 0;
         let pid = child.as_raw_nonzero().get();
-        if libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) != pid {
-            return None;
-        }
-        let time = |t: libc::timeval| {
-            Duration::from_secs(u64::try_from(t.tv_sec).unwrap_or(0))
-                + Duration::from_micros(u64::try_from(t.tv_usec).unwrap_or(0))
-        };
-        Some(Usage {
-            user: time(usage.ru_utime),
-            system: time(usage.ru_stime),
-            max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
-        })
+        (libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) == pid).then(|| usage.into())
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outlast_job::Handle;
 use outlast_job::clock::now_ms;
-use outlast_job::outbox::reader::Reader;
+use outlast_job::outbox::reader::{Reader, acknowledge};
 use outlast_job::outbox::{Entry, Outbox};
 use serde_json::json;
 
@@ -56,8 +56,10 @@ pub(crate) struct Conversation {
     pub(crate) id: String,
     pub(crate) saved: Saved,
     outbox: Outbox,
-    /// None while another sidecar reads for the same session.
+    /// Held as long as it is ours to tell; none while another sidecar reads for the same session.
     reader: Option<Reader>,
+    /// Everything up to this number is told, or needs no telling.
+    done: u64,
     flight: Option<Flight>,
     waiting: VecDeque<String>,
     /// When the first event came that the agent has not been told.
@@ -75,33 +77,46 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Takes up a session. `told` is what the agent itself told again of an earlier one: none if it told nothing.
     pub(crate) fn open(id: String, mut saved: Saved, outbox: Outbox, told: Option<u64>) -> Self {
-        let mut reader = Reader::open(&outbox, READER).ok();
-        let mut doubtful = None;
-        if let (Some(reader), Some(telling)) = (&mut reader, saved.telling.take())
-            && telling > reader.done()
-        {
-            match told {
-                // The prompt is in the conversation: it got through.
-                Some(told) if told >= telling => drop(reader.ack(telling)),
-                // The conversation was told again without it: it did not.
-                Some(_) => {}
-                None => doubtful = Some(telling),
-            }
-        }
-        Self {
+        let reader = Reader::open(&outbox, READER, true).ok();
+        let done = reader.as_ref().map_or(0, Reader::seen);
+        let telling = saved.telling.take().filter(|telling| *telling > done);
+        let mut conversation = Self {
             id,
             saved,
             outbox,
             reader,
+            done,
             flight: None,
             waiting: VecDeque::new(),
             since: None,
             paused: None,
             user_knows: false,
-            doubtful,
+            doubtful: None,
             closed: Arc::default(),
             followed: Vec::new(),
+        };
+        match (telling, told) {
+            // The prompt is in the conversation: it got through.
+            (Some(telling), Some(told)) if told >= telling => conversation.acknowledge(telling),
+            // The conversation was told again without it, so it did not; or nobody can say.
+            (Some(_), Some(_)) | (None, _) => {}
+            (Some(telling), None) => conversation.doubtful = Some(telling),
         }
+        conversation
+    }
+
+    /// The outbox was removed, as one is that nobody needs, and made again.
+    pub(crate) fn reopen(&mut self, outbox: Outbox) {
+        self.reader = None;
+        self.reader = Reader::open(&outbox, READER, true).ok();
+        self.outbox = outbox;
+    }
+
+    /// Nothing up to a number needs to be told any more.
+    fn acknowledge(&mut self, number: u64) {
+        self.done = self.done.max(number);
+        // What can't be written is told again after a restart, which is better than not at all.
+        let _ = acknowledge(&self.outbox, READER, self.done);
     }
 
     /// A prompt of the user: goes first, alone, and takes along what the agent does not know yet.
@@ -169,9 +184,7 @@ impl Conversation {
     /// The agent works on what it was told: it has it.
     pub(crate) fn heard(&mut self, around: &Around<'_>) {
         let Some(telling) = self.flight.as_mut().and_then(|flight| flight.telling.take()) else { return };
-        if let Some(reader) = &mut self.reader {
-            let _ = reader.ack(telling);
-        }
+        self.acknowledge(telling);
         self.saved.telling = None;
         around.states.save(&self.id, &self.saved);
     }
@@ -222,16 +235,18 @@ impl Conversation {
 
     /// What the agent has not been told, is to be told, and does not know yet. What needs no telling is passed over.
     fn news(&mut self, around: &Around<'_>) -> Vec<Entry> {
-        let Some(reader) = &mut self.reader else { return Vec::new() };
-        let mut entries = self.outbox.entries(reader.done());
-        let wanted = |entry: &Entry| {
-            around.options.wakes(&entry.event) && !(around.options.known)(&self.saved.owner, entry)
-        };
-        let passed = entries.iter().take_while(|entry| !wanted(entry)).last().map(|entry| entry.n);
-        if let Some(passed) = passed {
-            let _ = reader.ack(passed);
+        if self.reader.is_none() {
+            return Vec::new();
         }
+        let mut entries = self.outbox.entries(self.done);
+        let owner = &self.saved.owner;
+        let wanted =
+            |entry: &Entry| around.options.wakes(&entry.event) && !(around.options.known)(owner, entry);
+        let passed = entries.iter().take_while(|entry| !wanted(entry)).last().map(|entry| entry.n);
         entries.retain(|entry| wanted(entry));
+        if let Some(passed) = passed {
+            self.acknowledge(passed);
+        }
         withdraw(&mut entries);
         entries.truncate(MOST_EVENTS);
         entries

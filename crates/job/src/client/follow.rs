@@ -45,7 +45,7 @@ impl Follower<'_> {
             self.connection = Connection::open(&self.job.dir)?;
             let Some(connection) = &mut self.connection else { return Ok(()) };
             // A keeper that dies between the two leaves the socket to its heir: knock again then.
-            if connection.request(1, &Verb::Follow { after_event: 0 }).is_ok() {
+            if connection.request(1, &Verb::Follow).is_ok() {
                 return Ok(());
             }
         }

@@ -47,40 +47,59 @@ pub fn keep_if_asked() {
     }
 }
 
-/// Starts a job and returns its record once the command runs.
-pub(crate) fn start(
-    home: &Path,
-    program: &Path,
-    settings: &Settings,
-    spec: JobSpec,
-) -> Result<Info, Failure> {
-    let (mut ours, theirs) =
-        UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
-    let mut starter = Command::new(program)
-        // What `ps` shows.
-        .arg0("outlast")
-        .arg(KEEP)
-        .arg(home)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| Failure::system(format!("the keeper {} can't be run", program.display()), error))?;
-    let order = StartOrder { protocol: PROTOCOL, home: home.to_owned(), spec, settings: settings.clone() };
-    let sent = ours.write_all(&line(&order));
-    let _ = ours.set_read_timeout(Some(PATIENCE));
-    let mut text = Vec::new();
-    let read = BufReader::new((&ours).take(64 << 20)).read_until(b'\n', &mut text);
-    // The starter forks and leaves; the keeper is no child of ours.
-    let _ = starter.wait();
-    match (sent, read, serde_json::from_slice::<StartReply>(&text)) {
-        (_, _, Ok(StartReply::Started(info))) => Ok(*info),
-        (_, _, Ok(StartReply::Failed { handle, failure })) => Err(explained(handle, failure.into())),
-        (Err(error), _, _) | (_, Err(error), _) => Err(broken(&error.to_string())),
-        (Ok(()), Ok(_), Err(_)) => Err(broken("it ended without a word")),
+/// A process that will keep the next job, detached and ready, and our end of its only line. It ends by itself
+/// when we are gone.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    line: UnixStream,
+}
+
+impl Starter {
+    /// Runs the program again, and waits until it has detached itself.
+    pub(crate) fn run(home: &Path, program: &Path) -> Result<Self, Failure> {
+        let (line, theirs) =
+            UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
+        let mut first = Command::new(program)
+            // What `ps` shows.
+            .arg0("outlast")
+            .arg(KEEP)
+            .arg(home)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| {
+                Failure::system(format!("the keeper {} can't be run", program.display()), error)
+            })?;
+        // It forks and leaves; the keeper is no child of ours.
+        let _ = first.wait();
+        Ok(Self { line })
     }
+
+    /// Gives the order; false when nobody is there to take it.
+    pub(crate) fn order(&mut self, order: &StartOrder) -> bool {
+        self.line.write_all(&line(order)).is_ok()
+    }
+
+    /// The job's record, once the command runs.
+    pub(crate) fn started(self) -> Result<Info, Failure> {
+        let _ = self.line.set_read_timeout(Some(PATIENCE));
+        let mut text = Vec::new();
+        let read = BufReader::new((&self.line).take(64 << 20)).read_until(b'\n', &mut text);
+        match (read, serde_json::from_slice::<StartReply>(&text)) {
+            (_, Ok(StartReply::Started(info))) => Ok(*info),
+            (_, Ok(StartReply::Failed { handle, failure })) => Err(explained(handle, failure.into())),
+            (Err(error), _) => Err(broken(&error.to_string())),
+            (Ok(_), Err(_)) => Err(broken("it ended without a word")),
+        }
+    }
+}
+
+/// What a keeper is told.
+pub(crate) fn order(home: &Path, settings: &Settings, spec: JobSpec) -> StartOrder {
+    StartOrder { protocol: PROTOCOL, home: home.to_owned(), spec, settings: settings.clone() }
 }
 
 fn explained(handle: Option<crate::spec::Handle>, failure: Failure) -> Failure {

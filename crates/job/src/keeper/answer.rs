@@ -40,7 +40,7 @@ impl Keeper {
     fn answer(&mut self, peer: PeerId, id: u64, verb: Verb) -> Option<Answer> {
         match verb {
             Verb::Status => Some(Answer::Status(Box::new(self.status()))),
-            Verb::Follow { after_event: _ } => {
+            Verb::Follow => {
                 self.peers.follow(peer);
                 Some(Answer::Status(Box::new(self.status())))
             }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::ftruncate;
 
 use crate::log::writer::read_exact_at;
-use crate::registry::replace::write_all;
+use crate::registry::replace::{hold_room_after, write_all};
 use crate::wire::event::{Event, What};
 use crate::wire::line;
 
@@ -19,6 +19,7 @@ pub(super) struct EventLog {
     next: u64,
     held: Vec<u8>,
     held_count: usize,
+    holds_room: bool,
 }
 
 impl EventLog {
@@ -37,18 +38,33 @@ impl EventLog {
         let seq =
             last.and_then(|line| serde_json::from_slice::<Event>(line).ok()).map_or(0, |event| event.seq);
         let size = tail_from + whole as u64;
-        Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0 }
+        // What an earlier keeper held is still there.
+        let holds_room = size > 0;
+        Self { file, size, next: seq + 1, held: Vec::new(), held_count: 0, holds_room }
+    }
+
+    /// Holds room for what is still to come, from now on.
+    pub(super) fn hold_room(&mut self) {
+        self.holds_room = true;
+        hold_room_after(&self.file, self.size);
     }
 
     /// Numbers an event and writes it down, at once or when the disk has room again.
     pub(super) fn add(&mut self, at: u64, offset: u64, what: What) -> Event {
         let event = Event { seq: self.next, at, offset, what };
         self.next += 1;
-        if self.held_count < MOST_HELD {
+        let is_end = matches!(event.what, What::Ended { .. });
+        if self.held_count < MOST_HELD || is_end {
             self.held.extend_from_slice(&line(&event));
             self.held_count += 1;
         }
         self.flush();
+        if is_end && self.held_count > 0 {
+            // The room that is held is enough for this one, whatever else could not be written.
+            self.held = line(&event);
+            self.held_count = 1;
+            self.flush();
+        }
         event
     }
 
@@ -59,6 +75,17 @@ impl EventLog {
             self.held_count = 0;
         } else {
             // Half an event is worse than none: it is tried again as a whole.
+            let _ = ftruncate(&self.file, self.size);
+        }
+        if self.holds_room {
+            hold_room_after(&self.file, self.size);
+        }
+    }
+
+    /// Nothing follows: the room that was held goes back to the disk.
+    pub(super) fn finish(&mut self) {
+        self.flush();
+        if self.holds_room {
             let _ = ftruncate(&self.file, self.size);
         }
     }

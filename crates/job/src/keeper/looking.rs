@@ -33,6 +33,10 @@ const UNATTENDED: &[Duration] = &[
     Duration::from_secs(46),
 ];
 const UNATTENDED_LATER: Duration = Duration::from_secs(300);
+/// When a program that may be back at a known prompt is looked at, and how far such looks are apart.
+const QUICK: Duration = Duration::from_millis(1);
+/// So many, and then as for any other.
+const QUICK_LOOKS: usize = 8;
 /// A look that takes longer is stuck on a hung file system; it is not waited for.
 const STUCK: Duration = Duration::from_secs(2);
 /// Input that has not woken its reader by then does not wake it: half a line, for example.
@@ -129,6 +133,8 @@ pub(super) struct Looking {
     next: Option<Instant>,
     unconfirmed: bool,
     looks_since_activity: usize,
+    /// Quick looks since the last activity.
+    quick_looks: usize,
     /// Counts output and input: a look at what was before does not count.
     activity: u64,
     pub(super) awaiting: Option<Awaiting>,
@@ -172,6 +178,7 @@ impl Keeper {
     pub(super) fn note_activity(&mut self) {
         self.looking.activity += 1;
         self.looking.looks_since_activity = 0;
+        self.looking.quick_looks = 0;
         self.looking.unconfirmed = false;
         if self.looking.awaiting.take().is_some() {
             self.event(What::WentOn);
@@ -182,7 +189,8 @@ impl Keeper {
     /// Something was typed: whoever waits now waits for what came before.
     pub(super) fn note_input(&mut self) {
         self.last_input = Instant::now();
-        self.looking.reader_before_input = self.looking.reader.take().or(self.looking.reader_before_input);
+        let reader = self.looking.reader.take().or(self.looking.reader_before_input);
+        self.looking.reader_before_input = reader.and_then(|(pid, _)| Some((pid, procfs::times_run(pid)?)));
         self.note_activity();
     }
 
@@ -203,7 +211,10 @@ impl Keeper {
         let quiet_since = self.last_output.max(self.last_input);
         let quiet = now.saturating_duration_since(quiet_since);
         let wanted = self.waits.wanted();
-        let mut next = if wanted.awaiting_input && self.info.has_terminal() {
+        let mut next = if wanted.awaiting_input && self.may_look_quickly() {
+            let first = self.looking.quick_looks == 0;
+            Some(if first { quiet_since + QUICK } else { now + QUICK })
+        } else if wanted.awaiting_input && self.info.has_terminal() {
             let look = Look { since_output: quiet, since_input: quiet, ..Look::default() };
             Some(now + evidence::next_look(&hints(&look), Attention::Awaited, self.looking.unconfirmed))
         } else {
@@ -224,6 +235,23 @@ impl Keeper {
         self.looking.next = next;
     }
 
+    /// Whether the program may be back at the prompt it was last seen to wait at, after input that it has seen: a
+    /// line typed into an interpreter is mostly answered within a millisecond, and so should its sender be.
+    fn may_look_quickly(&self) -> bool {
+        self.looking.quick_looks < QUICK_LOOKS
+            && self.looking.last_prompt.is_some()
+            && self.looking.reader_before_input.is_some()
+            && !self.typing.has_more()
+    }
+
+    /// Whether nothing that was typed waits to be read.
+    fn has_read_all(&self) -> bool {
+        match &self.ground.ends {
+            Ends::Terminal { slave, .. } => rustix::io::ioctl_fionread(slave).is_ok_and(|left| left == 0),
+            Ends::Pipes { .. } => false,
+        }
+    }
+
     /// Takes a look if it is time to.
     pub(super) fn look_if_due(&mut self, now: Instant) {
         if let Some(since) = self.looking.under_way {
@@ -242,7 +270,18 @@ impl Keeper {
         if !matches!(self.life, Life::Running { .. }) {
             return;
         }
+        let quick = self.waits.wanted().awaiting_input && self.may_look_quickly();
+        let read_all = quick && self.has_read_all();
         let Some(look) = self.make_look(now) else { return };
+        if quick {
+            self.looking.quick_looks += 1;
+            if !(look.known_prompt && read_all) {
+                // Not back yet; whatever it prints next is another chance.
+                self.looking.quick_looks = QUICK_LOOKS;
+                self.plan_look();
+                return;
+            }
+        }
         if self.looking.looker.is_none() {
             self.looking.looker = self.start_looker();
         }
@@ -274,8 +313,9 @@ impl Keeper {
             look.alternate = shot.alternate;
             look.bracketed_paste = shot.modes.bracketed_paste;
             look.cursor_hidden = !shot.cursor.visible;
-            look.known_prompt =
-                !look.text.trim().is_empty() && self.looking.last_prompt.as_ref() == Some(&look.text);
+            look.known_prompt = !look.text.trim().is_empty()
+                && self.looking.last_prompt.as_ref() == Some(&look.text)
+                && !self.typing.has_more();
             self.looking.text.clone_from(&look.text);
         } else {
             self.looking.text = channel.fold.unfinished();

@@ -309,6 +309,8 @@ impl Keeper {
             signals,
             oom_kills_before: super::reaping::oom_kills(),
             record_is_stale: false,
+            room: super::room::Room::Held,
+            screen_written_at: None,
             ground,
             info,
         })

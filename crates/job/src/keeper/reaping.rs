@@ -5,7 +5,7 @@ use outlast_pty::signal;
 use rustix::process::Pid;
 
 use super::{Keeper, Life};
-use crate::clock::{millis, now_ms};
+use crate::clock::now_ms;
 use crate::lifecycle::{EndedBy, Outcome, Receipt, State, Used};
 use crate::registry::replace::Durability;
 use crate::wire::event::What;
@@ -55,23 +55,20 @@ impl Keeper {
             ended_at: now_ms(),
             ended_by: by,
             left_behind: members.into_iter().filter(|process| process.pid != pid_number).collect(),
-            used: None,
+            used: reap::usage(pid).map(Used::from),
         };
         self.write_last_words(receipt.left_behind.is_empty());
         self.info.state = State::ended(receipt.clone());
         self.write_record(Durability::Process);
         if self.record_is_stale {
             // A full disk; room for this one write was held back.
-            crate::registry::claim::give_room_back(&self.ground.job);
+            self.give_room_back();
             self.write_record(Durability::Process);
         }
         // Only now may the kernel forget it: had we died before, our heir would have seen the same end.
-        if let Some(usage) = reap::reap(pid) {
-            receipt.used = Some(Used {
-                user_ms: millis(usage.user),
-                system_ms: millis(usage.system),
-                max_rss_kib: usage.max_rss_kib,
-            });
+        let used = reap::reap(pid).map(Used::from);
+        if receipt.used.is_none() {
+            receipt.used = used;
             self.info.state = State::ended(receipt);
             self.record_is_stale = true;
         }

@@ -1,4 +1,4 @@
-//! How a keeper comes to be: an order on standard input, two forks, a command, and one answer.
+//! How a keeper comes to be: a fork, an order on standard input, another fork, a command, and one answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,15 +36,25 @@ const NOT_FOR_US: &[Signal] = &[
     Signal::USR2,
 ];
 
-/// Becomes a keeper: reads the order from standard input, detaches, and keeps the job until it is over.
+/// Becomes a keeper: detaches, reads the order from standard input, and keeps the job until it is over.
 /// Returns the exit code of whichever process this then is.
+///
+/// The order may come much later: a client that starts many jobs has the next keeper ready before it is needed.
 pub(crate) fn keep() -> i32 {
     close_inherited();
+    // Run by way of `/proc`, it would be called `exe` in every list of processes.
+    let _ = rustix::thread::set_name(c"outlast");
     signals::ignore(NOT_FOR_US);
-    let Some((order, client)) = take_order() else { return 2 };
+    let Some(client) = take_client() else { return 2 };
     match fork() {
         Ok(Forked::Parent { .. }) => 0,
-        Ok(Forked::Child) => become_heir(order, client),
+        Ok(Forked::Child) => {
+            detach();
+            match take_order(&client) {
+                Some(order) => become_heir(order, client),
+                None => 0,
+            }
+        }
         Err(error) => {
             answer(client, &refused(None, Failure::system("no process can be had", error)));
             1
@@ -52,23 +62,35 @@ pub(crate) fn keep() -> i32 {
     }
 }
 
-/// Reads the order, and frees the three standard streams for what programs expect there: nothing.
-fn take_order() -> Option<(StartOrder, UnixStream)> {
+/// The client's end, off the three standard streams, which are freed for what programs expect there: nothing.
+fn take_client() -> Option<UnixStream> {
     let client = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).ok()?;
     let null = outlast_pty::open::dev_null().ok()?;
     rustix::stdio::dup2_stdin(&null).ok()?;
     rustix::stdio::dup2_stdout(&null).ok()?;
     rustix::stdio::dup2_stderr(&null).ok()?;
-    let client = UnixStream::from(client);
+    Some(UnixStream::from(client))
+}
+
+fn detach() {
+    let _ = setsid();
+    let _ = rustix::process::chdir("/");
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let _ = become_subreaper();
+}
+
+/// Reads the order. None when the client is gone without giving one, or gave none that we understand.
+fn take_order(client: &UnixStream) -> Option<StartOrder> {
     let mut text = Vec::new();
-    BufReader::new((&client).take(64 << 20)).read_until(b'\n', &mut text).ok()?;
+    BufReader::new(client.take(64 << 20)).read_until(b'\n', &mut text).ok()?;
     let order: StartOrder = serde_json::from_slice(&text).ok()?;
     if order.protocol != PROTOCOL {
         let said = format!("the client speaks protocol {}, this keeper {PROTOCOL}", order.protocol);
+        let client = client.try_clone().ok()?;
         answer(client, &refused(None, Failure::new(Kind::Keeper, said)));
         return None;
     }
-    Some((order, client))
+    Some(order)
 }
 
 fn refused(job: Option<&JobDir>, failure: Failure) -> StartReply {
@@ -81,10 +103,6 @@ pub(super) fn answer(mut client: UnixStream, reply: &StartReply) {
 }
 
 fn become_heir(order: StartOrder, client: UnixStream) -> i32 {
-    let _ = setsid();
-    let _ = rustix::process::chdir("/");
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    let _ = become_subreaper();
     let (mut ground, info) = match prepare(order) {
         Ok(prepared) => prepared,
         Err(reply) => {
@@ -217,7 +235,7 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
             answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
             keeper.ground.shared.set_answered();
-            crate::registry::claim::hold_room(&keeper.ground.job);
+            keeper.plan_room();
             // A command that ended before we listened for it has already sent its only signal.
             keeper.look_at_children();
             keeper.run();

@@ -2,6 +2,8 @@
 //! is woken by a helper process. Nothing here waits: not for the lock, not for the disk, not for a helper.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_pty::procfs::Proc;
@@ -26,6 +28,8 @@ const RETRY: Duration = Duration::from_millis(20);
 /// So many of one kind in a window are told one by one; the rest become one.
 const BURST: u64 = 5;
 const WINDOW: Duration = Duration::from_secs(10);
+/// So long after an entry was written it is brought to the disk, with all that came meanwhile.
+const SYNC: Duration = Duration::from_millis(300);
 /// How long a keeper that is done tries to get its last words into the outbox.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -55,6 +59,10 @@ pub(super) struct Telling {
     wakes: Vec<Wake>,
     to_wake: Vec<Entry>,
     helper: Option<Pid>,
+    /// When the first entry was written that may not be on the disk yet.
+    unsynced: Option<Instant>,
+    /// Whether somebody is bringing entries to the disk.
+    syncing: Arc<AtomicBool>,
     /// What the job said last: why it failed, more often than not.
     pub(super) last_line: String,
 }
@@ -85,6 +93,8 @@ impl Telling {
             wakes,
             to_wake: Vec::new(),
             helper: None,
+            unsynced: None,
+            syncing: Arc::default(),
             last_line: String::new(),
         };
         let past = past_events(&ground.job);
@@ -160,7 +170,31 @@ impl Telling {
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let gathered = self.limits.values().filter(|limit| limit.gathered.is_some());
-        gathered.fold(self.retry, |next, limit| earliest(next, Some(limit.since + WINDOW)))
+        let sync = self.unsynced.map(|since| since + SYNC);
+        gathered.fold(earliest(self.retry, sync), |next, limit| earliest(next, Some(limit.since + WINDOW)))
+    }
+
+    /// Brings what was written to the disk: in a thread of its own, for a disk may take its time.
+    fn sync_if_due(&mut self, now: Instant, ground: &Ground) {
+        if self.unsynced.is_none_or(|since| now < since + SYNC) {
+            return;
+        }
+        if self.syncing.swap(true, Ordering::AcqRel) {
+            // A slow disk: once more when it is done.
+            self.unsynced = Some(now);
+            return;
+        }
+        self.unsynced = None;
+        let (syncing, outbox) = (Arc::clone(&self.syncing), Outbox::open(&ground.home, &self.session));
+        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            if let Ok(outbox) = outbox {
+                outbox.sync();
+            }
+            syncing.store(false, Ordering::Release);
+        });
+        if thread.is_err() {
+            self.syncing.store(false, Ordering::Release);
+        }
     }
 
     /// A child has ended that is not the job's.
@@ -189,6 +223,15 @@ impl Telling {
 }
 
 impl Keeper {
+    /// Holds room on the disk for what will be told.
+    pub(super) fn hold_room_to_tell(&self) {
+        if !self.ground.spec.notify.is_nothing()
+            && let Ok(outbox) = Outbox::open(&self.ground.home, &self.telling.session)
+        {
+            outbox.hold_room();
+        }
+    }
+
     /// Writes what is held into the outbox, and wakes whoever is to be woken.
     pub(super) fn tell_outbox(&mut self) {
         let now = Instant::now();
@@ -197,6 +240,7 @@ impl Keeper {
             let written = self.write_held();
             self.telling.retry = (!written).then_some(now + RETRY);
         }
+        self.telling.sync_if_due(now, &self.ground);
         if self.telling.helper.is_none() {
             self.wake();
         }
@@ -215,6 +259,7 @@ impl Keeper {
         if outbox.try_append(telling.held.make_contiguous()).is_err() {
             return false;
         }
+        telling.unsynced.get_or_insert_with(Instant::now);
         if let Some(seq) = telling.held.iter().map(|entry| entry.seq).max() {
             self.ground.shared.set_told(seq.max(self.ground.shared.told()));
         }
@@ -265,6 +310,13 @@ impl Keeper {
         let until = Instant::now() + LAST_WORDS;
         while !self.telling.held.is_empty() && !self.write_held() && Instant::now() < until {
             std::thread::sleep(RETRY);
+        }
+        if !self.telling.held.is_empty() {
+            // The room that is held is enough for the end, if not for all that could not be written.
+            let before = self.telling.held.len();
+            self.telling.held.retain(|entry| entry.event == "ended");
+            self.telling.dropped += (before - self.telling.held.len()) as u64;
+            self.write_held();
         }
         if let Ok(outbox) = Outbox::open(&self.ground.home, &self.telling.session)
             && self.ground.shared.told() > 0

@@ -1,12 +1,13 @@
-//! Follows an outbox: told by the kernel when it changes.
+//! Follows outboxes: told by the kernel when one changes, or a new one appears.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use super::Outbox;
+use super::{FOLDER, Outbox};
 use crate::failure::Failure;
+use crate::registry::Home;
 
-/// Says when a folder's outbox may have changed.
+/// Says when an outbox may have changed.
 #[derive(Debug)]
 pub struct Changes {
     #[cfg(target_os = "linux")]
@@ -14,20 +15,36 @@ pub struct Changes {
 }
 
 #[cfg(target_os = "linux")]
+fn broken(error: rustix::io::Errno) -> Failure {
+    Failure::system("changes of the outbox can't be followed", error)
+}
+
+#[cfg(target_os = "linux")]
 impl Changes {
-    /// Begins to listen: what changes after this call is told.
+    /// Begins to listen for sessions that get an outbox; to each outbox only once it is [added](Self::add).
     ///
     /// # Errors
     /// When the user has no inotify instances left.
-    pub fn of(outboxes: &[&Outbox]) -> Result<Self, Failure> {
+    pub fn new(home: &Home) -> Result<Self, Failure> {
         use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-        let broken = |error| Failure::system("changes of the outbox can't be followed", error);
         let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(broken)?;
-        for outbox in outboxes {
-            let what = WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE;
-            add_watch(&inotify, &outbox.path, what).map_err(broken)?;
-        }
+        super::open_folder(home.as_dir(), FOLDER).map_err(broken)?;
+        add_watch(&inotify, home.path().join(FOLDER), WatchFlags::CREATE).map_err(broken)?;
         Ok(Self { inotify })
+    }
+
+    /// Begins to listen to an outbox: what changes after this call is told. Again is no harm.
+    ///
+    /// # Errors
+    /// When the user has no inotify watches left.
+    pub fn add(&self, outbox: &Outbox) -> Result<(), Failure> {
+        use rustix::fs::inotify::{WatchFlags, add_watch};
+        let what = WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE;
+        match add_watch(&self.inotify, &outbox.path, what) {
+            // Retention has just removed it.
+            Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(broken(error)),
+        }
     }
 
     /// Sleeps until something may have changed, or the deadline.
@@ -51,8 +68,14 @@ impl Changes {
 impl Changes {
     /// # Errors
     /// Never.
-    pub fn of(_: &[&Outbox]) -> Result<Self, Failure> {
+    pub fn new(_: &Home) -> Result<Self, Failure> {
         Ok(Self {})
+    }
+
+    /// # Errors
+    /// Never.
+    pub fn add(&self, _: &Outbox) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// Sleeps for a moment.

@@ -1,29 +1,37 @@
 //! A reader with a name: how far it has come is on the disk.
 //!
-//! Its file holds two numbers: the last entry that was handed over, and the one that is being handed over. If the
-//! reader dies between the two, it may have seen that entry or not: it comes again, marked as such. Every other
-//! entry comes once.
+//! Into a pipe, an entry and the reader's place move in [one step](outlast_pty::place): whenever the reader is killed,
+//! it has handed an entry over and its place says so, or neither. Into anything else the two are two steps: an entry
+//! that was on its way when the reader died comes again, marked as such; no other does.
+//!
+//! A reader that *holds* never moves on by itself: whoever deals with the entries says so, by number.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use outlast_pty::place::{Place, number_in};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
-use rustix::io::{Errno, pwrite};
+use rustix::io::Errno;
 
 use super::{Entry, Outbox, folder_name};
 use crate::failure::Failure;
-use crate::log::writer::read_exact_at;
+use crate::registry::replace::write_all;
 
 const PREFIX: &str = "reader-";
-/// Two numbers of twenty digits, a blank and a line's end: always written as one piece over the old ones.
-const WIDTH: usize = 42;
+/// The mark of a place whose reader holds it; otherwise it is the number of the entry that is on its way.
+const HOLDS: u64 = u64::MAX;
+
+fn broken(error: impl std::fmt::Display) -> Failure {
+    Failure::system("the reader's place can't be kept", error)
+}
 
 /// A reader with a name; one process at a time.
 #[derive(Debug)]
 pub struct Reader {
-    file: OwnedFd,
-    done: u64,
+    place: Place,
+    seen: u64,
     doubtful: Option<u64>,
+    holds: bool,
 }
 
 impl Reader {
@@ -31,74 +39,104 @@ impl Reader {
     ///
     /// # Errors
     /// When another process reads under that name now, or the disk says no.
-    pub fn open(outbox: &Outbox, name: &str) -> Result<Self, Failure> {
-        let broken = |error: Errno| Failure::system("the reader's place can't be kept", error);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            openat(&outbox.dir, format!("{PREFIX}{}", folder_name(name)), flags, Mode::RUSR | Mode::WUSR)
-                .map_err(broken)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::AGAIN) => {
-                return Err(Failure::usage(format!("another process reads as {name:?} right now"))
-                    .hint("end it first, or read under another name"));
-            }
-            Err(error) => return Err(broken(error)),
+    pub fn open(outbox: &Outbox, name: &str, holds: bool) -> Result<Self, Failure> {
+        let (place, busy) = place_of(outbox, name)?;
+        if busy {
+            return Err(Failure::usage(format!("another process reads as {name:?} right now"))
+                .hint("end it first, or read under another name"));
         }
-        let mut bytes = [0; WIDTH];
-        let got = read_exact_at(&file, &mut bytes, 0);
-        let (done, doing) = numbers(&bytes[..got]).unwrap_or((outbox.acked(), 0));
-        let doubtful = (doing > done).then_some(doing);
-        let reader = Self { file, done, doubtful };
-        reader.note(done, done.max(doing)).map_err(broken)?;
-        Ok(reader)
+        let doubtful = Some(place.mark()).filter(|mark| *mark != HOLDS && *mark > place.number());
+        place.set_mark(if holds { HOLDS } else { doubtful.unwrap_or(0) });
+        Ok(Self { seen: place.number(), place, doubtful, holds })
     }
 
-    /// The number of the last entry that was handed over.
+    /// The number of the last entry that need not come any more.
     #[must_use]
-    pub fn done(&self) -> u64 {
-        self.done
+    pub fn seen(&self) -> u64 {
+        self.seen
     }
 
-    /// Hands an entry over: `give` gets it, and whether it may have been handed over before. False ends it, and the
-    /// entry comes again.
+    /// Hands an entry over: the line, which is told whether it may have been handed over before, is written to `to`.
+    /// False when nobody reads there any more; the entry then comes again.
     ///
     /// # Errors
-    /// When the place can't be written.
-    pub fn hand_over(&mut self, entry: &Entry, give: impl FnOnce(bool) -> bool) -> Result<bool, Failure> {
-        let broken = |error| Failure::system("the reader's place can't be kept", error);
-        if entry.n <= self.done {
+    /// When the place can't be kept.
+    pub fn hand_over(
+        &mut self,
+        entry: &Entry,
+        to: BorrowedFd<'_>,
+        line: impl Fn(bool) -> Vec<u8>,
+    ) -> Result<bool, Failure> {
+        if entry.n <= self.seen {
             return Ok(true);
         }
         let again = self.doubtful == Some(entry.n);
-        self.note(self.done, entry.n).map_err(broken)?;
-        if !give(again) {
-            return Ok(false);
+        let line = line(again);
+        let given = if self.holds {
+            write_all(to, &line).is_ok()
+        } else {
+            match self.place.hand_over(to, &line, entry.n) {
+                Ok(()) => true,
+                Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+                    self.in_two_steps(entry.n, to, &line)
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => false,
+                Err(error) => return Err(broken(error)),
+            }
+        };
+        if given {
+            self.seen = entry.n;
+            self.doubtful = None;
         }
-        self.done = entry.n;
-        self.doubtful = None;
-        self.note(self.done, self.done).map_err(broken)?;
-        Ok(true)
+        Ok(given)
     }
 
-    /// The reader says itself that it has everything up to a number.
-    ///
-    /// # Errors
-    /// When the place can't be written.
-    pub fn ack(&mut self, number: u64) -> Result<(), Failure> {
-        self.done = self.done.max(number);
-        self.note(self.done, self.done)
-            .map_err(|error| Failure::system("the reader's place can't be kept", error))
+    fn in_two_steps(&self, number: u64, to: BorrowedFd<'_>, line: &[u8]) -> bool {
+        self.place.set_mark(number);
+        let given = write_all(to, line).is_ok();
+        if given {
+            self.place.raise(number);
+            self.place.set_mark(0);
+        }
+        given
     }
 
-    fn note(&self, done: u64, doing: u64) -> Result<(), Errno> {
-        pwrite(&self.file, format!("{done:020} {doing:020}\n").as_bytes(), 0).map(drop)
+    /// All there was is handed over: the place is to survive the machine too.
+    pub fn sync(&self) {
+        self.place.sync();
     }
 }
 
-fn numbers(bytes: &[u8]) -> Option<(u64, u64)> {
-    let (done, doing) = std::str::from_utf8(bytes).ok()?.trim_end().split_once(' ')?;
-    Some((done.parse().ok()?, doing.parse().ok()?))
+/// A reader says itself that it has everything up to a number; returns how far it is then.
+///
+/// # Errors
+/// When a process that moves on by itself reads under that name now, or the disk says no.
+pub fn acknowledge(outbox: &Outbox, name: &str, number: u64) -> Result<u64, Failure> {
+    let (place, busy) = place_of(outbox, name)?;
+    if busy && place.mark() != HOLDS {
+        return Err(Failure::usage(format!("another process reads as {name:?} and moves on by itself"))
+            .hint("let it read with --hold to acknowledge by number"));
+    }
+    place.raise(number);
+    place.sync();
+    Ok(place.number())
+}
+
+/// A reader's place, and whether another process has it; it is ours while the place lives if not.
+fn place_of(outbox: &Outbox, name: &str) -> Result<(Place, bool), Failure> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&outbox.dir, format!("{PREFIX}{}", folder_name(name)), flags, Mode::RUSR | Mode::WUSR)
+        .map_err(broken)?;
+    let busy = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => false,
+        Err(Errno::AGAIN) => true,
+        Err(error) => return Err(broken(error)),
+    };
+    let (place, new) = Place::new(file).map_err(broken)?;
+    if new {
+        place.raise(outbox.acked());
+    }
+    Ok((place, busy))
 }
 
 /// How far the slowest reader with a name is; none when there is none.
@@ -107,6 +145,6 @@ pub(super) fn slowest(folder: &Path) -> Option<u64> {
     entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
-        .filter_map(|entry| Some(numbers(&std::fs::read(entry.path()).ok()?)?.0))
+        .filter_map(|entry| number_in(&std::fs::read(entry.path()).ok()?))
         .min()
 }

@@ -2,7 +2,9 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, fdatasync, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fstat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 /// Whether the bytes must be on the disk before the name points to them.
@@ -47,6 +49,17 @@ pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// Room that is held after the end of a file which must still grow when the disk is full.
+const ROOM: u64 = 16 << 10;
+
+/// Holds room after a file's end, where the file system can; asked again after each write, it costs little.
+pub(crate) fn hold_room_after(file: impl AsFd, end: u64) {
+    let held = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
+    if held < end + ROOM / 2 {
+        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end, ROOM);
+    }
 }
 
 /// Reads a whole small file, refusing to follow a link.

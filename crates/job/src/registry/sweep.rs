@@ -1,5 +1,7 @@
 //! Retention: which finished jobs are kept, and the removal of the others.
 
+use std::collections::HashSet;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, openat, unlinkat};
@@ -11,6 +13,7 @@ use super::replace::{Durability, replace};
 use super::{Home, JobDir, layout, names};
 use crate::failure::Failure;
 use crate::lifecycle::State;
+use crate::outbox::{Outbox, folder_name};
 use crate::settings::Retention;
 use crate::spec::Handle;
 
@@ -47,7 +50,8 @@ pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<S
 
 /// As [`sweep`], unless somebody else is at it right now, or was a moment ago and there is no crowd.
 pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
-    let crowded = home.handles().len() > keep.jobs;
+    // A few too many are borne with: a sweep costs as much as there are jobs, and must not come with each of them.
+    let crowded = home.handles().len() > keep.jobs + keep.jobs / 8;
     if !crowded && was_swept_since(home, now.saturating_sub(SWEEP_EVERY_MS)) {
         return;
     }
@@ -82,6 +86,7 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
     }
     if !dry_run {
         remove_abandoned(home);
+        remove_outboxes(home, oldest);
     }
     swept.removed.sort_unstable();
     swept
@@ -119,20 +124,35 @@ fn remove(home: &Home, finished: &Finished) -> Result<(), Errno> {
     // Out of sight first: a reader sees a whole job or none.
     let gone = format!(".gone-{}", finished.info.handle);
     rustix::fs::renameat(home.jobs_dir(), finished.info.handle.to_string(), home.jobs_dir(), &gone)?;
-    remove_flat_folder(home, &gone)
+    remove_flat_folder(home.jobs_dir(), &gone)
+}
+
+/// Outboxes of sessions that have no job any more, and in which nothing has happened for as long as jobs are kept.
+fn remove_outboxes(home: &Home, oldest: u64) {
+    let sessions: HashSet<String> = home
+        .handles()
+        .into_iter()
+        .filter_map(|handle| Some(folder_name(&home.job(handle).ok()?.info().ok()?.session)))
+        .collect();
+    for outbox in Outbox::all(home) {
+        if !sessions.contains(outbox.folder()) && outbox.changed_at() < oldest {
+            // One that is in use right now waits for the next time.
+            let _ = outbox.retire(home);
+        }
+    }
 }
 
 /// Removes a folder that holds only files, as all of ours do.
-fn remove_flat_folder(home: &Home, name: &str) -> Result<(), Errno> {
+pub(crate) fn remove_flat_folder(parent: impl AsFd, name: &str) -> Result<(), Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = openat(home.jobs_dir(), name, flags, Mode::empty())?;
+    let dir = openat(&parent, name, flags, Mode::empty())?;
     for entry in Dir::read_from(&dir)?.filter_map(Result::ok) {
         let file = entry.file_name();
         if file != c"." && file != c".." {
             unlinkat(&dir, file, AtFlags::empty())?;
         }
     }
-    unlinkat(home.jobs_dir(), name, AtFlags::REMOVEDIR)
+    unlinkat(&parent, name, AtFlags::REMOVEDIR)
 }
 
 /// Clears up after clients that died while they claimed a handle, or sweeps that were cut short.
@@ -149,7 +169,7 @@ fn remove_abandoned(home: &Home) {
             (u64::try_from(old).unwrap_or(0) < minute_ago && !Lock::is_held(&job)).then_some(())
         };
         if name.starts_with(".gone-") || (name.starts_with(".new-") && unlocked().is_some()) {
-            let _ = remove_flat_folder(home, name);
+            let _ = remove_flat_folder(home.jobs_dir(), name);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use outlast_pty::reading::{self, Reading};
+use regex_automata::meta::Regex;
 use rustix::process::Pid;
 
 use super::Tmux;
@@ -25,6 +26,8 @@ pub struct Pane {
     session: String,
     tty: String,
     pid: Option<Pid>,
+    /// What a prompt looks like there, besides what is built in.
+    prompt: Option<Regex>,
 }
 
 /// Why a pane is not free.
@@ -69,7 +72,16 @@ impl Pane {
         if !id.starts_with('%') || fields.next().as_deref() == Some("1") {
             return Err(Failure::new(Kind::System, format!("tmux has no living pane {target:?}")));
         }
-        Ok(Self { tmux: tmux.clone(), id, session, tty, pid })
+        Ok(Self { tmux: tmux.clone(), id, session, tty, pid, prompt: None })
+    }
+
+    /// Says what a prompt looks like there, as a regular expression that ends where somebody types.
+    ///
+    /// # Errors
+    /// When that is no regular expression.
+    pub fn with_prompt(mut self, prompt: Option<&str>) -> Result<Self, Failure> {
+        self.prompt = prompt.map(prompt_of).transpose()?;
+        Ok(self)
     }
 
     /// Its number, with a `%`, which it keeps wherever it is moved.
@@ -179,7 +191,7 @@ impl Pane {
         }
         let rows = self.rows()?;
         let row = rows.get(state.cursor.1).map_or("", String::as_str);
-        Ok(half_typed(row, state.cursor.0).map(Held::HalfTyped))
+        Ok(half_typed(row, state.cursor.0, self.prompt.as_ref()).map(Held::HalfTyped))
     }
 
     /// Types a text and presses Enter, once it is free; gives up when it is not for so long.
@@ -228,10 +240,29 @@ impl Pane {
     }
 }
 
-/// What somebody has typed in the row of the cursor and not entered. A prompt is known by how it ends; a row without
-/// one is nobody's line.
-fn half_typed(row: &str, cursor: usize) -> Option<String> {
+/// What a prompt looks like, in the user's words.
+///
+/// # Errors
+/// When that is no regular expression.
+pub fn prompt_of(pattern: &str) -> Result<Regex, Failure> {
+    Regex::new(pattern).map_err(|error| {
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default().trim();
+        Failure::usage(format!("{pattern:?} is no prompt: {why}"))
+            .hint("give a regular expression, for example --prompt '^ready: '")
+    })
+}
+
+/// What somebody has typed in the row of the cursor and not entered. A prompt is known by what the user says of it,
+/// or by how it ends; a row without one is nobody's line.
+fn half_typed(row: &str, cursor: usize, prompt: Option<&Regex>) -> Option<String> {
     let before: String = row.chars().take(cursor).collect();
+    // A row of tmux has no blanks at its end: the prompt's own may be missing.
+    let padded = format!("{before: <cursor$}");
+    if let Some(found) = prompt.and_then(|prompt| prompt.find_iter(&padded).last()) {
+        let draft = padded[found.end()..].trim();
+        return (!draft.is_empty()).then(|| draft.to_owned());
+    }
     let marked = before.trim_end();
     if marked.is_empty() || marked.ends_with(PROMPT_MARKS) {
         return None;
@@ -319,9 +350,25 @@ mod tests {
             (">>> print(", Some("print(")),
             ("done", None),
         ] {
-            assert_eq!(half_typed(row, row.chars().count()).as_deref(), draft, "{row:?}");
+            assert_eq!(half_typed(row, row.chars().count(), None).as_deref(), draft, "{row:?}");
         }
         // What stands behind the cursor is a suggestion, not a draft.
-        assert_eq!(half_typed("> Try \"fix lint\"", 2), None);
+        assert_eq!(half_typed("> Try \"fix lint\"", 2, None), None);
+    }
+
+    #[test]
+    fn an_unusual_prompt_is_known_by_what_is_said_of_it() {
+        let prompt = prompt_of("^(ready|busy): ").unwrap();
+        for (row, cursor, draft) in [
+            ("ready:", 7, None),
+            ("ready: make te", 14, Some("make te")),
+            ("ready: a: b", 11, Some("a: b")),
+            ("$ make", 6, Some("make")),
+            ("done", 4, None),
+        ] {
+            assert_eq!(half_typed(row, cursor, Some(&prompt)).as_deref(), draft, "{row:?}");
+        }
+        assert_eq!(half_typed("ready: make", 11, None), None, "nobody could know");
+        assert!(prompt_of("(").is_err());
     }
 }

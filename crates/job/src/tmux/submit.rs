@@ -40,6 +40,9 @@ pub struct Submission {
     pub cap_ms: u64,
     /// It may be in use for so long before we give up, in milliseconds.
     pub patience_ms: u64,
+    /// What a prompt looks like there, besides what is built in.
+    #[serde(default)]
+    pub prompt: Option<String>,
     /// Clear the line first, as a person would with Escape and Ctrl-U.
     pub clear: bool,
     /// Our place in the pane's queue: the file that holds all this.
@@ -78,6 +81,9 @@ pub fn prepare(
         Some(socket) => Tmux::at(Some(socket.clone())),
         None => Tmux::of_env(env),
     };
+    if let Some(prompt) = &wanted.prompt {
+        super::pane::prompt_of(prompt)?;
+    }
     let target = if wanted.pane.is_empty() { default_target(env)? } else { wanted.pane.clone() };
     let pane = tmux.pane(&target)?;
     let told = if wanted.told.is_empty() { pane.clone() } else { tmux.pane(&wanted.told)? };
@@ -112,7 +118,7 @@ pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Done, Fail
         None => Tmux::default(),
     };
     let turn = Turn::wait_for(wanted.number.clone(), |before| say(&format!("waits for {before} before it")))?;
-    let pane = tmux.pane(&wanted.pane)?;
+    let pane = tmux.pane(&wanted.pane)?.with_prompt(wanted.prompt.as_deref())?;
     let mut listener = pane.listen();
     let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
     settle(&pane, &mut listener, wanted, patience, say)?;
@@ -140,7 +146,11 @@ pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Done, Fail
     if wanted.notice.is_empty() {
         return Ok(done);
     }
-    let told = if wanted.told == wanted.pane { pane } else { tmux.pane(&wanted.told)? };
+    let told = if wanted.told == wanted.pane {
+        pane
+    } else {
+        tmux.pane(&wanted.told)?.with_prompt(wanted.prompt.as_deref())?
+    };
     let mut listener = told.listen();
     let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
     listener.until_free(patience, &mut |held: &Held| say(&format!("waits to tell: {held}")))?;

@@ -133,10 +133,12 @@ fn deliver<'a>(wake: &Wake, entries: &[&'a Entry]) -> Vec<(String, &'a Entry)> {
     let once = |result: Result<(), String>| result.err().map(|why| (why, *last)).into_iter().collect();
     match &wake.how {
         How::Exec { command, timeout_ms } => each(&|entry| exec(command, *timeout_ms, entry)),
-        How::Webhook { url, key } => each(&|entry| webhook::post(url, key.as_deref(), entry)),
+        How::Webhook { url, key, ca } => {
+            each(&|entry| webhook::post(url, key.as_deref(), ca.as_deref(), entry))
+        }
         How::File { path } => each(&|entry| append(path, entry)),
         // A person's or an agent's line: one notice for all of them.
-        How::Tmux { pane } => once(type_notice(pane, &notice(entries))),
+        How::Tmux { pane, prompt } => once(type_notice(pane, prompt.as_deref(), &notice(entries))),
         How::Codex { thread } => once(queue(thread.as_deref(), &notice(entries))),
     }
 }
@@ -154,9 +156,10 @@ fn append(path: &str, entry: &Entry) -> Result<(), String> {
     crate::registry::replace::write_all(&file, &crate::wire::line(entry)).map_err(|error| error.to_string())
 }
 
-fn type_notice(pane: &str, text: &str) -> Result<(), String> {
+fn type_notice(pane: &str, prompt: Option<&str>, text: &str) -> Result<(), String> {
     let env = std::env::vars().collect();
-    let typed = Tmux::of_env(&env).pane(pane).and_then(|pane| pane.type_when_free(text, PANE_PATIENCE));
+    let pane = Tmux::of_env(&env).pane(pane).and_then(|pane| pane.with_prompt(prompt));
+    let typed = pane.and_then(|pane| pane.type_when_free(text, PANE_PATIENCE));
     typed.map_err(|failure| failure.message)
 }
 

@@ -1,13 +1,13 @@
-//! An HTTP POST, by hand: one request, one answer, one connection. There is no TLS: `https` needs a command of the
-//! user's own, for example `exec:curl`.
+//! An HTTP POST, by hand: one request, one answer, one connection, over TLS or not.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+use super::tls::{self, Tls};
 use crate::outbox::Entry;
 
 /// How often it is tried.
@@ -20,6 +20,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Where a POST goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
+    /// Whether it goes over TLS.
+    pub(super) tls: bool,
     host: String,
     port: u16,
     path: String,
@@ -27,10 +29,11 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn parse(url: &str) -> Result<Self, String> {
-        if url.starts_with("https://") {
-            return Err("https needs TLS, which is not built in: use exec:'curl -d @- URL'".into());
-        }
-        let rest = url.strip_prefix("http://").ok_or("a webhook's URL begins with http://")?;
+        let (tls, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => return Err("a webhook's URL begins with https:// or http://".into()),
+        };
         if url.chars().any(|c| c.is_control() || c == ' ') {
             return Err("a URL has no blanks".into());
         }
@@ -44,13 +47,13 @@ impl Target {
                 let (host, port) = authority.split_at(after_bracket + at);
                 (host, port[1..].parse().map_err(|_| format!("{authority:?} has no good port"))?)
             }
-            None => (authority, 80),
+            None => (authority, if tls { 443 } else { 80 }),
         };
         if host.is_empty() {
             return Err("the URL names no host".into());
         }
         let path = if path.is_empty() { "/" } else { path };
-        Ok(Self { host: host.to_owned(), port, path: path.to_owned() })
+        Ok(Self { tls, host: host.to_owned(), port, path: path.to_owned() })
     }
 }
 
@@ -63,8 +66,14 @@ enum Tried {
 }
 
 /// Posts an entry, trying again while that may help.
-pub(super) fn post(url: &str, key: Option<&str>, entry: &Entry) -> Result<(), String> {
+pub(super) fn post(url: &str, key: Option<&str>, ca: Option<&str>, entry: &Entry) -> Result<(), String> {
     let target = Target::parse(url)?;
+    let tls = if target.tls {
+        let cert_file = std::env::var("SSL_CERT_FILE").ok();
+        Some(Tls::new(&tls::trusted(ca, cert_file.as_deref())?)?)
+    } else {
+        None
+    };
     let body = serde_json::to_vec(entry).map_err(|error| error.to_string())?;
     let signature = key.map(|key| sign(key.as_bytes(), &body)).transpose()?;
     let mut pause = BACK_OFF;
@@ -74,47 +83,63 @@ pub(super) fn post(url: &str, key: Option<&str>, entry: &Entry) -> Result<(), St
             std::thread::sleep(pause);
             pause *= 2;
         }
-        match try_once(&target, &body, entry, signature.as_deref()) {
+        let head = target.head(body.len(), entry, signature.as_deref());
+        match try_once(&target, tls.as_ref(), &[head.as_bytes(), &body].concat()) {
             Ok(Tried::Taken) => return Ok(()),
             Ok(Tried::Refused(said)) => return Err(format!("the server refused it: {said}")),
             Ok(Tried::NotNow(said)) => why = said,
+            // A certificate does not get better by trying again.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                return Err(format!("no TLS with {}: {error}", target.host));
+            }
             Err(error) => why = error.to_string(),
         }
     }
     Err(format!("tried {TRIES} times: {why}"))
 }
 
-fn try_once(target: &Target, body: &[u8], entry: &Entry, signature: Option<&str>) -> std::io::Result<Tried> {
-    let host = target.host.trim_start_matches('[').trim_end_matches(']');
-    let mut last = std::io::Error::other("the host has no address");
-    let mut stream = None;
-    for address in (host, target.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(connected) => {
-                stream = Some(connected);
-                break;
+impl Target {
+    fn connect(&self) -> std::io::Result<TcpStream> {
+        let mut last = std::io::Error::other("the host has no address");
+        for address in (self.bare_host(), self.port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(ANSWER))?;
+                    stream.set_write_timeout(Some(ANSWER))?;
+                    return Ok(stream);
+                }
+                Err(error) => last = error,
             }
-            Err(error) => last = error,
         }
+        Err(last)
     }
-    let Some(mut stream) = stream else { return Err(last) };
-    stream.set_read_timeout(Some(ANSWER))?;
-    stream.set_write_timeout(Some(ANSWER))?;
-    let signed = signature.map(|hex| format!("X-Outlast-Signature: sha256={hex}\r\n")).unwrap_or_default();
-    let head = format!(
-        "POST {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: outlast/{}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nX-Outlast-Event: {}\r\nX-Outlast-Number: {}\r\n{signed}Connection: close\r\n\r\n",
-        target.path,
-        target.host,
-        target.port,
-        env!("CARGO_PKG_VERSION"),
-        body.len(),
-        entry.event,
-        entry.n,
-    );
-    stream.write_all(&[head.as_bytes(), body].concat())?;
-    let mut status = String::new();
-    BufReader::new(std::io::Read::take(&stream, 1024)).read_line(&mut status)?;
+
+    fn bare_host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    fn head(&self, length: usize, entry: &Entry, signature: Option<&str>) -> String {
+        let signed =
+            signature.map(|hex| format!("X-Outlast-Signature: sha256={hex}\r\n")).unwrap_or_default();
+        format!(
+            "POST {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: outlast/{}\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\nX-Outlast-Event: {}\r\nX-Outlast-Number: {}\r\n{signed}Connection: close\r\n\r\n",
+            self.path,
+            self.host,
+            self.port,
+            env!("CARGO_PKG_VERSION"),
+            entry.event,
+            entry.n,
+        )
+    }
+}
+
+fn try_once(target: &Target, tls: Option<&Tls>, request: &[u8]) -> std::io::Result<Tried> {
+    let stream = target.connect()?;
+    let status = match tls {
+        Some(tls) => exchange(tls.over(stream, target.bare_host())?, request)?,
+        None => exchange(stream, request)?,
+    };
     let code: u16 = status.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
     let said = status.trim_end().to_owned();
     Ok(match code {
@@ -123,6 +148,15 @@ fn try_once(target: &Target, body: &[u8], entry: &Entry, signature: Option<&str>
         0 => Tried::NotNow("the server did not answer in HTTP".into()),
         _ => Tried::Refused(said),
     })
+}
+
+/// Sends a request; returns the first line of the answer.
+fn exchange(mut stream: impl Read + Write, request: &[u8]) -> std::io::Result<String> {
+    stream.write_all(request)?;
+    stream.flush()?;
+    let mut status = String::new();
+    BufReader::new(stream.take(1024)).read_line(&mut status)?;
+    Ok(status)
 }
 
 /// The signature of a body: HMAC-SHA256 in hexadecimal.
@@ -138,9 +172,11 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        let target = |host: &str, port, path: &str| Target { host: host.into(), port, path: path.into() };
-        assert_eq!(Target::parse("http://a.b/c?d=e"), Ok(target("a.b", 80, "/c?d=e")));
-        assert_eq!(Target::parse("http://[::1]:8080"), Ok(target("[::1]", 8080, "/")));
+        let target =
+            |tls, host: &str, port, path: &str| Target { tls, host: host.into(), port, path: path.into() };
+        assert_eq!(Target::parse("http://a.b/c?d=e"), Ok(target(false, "a.b", 80, "/c?d=e")));
+        assert_eq!(Target::parse("https://a.b/c"), Ok(target(true, "a.b", 443, "/c")));
+        assert_eq!(Target::parse("http://[::1]:8080"), Ok(target(false, "[::1]", 8080, "/")));
         for bad in ["ftp://x", "http://", "http://a:b/", "http://u:p@h/", "http://a/b c"] {
             assert!(Target::parse(bad).is_err(), "{bad}");
         }

@@ -46,6 +46,8 @@ impl Engine {
         };
         wait.check()?;
         let job = self.outlast.start(self.spec(caller, &order)?)?;
+        // The next one's keeper, while this command runs.
+        self.outlast.get_ready();
         let patience = self.patience(if order.background { BRIEF } else { order.delay });
         let waited = if order.background {
             let waited = self.wait(&job, &Wait::for_exit().from(0), patience, caller)?;

@@ -9,12 +9,15 @@ use super::duration;
 /// Read what jobs have to tell: the session's outbox.
 ///
 /// Every event has a number. It stays until it is acknowledged. Without --since and --reader, everything that is not
-/// acknowledged comes; a reader with a name goes on where it was, also after a restart.
+/// acknowledged comes; a reader with a name goes on where it was, also after a restart: whenever it is killed, each
+/// event goes into its pipe exactly once. With --hold it is whoever reads the pipe that says how far it has come.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast events                              what is not acknowledged yet
   outlast events --follow --reader agent      one line each, as they come; each once
+  outlast events --follow --reader agent --hold
+  outlast events --reader agent --ack 15      the agent has dealt with everything up to 15
   outlast events --since 12 --json
   outlast events --ack 15                     everything up to 15 is dealt with")]
 pub(crate) struct EventsArgs {
@@ -33,6 +36,9 @@ pub(crate) struct EventsArgs {
     /// Read under a name: how far it has come is kept.
     #[arg(long, value_name = "NAME")]
     pub(crate) reader: Option<String>,
+    /// With --reader: do not move on by oneself, but only to what --ack says for that reader.
+    #[arg(long, requires = "reader")]
+    pub(crate) hold: bool,
     /// The outbox of another session than this one.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) session: Option<String>,
@@ -163,6 +169,10 @@ pub(crate) struct SubmitArgs {
     /// Give up when the pane is in use for so long.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub(crate) patience: Duration,
+    /// What a prompt looks like there, if it ends in none of the usual marks ($ # % > and the like): a regular
+    /// expression that ends where one types. What stands between it and the cursor is somebody's half-typed line.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) prompt: Option<String>,
     /// Press Escape and Ctrl-U first: clears a line, and interrupts some programs.
     #[arg(long)]
     pub(crate) clear: bool,

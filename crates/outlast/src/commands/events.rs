@@ -1,9 +1,10 @@
 //! `outlast events`.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use outlast_job::outbox::follow::Changes;
-use outlast_job::outbox::reader::Reader;
+use outlast_job::outbox::reader::{self, Reader};
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::{Failure, Outlast, session};
 
@@ -12,11 +13,11 @@ use crate::output::{DEADLINE, Output};
 
 pub(super) fn events(outlast: &Outlast, args: &EventsArgs, out: &mut Output) -> Result<i32, Failure> {
     let home = outlast.home();
+    // Before the first look: nothing can come in between unnoticed.
+    let changes = if args.follow { Some(Changes::new(home)?) } else { None };
     if args.all {
-        let sessions = Outbox::sessions(home);
-        let boxes: Vec<Outbox> =
-            sessions.iter().map(|session| Outbox::open(home, session)).collect::<Result<_, _>>()?;
-        return everything(&boxes, args, out);
+        let mut places = BTreeMap::new();
+        return follow(changes.as_ref(), args, || everything(outlast, changes.as_ref(), &mut places, out));
     }
     let session = args.session.clone().unwrap_or_else(session::current);
     let outbox = Outbox::open(home, &session)?;
@@ -24,19 +25,39 @@ pub(super) fn events(outlast: &Outlast, args: &EventsArgs, out: &mut Output) -> 
         return acknowledge(&outbox, args, out);
     }
     let mut place = match &args.reader {
-        Some(name) => Place::Named(Reader::open(&outbox, name)?),
+        Some(name) => Place::Named(Reader::open(&outbox, name, args.hold)?),
         None => Place::Number(args.since.unwrap_or_else(|| outbox.acked())),
     };
-    let deadline = args.deadline.map(|limit| Instant::now() + limit);
-    // Before the first look: nothing can come in between unnoticed.
-    let changes = if args.follow { Some(Changes::of(&[&outbox])?) } else { None };
-    loop {
+    if let Some(changes) = &changes {
+        changes.add(&outbox)?;
+    }
+    follow(changes.as_ref(), args, || {
+        let mut shown = false;
         for entry in outbox.entries(place.number()) {
             if !place.show(&entry, out)? {
-                return Ok(0);
+                return Ok(false);
             }
+            shown = true;
         }
-        let Some(changes) = &changes else { return Ok(0) };
+        if let (true, Place::Named(reader)) = (shown, &place) {
+            reader.sync();
+        }
+        Ok(true)
+    })
+}
+
+/// Looks once, or again whenever something has changed, until the deadline or nobody reads any more.
+fn follow(
+    changes: Option<&Changes>,
+    args: &EventsArgs,
+    mut look: impl FnMut() -> Result<bool, Failure>,
+) -> Result<i32, Failure> {
+    let deadline = args.deadline.map(|limit| Instant::now() + limit);
+    loop {
+        if !look()? {
+            return Ok(0);
+        }
+        let Some(changes) = changes else { return Ok(0) };
         if deadline.is_some_and(|at| Instant::now() >= at) {
             return Ok(DEADLINE);
         }
@@ -54,7 +75,7 @@ impl Place {
     fn number(&self) -> u64 {
         match self {
             Place::Number(number) => *number,
-            Place::Named(reader) => reader.done(),
+            Place::Named(reader) => reader.seen(),
         }
     }
 
@@ -63,15 +84,18 @@ impl Place {
         match self {
             Place::Number(number) => {
                 *number = entry.n;
-                Ok(print(entry, None, false, out))
+                Ok(out.data(&line(entry, None, false, out.json)))
             }
-            Place::Named(reader) => reader.hand_over(entry, |again| print(entry, None, again, out)),
+            Place::Named(reader) => {
+                let line = |again| line(entry, None, again, out.json);
+                reader.hand_over(entry, rustix::stdio::stdout(), line)
+            }
         }
     }
 }
 
-fn print(entry: &Entry, session: Option<&str>, again: bool, out: &mut Output) -> bool {
-    if out.json {
+fn line(entry: &Entry, session: Option<&str>, again: bool, json: bool) -> Vec<u8> {
+    let mut line = if json {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
         if again {
             value["again"] = true.into();
@@ -79,20 +103,21 @@ fn print(entry: &Entry, session: Option<&str>, again: bool, out: &mut Output) ->
         if let Some(session) = session {
             value["session"] = session.into();
         }
-        return out.value(&value);
-    }
-    let session = session.map(|session| format!("{session} ")).unwrap_or_default();
-    let again = if again { "   (maybe told before)" } else { "" };
-    out.line(&format!("{session}{}{again}", entry.line()))
+        value.to_string()
+    } else {
+        let session = session.map(|session| format!("{session} ")).unwrap_or_default();
+        let again = if again { "   (maybe told before)" } else { "" };
+        format!("{session}{}{again}", entry.line())
+    };
+    line.push('\n');
+    line.into_bytes()
 }
 
 fn acknowledge(outbox: &Outbox, args: &EventsArgs, out: &mut Output) -> Result<i32, Failure> {
     let number = match &args.reader {
         Some(name) => {
             let last = outbox.entries(0).last().map_or_else(|| outbox.acked(), |entry| entry.n);
-            let mut reader = Reader::open(outbox, name)?;
-            reader.ack(args.ack.unwrap_or(last).min(last))?;
-            reader.done()
+            reader::acknowledge(outbox, name, args.ack.unwrap_or(last).min(last))?
         }
         None => outbox.ack(args.ack)?,
     };
@@ -104,27 +129,24 @@ fn acknowledge(outbox: &Outbox, args: &EventsArgs, out: &mut Output) -> Result<i
     Ok(0)
 }
 
-fn everything(boxes: &[Outbox], args: &EventsArgs, out: &mut Output) -> Result<i32, Failure> {
-    let deadline = args.deadline.map(|limit| Instant::now() + limit);
-    let borrowed: Vec<&Outbox> = boxes.iter().collect();
-    let changes = if args.follow { Some(Changes::of(&borrowed)?) } else { None };
-    let mut places: Vec<u64> = boxes.iter().map(Outbox::acked).collect();
-    loop {
-        let mut all: Vec<(usize, Entry)> = Vec::new();
-        for (i, outbox) in boxes.iter().enumerate() {
-            all.extend(outbox.entries(places[i]).into_iter().map(|entry| (i, entry)));
+/// What is new in all outboxes, those of sessions that have appeared meanwhile too.
+fn everything(
+    outlast: &Outlast,
+    changes: Option<&Changes>,
+    places: &mut BTreeMap<String, u64>,
+    out: &mut Output,
+) -> Result<bool, Failure> {
+    let mut all: Vec<(Entry, String)> = Vec::new();
+    for outbox in Outbox::all(outlast.home()) {
+        if let Some(changes) = changes {
+            changes.add(&outbox)?;
         }
-        all.sort_by_key(|(i, entry)| (entry.at, *i, entry.n));
-        for (i, entry) in &all {
-            places[*i] = places[*i].max(entry.n);
-            if !print(entry, Some(boxes[*i].session()), false, out) {
-                return Ok(0);
-            }
-        }
-        let Some(changes) = &changes else { return Ok(0) };
-        if deadline.is_some_and(|at| Instant::now() >= at) {
-            return Ok(DEADLINE);
-        }
-        changes.wait(deadline);
+        let session = outbox.session().to_owned();
+        let place = places.entry(session.clone()).or_insert_with(|| outbox.acked());
+        let entries = outbox.entries(*place);
+        *place = entries.last().map_or(*place, |entry| entry.n);
+        all.extend(entries.into_iter().map(|entry| (entry, session.clone())));
     }
+    all.sort_by(|(a, of_a), (b, of_b)| (a.at, of_a, a.n).cmp(&(b.at, of_b, b.n)));
+    Ok(all.iter().all(|(entry, session)| out.data(&line(entry, Some(session), false, out.json))))
 }

@@ -100,6 +100,7 @@ fn submit(
         settle_ms: ms(args.settle),
         cap_ms: ms(args.cap),
         patience_ms: ms(args.patience),
+        prompt: args.prompt.clone(),
         clear: args.clear,
         number: std::path::PathBuf::new(),
     };

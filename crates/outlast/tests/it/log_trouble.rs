@@ -101,12 +101,39 @@ fn a_full_disk_is_survived() {
     let ended = sandbox.wait_for_end(job);
     assert_eq!((&ended["status"], &ended["exit_code"]), (&"failed".into(), &3.into()), "{ended}");
     sandbox.nothing_runs();
+    assert!(sandbox.events(job).iter().any(|event| event["event"] == "ended"), "room was held for the end");
+    let told = sandbox.run(["events"]).ok().text();
+    assert!(told.contains("job 1 ended: failed: exit code 3"), "{told:?}");
     let gone = sandbox.info(job)["gone"].clone();
     assert_eq!(gone[0][1], end + 7, "what is lost at the end is recorded too: {gone}");
     let read = sandbox.json(["read", "1", "--tail", "3"]);
     assert_eq!(read["offset"], end + 7, "{read}");
     let error = sandbox.run(["run", "-d", "true"]);
     assert!(error.code == Some(0) || error.stderr.contains("space"), "{error}");
+}
+
+/// What is told of an end must not wait for somebody to tidy up.
+#[test]
+fn an_outbox_holds_room_for_a_full_disk() {
+    use outlast_job::outbox::{Entry, Outbox};
+    let sandbox = Sandbox::with_home(env!("CARGO_BIN_EXE_outlast"), "small/outlast");
+    let small = sandbox.root().join("small");
+    let Some(_mounted) = SmallDisk::mount(&small) else {
+        eprintln!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let home = outlast_job::registry::Home::open(sandbox.home()).unwrap();
+    let outbox = Outbox::open(&home, "test").unwrap();
+    let one = || outbox.append(&mut [Entry::about(outlast_job::Handle(1), None, "ended", "x".repeat(300))]);
+    one().unwrap();
+    let mut filler = std::fs::File::create(small.join("filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
+    for told in 2..=20 {
+        assert!(one().is_ok(), "number {told}");
+    }
+    let more = (0..1000).take_while(|_| one().is_ok()).count();
+    assert!(more < 1000, "the disk was never full");
+    assert_eq!(outbox.entries(0).len(), 20 + more, "and nothing is half written");
 }
 
 struct SmallDisk {

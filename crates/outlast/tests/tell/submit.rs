@@ -86,6 +86,23 @@ fn a_half_typed_line_is_waited_for_and_kept() {
 }
 
 #[test]
+fn a_half_typed_line_at_an_unusual_prompt_is_seen_when_the_prompt_is_said() {
+    let sandbox = sandbox();
+    let Some(server) = shell(&sandbox) else { return };
+    server.tmux(&["send-keys", "-t", "%0", "PS1='ready: '", "Enter"]);
+    server.wait_for("\nready:");
+    server.tmux(&["send-keys", "-t", "%0", "-l", "echo mine >> ran"]);
+    server.wait_for("ready: echo mine >> ran");
+    let job = server.submit(&sandbox, &["--prompt", "^ready: "], "echo theirs >> ran");
+    sandbox.wait_for_text(job, "half typed");
+    server.tmux(&["send-keys", "-t", "%0", "Enter"]);
+    assert_eq!(sandbox.wait_for_end(job)["exit_code"], 0);
+    assert_eq!(std::fs::read_to_string(sandbox.work().join("ran")).unwrap(), "mine\ntheirs\n");
+    let bad = sandbox.call(["tmux", "submit", "--prompt", "(", "--target", "%0", "--socket"]);
+    bad.arg(server.socket()).args(["--", "true"]).run().code(2).says("is no prompt");
+}
+
+#[test]
 fn one_that_is_never_free_is_given_up_and_nothing_was_typed() {
     let sandbox = sandbox();
     let Some(server) = shell(&sandbox) else { return };

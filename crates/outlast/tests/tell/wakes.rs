@@ -16,7 +16,7 @@ fn run_says_which_wakes_will_happen() {
         "--wake",
         "exec:true",
         "--wake",
-        "webhook:https://example.org/",
+        "webhook:gopher://example.org/",
         "--wake",
         "tmux:nowhere",
         "--wake",
@@ -130,4 +130,91 @@ fn a_webhook_is_signed_and_tried_again() {
     child.stdin.take().unwrap().write_all(&body).unwrap();
     let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
     assert_eq!(said.trim(), signature);
+}
+
+/// Certificates, and a server over TLS that writes what is posted to it into a file.
+struct Secure {
+    child: std::process::Child,
+    port: u16,
+    ca: std::path::PathBuf,
+    stranger: std::path::PathBuf,
+    posted: std::path::PathBuf,
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const SECURE: &str = r#"
+import http.server, os, ssl, sys
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        with open('posted.new', 'wb') as out: out.write(body)
+        os.rename('posted.new', 'posted')
+        self.send_response(204); self.end_headers()
+server = http.server.HTTPServer(('127.0.0.1', 0), Hook)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain('server.pem', 'server.key')
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+
+fn secure(sandbox: &outlast_testkit::Sandbox) -> Option<Secure> {
+    use std::io::BufRead;
+    let folder = sandbox.root().join("tls");
+    std::fs::create_dir_all(&folder).unwrap();
+    let openssl = |line: &str| {
+        let mut command = std::process::Command::new("openssl");
+        command.args(line.split(' ')).current_dir(&folder).stderr(std::process::Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    if !openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=ours")) {
+        eprintln!("skipped: there is no openssl to make certificates with");
+        return None;
+    }
+    std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    assert!(openssl(&format!("req -x509 {key} -keyout other.key -out other.pem -subj /CN=another")));
+    assert!(openssl(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout server.key -out server.csr -subj /CN=server"
+    ));
+    assert!(openssl(
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names"
+    ));
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", SECURE]).current_dir(&folder).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut said = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let port = said.trim().parse().unwrap();
+    let file = |name: &str| folder.join(name);
+    Some(Secure { child, port, ca: file("ca.pem"), stranger: file("other.pem"), posted: file("posted") })
+}
+
+#[test]
+fn a_webhook_goes_over_tls_to_a_server_that_proves_who_it_is() {
+    let sandbox = sandbox();
+    let Some(server) = secure(&sandbox) else { return };
+    let config = sandbox.root().join("config/outlast");
+    std::fs::create_dir_all(&config).unwrap();
+    let trust = |ca: &std::path::Path| {
+        let url = format!("https://127.0.0.1:{}/hook", server.port);
+        let text = format!("[[wake]]\nkind = \"webhook\"\nurl = {url:?}\nca = {ca:?}\n");
+        std::fs::write(config.join("config.toml"), text).unwrap();
+        let answer = sandbox.json(["run", "-d", "true"]);
+        assert_eq!(answer["wakes"][0]["will"], true, "{answer}");
+    };
+    trust(&server.stranger);
+    let told = entry(&sandbox, "wake_failed");
+    assert!(told["text"].as_str().unwrap().contains("certificate"), "{told}");
+    assert!(!server.posted.exists(), "nothing is said to a server that can't prove who it is");
+    trust(&server.ca);
+    let posted = eventually("the event is posted", PATIENCE, || std::fs::read(&server.posted));
+    let event: serde_json::Value = serde_json::from_slice(&posted).unwrap();
+    assert_eq!(event["event"], "ended");
 }

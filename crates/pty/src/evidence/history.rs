@@ -9,6 +9,8 @@ use super::threads::{Looker, Seen};
 
 /// Two looks closer together than this are one: nothing could have happened in between.
 const APART: Duration = Duration::from_millis(10);
+/// At a prompt that is known, this is enough: the program has its answer out, and either reads on or sleeps.
+const APART_WHEN_KNOWN: Duration = Duration::from_micros(800);
 
 /// How a thread has slept between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +27,22 @@ pub(super) struct Looks {
     previous: Vec<(Pid, u64)>,
     previous_at: Option<Instant>,
     current: Vec<(Pid, u64)>,
+    at_known_prompt: bool,
 }
 
 impl Looks {
+    /// Begins a look.
+    pub(super) fn begin(&mut self, at_known_prompt: bool) {
+        self.at_known_prompt = at_known_prompt;
+    }
+
+    fn apart(&self) -> Duration {
+        if self.at_known_prompt { APART_WHEN_KNOWN } else { APART }
+    }
+
     /// Ends a look that was begun at `now`.
     pub(super) fn turn(&mut self, now: Instant) {
-        if self.previous_at.is_none_or(|at| now.duration_since(at) >= APART) {
+        if self.previous_at.is_none_or(|at| now.duration_since(at) >= self.apart()) {
             std::mem::swap(&mut self.previous, &mut self.current);
             self.previous_at = Some(now);
         }
@@ -43,7 +55,7 @@ impl Looks {
             return Sleep { seen_before: false, unbroken: false };
         };
         self.current.push((tid, runs));
-        let ripe = self.previous_at.is_some_and(|at| at.elapsed() >= APART);
+        let ripe = self.previous_at.is_some_and(|at| at.elapsed() >= self.apart());
         let before = self.previous.iter().find(|(before, _)| *before == tid).filter(|_| ripe);
         Sleep { seen_before: before.is_some(), unbroken: before.is_some_and(|(_, count)| *count == runs) }
     }

@@ -71,13 +71,14 @@ impl Prober {
         self.unconfirmed
     }
 
-    /// Looks once. A claim needs two looks at least 10 ms apart.
+    /// Looks once. A claim needs two looks at least 10 ms apart, or 1 ms at a prompt that is known.
     ///
     /// May block on `/proc`; costs a fraction of a millisecond for a job of a few processes.
     pub fn sample(&mut self, master: BorrowedFd<'_>, hints: &Hints<'_>) -> Verdict {
         let now = Instant::now();
         self.looker.fds.forget_old(now);
         self.processor.turn();
+        self.looks.begin(hints.known_prompt);
         let verdict = match self.terminal_now(master) {
             Some(terminal) => self.sample_terminal(&terminal, hints, now),
             None => Verdict::Unknown,

@@ -17,6 +17,9 @@ use super::{Hints, nested, text};
 /// No claim sooner than this after a byte in either direction: a program that was just sent a line may not have
 /// woken up for it yet. In trials one stale claim was made without a gate, and none with 20 ms.
 const GATE: Duration = Duration::from_millis(40);
+/// The same for a program that is back at a prompt it was seen to wait at before, whose owner knows that it has
+/// run since the last byte was sent: what is left is to see it sleep twice.
+const KNOWN_GATE: Duration = Duration::from_millis(1);
 /// How long the screen must have been still before it counts as a witness: beside a timer, beside other
 /// sources, and for a full-screen program, which may still be drawing.
 const QUIET_WITH_TIMER: Duration = Duration::from_millis(100);
@@ -138,7 +141,11 @@ impl Judge<'_> {
             let finding = Finding { why, ..candidate.finding.clone() };
             if candidate.seen.process.is_alive() { Found::Waits(rank, finding) } else { Found::Busy }
         };
-        if !sleep.seen_before || self.quiet() < GATE {
+        let gate = match candidate.class {
+            Class::Read | Class::Poll if self.hints.known_prompt => KNOWN_GATE,
+            _ => GATE,
+        };
+        if !sleep.seen_before || self.quiet() < gate {
             return Found::Unconfirmed;
         }
         match &candidate.class {

@@ -1,0 +1,195 @@
+//! `cargo xtask bench`: the built program against a bare read loop in the same run, interleaved, as medians and
+//! ratios. Absolute times mean little on a shared machine: read the ratios and the curves.
+
+mod bare;
+mod crowd;
+pub(crate) mod emit;
+mod latency;
+mod plot;
+mod reading;
+mod report;
+mod server;
+mod stats;
+mod throughput;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outlast_job::{Job, Outlast};
+
+/// Where and how much is measured.
+struct Bench {
+    program: PathBuf,
+    scratch: tempfile::TempDir,
+    rounds: usize,
+    samples: usize,
+    flood: usize,
+    log_sizes: &'static [u64],
+    crowds: &'static [usize],
+    lists: &'static [usize],
+    idle_window: Duration,
+}
+
+type Measure = fn(&Bench) -> Result<report::Section, String>;
+const MEASURES: &[(&str, Measure)] = &[
+    ("floods", throughput::terminal),
+    ("pipes", throughput::pipes),
+    ("round-trips", latency::round_trips),
+    ("patterns", latency::patterns),
+    ("interpreter", latency::interpreter),
+    ("idle", crowd::idle),
+    ("list", crowd::list),
+    ("reading", reading::tails),
+];
+
+/// `cargo xtask bench [--quick] [--write] [MEASURE...]`
+///
+/// # Errors
+/// Whatever could not be measured.
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    let (options, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with("--"));
+    let has = |option: &str| options.contains(&option);
+    if let Some(unknown) = options.iter().find(|o| !["--quick", "--write"].contains(*o)) {
+        return Err(format!("there is no option {unknown}"));
+    }
+    if let Some(unknown) = names.iter().find(|name| !MEASURES.iter().any(|(known, _)| known == *name)) {
+        let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("there is no measure {unknown}; there are {}", known.join(", ")));
+    }
+    if has("--write") && (has("--quick") || !names.is_empty()) {
+        return Err("only a whole run is written down: leave out --quick and names".into());
+    }
+    let bench = Bench::new(has("--quick"))?;
+    let mut sections = Vec::new();
+    for (name, measure) in MEASURES {
+        if names.is_empty() || names.contains(name) {
+            sections.push(measure(&bench)?);
+        }
+    }
+    println!("{}\n\n{}", machine(), report::markdown(&sections));
+    if has("--write") {
+        report::write(&root().join("docs"), &machine(), &sections)?;
+    }
+    Ok(())
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let load = read("/proc/loadavg");
+    format!(
+        "{} ({cores} cores), Linux {}, load {} at the end of the run.",
+        model.unwrap_or("an unnamed processor").trim(),
+        kernel.trim(),
+        load.split(' ').next().unwrap_or("?")
+    )
+}
+
+/// On stderr, for whoever waits.
+fn progress(text: &str) {
+    eprintln!("… {text}");
+}
+
+/// The clock that all processes of a machine share.
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+impl Bench {
+    fn new(quick: bool) -> Result<Self, String> {
+        progress("building the program");
+        let built = std::process::Command::new(env!("CARGO"))
+            .args(["build", "--release", "--quiet", "--package", "outlast"])
+            .current_dir(root())
+            .status();
+        if !built.is_ok_and(|status| status.success()) {
+            return Err("the program does not build".into());
+        }
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let scratch =
+            tempfile::Builder::new().prefix("outlast-bench-").tempdir().map_err(|e| e.to_string())?;
+        let program = target.join("release/outlast");
+        let (rounds, samples, flood) = if quick { (3, 30, 20_000_000) } else { (7, 200, 200_000_000) };
+        Ok(Self {
+            program,
+            scratch,
+            rounds,
+            samples,
+            flood,
+            log_sizes: if quick {
+                &[1 << 10, 1 << 20, 16 << 20]
+            } else {
+                &[1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 30]
+            },
+            crowds: if quick { &[1, 10] } else { &[1, 10, 100, 1000] },
+            lists: if quick { &[10, 60] } else { &[10, 100, 1000] },
+            idle_window: Duration::from_secs(if quick { 3 } else { 20 }),
+        })
+    }
+
+    /// This program, which is also what the jobs run.
+    #[expect(clippy::unused_self, reason = "a bench without an emitter measures nothing")]
+    fn emitter(&self) -> String {
+        std::env::current_exe().map_or_else(|_| "xtask".into(), |path| path.to_string_lossy().into_owned())
+    }
+
+    /// A home of its own for a measure.
+    fn home(&self, name: &str) -> Result<PathBuf, String> {
+        let home = self.scratch.path().join(name);
+        std::fs::create_dir_all(&home).map_err(|error| error.to_string())?;
+        let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&home, owner_only).map_err(|error| error.to_string())?;
+        Ok(home)
+    }
+
+    fn outlast_at(&self, home: &Path) -> Result<Outlast, String> {
+        let outlast = Outlast::open_at(home).map_err(|failure| failure.to_string())?;
+        Ok(outlast.kept_by(&self.program))
+    }
+
+    fn outlast(&self) -> Result<Outlast, String> {
+        self.outlast_at(&self.home("floods")?)
+    }
+
+    /// A flood's files are large: gone before the next.
+    #[expect(clippy::unused_self, reason = "reads as what it does")]
+    fn forget(&self, job: &Job) {
+        let _ = std::fs::remove_dir_all(job.dir().path());
+    }
+
+    /// Processor time that a process has used so far.
+    #[expect(clippy::unused_self, reason = "reads as what it does")]
+    fn cpu_ms(&self, pid: i32) -> f64 {
+        // In nanoseconds; the fields of `stat` are too coarse for a process that sleeps.
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as what it does")]
+    fn status_kib(&self, pid: i32, field: &str) -> f64 {
+        kib(&format!("/proc/{pid}/status"), &[field])
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as what it does")]
+    fn private_kib(&self, pid: i32) -> f64 {
+        kib(&format!("/proc/{pid}/smaps_rollup"), &["Private_Clean", "Private_Dirty"])
+    }
+}
+
+fn kib(path: &str, fields: &[&str]) -> f64 {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| fields.contains(name))
+        .filter_map(|(_, value)| value.trim().trim_end_matches(" kB").parse::<f64>().ok())
+        .sum()
+}

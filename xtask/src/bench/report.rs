@@ -1,0 +1,54 @@
+//! What was measured, as Markdown with pictures beside it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::plot::Plot;
+
+/// One thing that was measured.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    pub(super) about: &'static str,
+    pub(super) head: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
+    pub(super) plots: Vec<Plot>,
+}
+
+const BEGIN: &str = "<!-- measured: cargo xtask bench -->";
+const END: &str = "<!-- end of what was measured -->";
+
+/// The tables as text.
+pub(super) fn markdown(sections: &[Section]) -> String {
+    let mut text = String::new();
+    for section in sections {
+        let _ = writeln!(text, "### {}\n\n{}\n", section.title, section.about);
+        let _ = writeln!(text, "| {} |", section.head.join(" | "));
+        let _ = writeln!(text, "|{}", "---|".repeat(section.head.len()));
+        for row in &section.rows {
+            let _ = writeln!(text, "| {} |", row.join(" | "));
+        }
+        text.push('\n');
+        for plot in &section.plots {
+            let _ = writeln!(text, "![{}](performance/{}.svg)\n", plot.title, plot.name);
+        }
+    }
+    text
+}
+
+/// Puts the tables between the marks of `docs/performance.md`, and the pictures beside it.
+pub(super) fn write(docs: &Path, machine: &str, sections: &[Section]) -> Result<(), String> {
+    let say = |error: std::io::Error| error.to_string();
+    let page = docs.join("performance.md");
+    let old = std::fs::read_to_string(&page).map_err(say)?;
+    let (Some(begin), Some(end)) = (old.find(BEGIN), old.find(END)) else {
+        return Err(format!("{} has no place for figures: {BEGIN} … {END}", page.display()));
+    };
+    let measured = format!("{BEGIN}\n\n{machine}\n\n{}", markdown(sections));
+    std::fs::write(&page, format!("{}{measured}{}", &old[..begin], &old[end..])).map_err(say)?;
+    let pictures = docs.join("performance");
+    std::fs::create_dir_all(&pictures).map_err(say)?;
+    for plot in sections.iter().flat_map(|section| &section.plots) {
+        std::fs::write(pictures.join(format!("{}.svg", plot.name)), plot.svg()).map_err(say)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Floods: wall time against a bare read loop in the same round, by kind of output.
+
+use std::time::Instant;
+
+use outlast_job::{JobSpec, Run, Streams, Wait};
+
+use super::report::Section;
+use super::stats::{Middle, figure, middle, ratios};
+use super::{Bench, bare, emit, progress};
+
+/// Twenty patterns that never match: what an anxious agent waits for.
+pub(super) fn patterns() -> Vec<String> {
+    let known = ["panicked at", r"error(\[E\d+\])?:", r"^\$ $", r"(?i)password:", r"listening on .*:(\d+)"];
+    known
+        .iter()
+        .map(|&pattern| pattern.to_owned())
+        .chain((5..20).map(|n| format!(r"\bword{n}\b.*done")))
+        .collect()
+}
+
+/// What a flood cost the keeper.
+struct Flood {
+    seconds: f64,
+    cpu_ms: f64,
+    peak_kib: f64,
+}
+
+fn ours(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Flood, String> {
+    let (outlast, emitter) = (bench.outlast()?, bench.emitter());
+    let mut spec = JobSpec::new(Run::Program(vec![emitter, "emit".into(), kind.into(), bytes.to_string()]));
+    if !terminal {
+        spec.streams = Streams::Pipes;
+    }
+    let say = |failure: outlast_job::Failure| failure.to_string();
+    let began = Instant::now();
+    let job = outlast.start(spec).map_err(say)?;
+    let mut wait = Wait::for_pattern(emit::END);
+    wait.patterns.extend(patterns());
+    job.wait(&wait, None).map_err(say)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let keeper = job.info().map_err(say)?.keeper.ok_or("no keeper")?.pid;
+    let (cpu_ms, peak_kib) = (bench.cpu_ms(keeper), bench.status_kib(keeper, "VmHWM"));
+    // The screen is part of what was asked for, even if nobody looked so far.
+    if terminal {
+        job.screen(false, 0).map_err(say)?;
+    }
+    job.type_line("").map_err(say)?;
+    job.wait(&Wait::for_exit(), None).map_err(say)?;
+    bench.forget(&job);
+    Ok(Flood { seconds, cpu_ms, peak_kib })
+}
+
+fn compare(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Compared, String> {
+    let emitter = bench.emitter();
+    let amount = bytes.to_string();
+    let argv = [emitter.as_str(), "emit", kind, &amount];
+    let mut compared = Compared::default();
+    for round in 0..bench.rounds {
+        progress(&format!("{kind}, {} MB, round {}", bytes / 1_000_000, round + 1));
+        // Turn about, so that a busy spell does not fall on one side alone.
+        for ours_first in [round % 2 == 0, round % 2 != 0] {
+            if ours_first {
+                let flood = ours(bench, kind, bytes, terminal)?;
+                compared.ours.push(flood.seconds);
+                compared.cpu.push(flood.cpu_ms);
+                compared.peak.push(flood.peak_kib);
+            } else {
+                compared.bare.push(bare::flood(&argv, terminal, emit::END)?.as_secs_f64());
+            }
+        }
+    }
+    Ok(compared)
+}
+
+#[derive(Default)]
+struct Compared {
+    bare: Vec<f64>,
+    ours: Vec<f64>,
+    cpu: Vec<f64>,
+    peak: Vec<f64>,
+}
+
+impl Compared {
+    fn row(&self, name: &str, bytes: usize) -> Vec<String> {
+        let megabytes = bytes as f64 / 1e6;
+        let speed = |seconds: &[f64]| figure(megabytes / middle(seconds).median);
+        let ratio: Middle = ratios(&self.ours, &self.bare);
+        vec![
+            name.to_owned(),
+            figure(megabytes),
+            speed(&self.bare),
+            speed(&self.ours),
+            ratio.to_string(),
+            figure(middle(&self.cpu).median / megabytes),
+            figure(middle(&self.peak).median / 1024.0),
+        ]
+    }
+}
+
+const HEAD: &[&str] =
+    &["output", "MB", "bare MB/s", "ours MB/s", "time, ours / bare", "keeper ms/MB", "keeper peak MiB"];
+
+/// By kind of output, through a terminal.
+pub(super) fn terminal(bench: &Bench) -> Result<Section, String> {
+    let mut rows = Vec::new();
+    for (kind, name) in emit::KINDS {
+        let bytes = if *kind == "log" { bench.flood } else { bench.flood / 4 };
+        rows.push(compare(bench, kind, bytes, true)?.row(name, bytes));
+    }
+    Ok(Section {
+        title: "Floods through a terminal",
+        about: "Log, transcript, screen and 20 patterns, against a loop that only reads the same program's terminal.",
+        head: HEAD.to_vec(),
+        rows,
+        plots: Vec::new(),
+    })
+}
+
+/// The same on pipes.
+pub(super) fn pipes(bench: &Bench) -> Result<Section, String> {
+    let bytes = bench.flood;
+    let rows = vec![compare(bench, "log", bytes, false)?.row("log lines", bytes)];
+    Ok(Section {
+        title: "Floods through pipes",
+        about: "The same, with the command on pipes.",
+        head: HEAD.to_vec(),
+        rows,
+        plots: Vec::new(),
+    })
+}
