@@ -56,7 +56,7 @@ pub struct Options {
     pub prompt_bytes: usize,
     /// How long events are gathered.
     pub window: Duration,
-    /// Which events wake; none means all that are worth it.
+    /// Which events wake; none means all.
     pub events: Vec<String>,
     /// Never wake.
     pub no_wake: bool,
@@ -80,11 +80,7 @@ impl Options {
         if event == "went_on" {
             return self.wakes("awaiting_input");
         }
-        if self.events.is_empty() {
-            event != "output"
-        } else {
-            self.events.iter().any(|wanted| wanted == event)
-        }
+        self.events.is_empty() || self.events.iter().any(|wanted| wanted == event)
     }
 }
 

@@ -23,7 +23,8 @@ pub(crate) struct Message<'a> {
 impl<'a> Message<'a> {
     /// Looks at a line; none for what is no message of the protocol.
     pub(crate) fn peek(line: &'a str) -> Option<Self> {
-        serde_json::from_str(line).ok()
+        // A list could be read as the fields in their order.
+        if line.trim_start().starts_with('{') { serde_json::from_str(line).ok() } else { None }
     }
 
     /// Its id as it is written.

@@ -55,8 +55,7 @@ pub(crate) struct SidecarArgs {
     /// How long events are gathered before the agent is woken.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub(crate) window: Duration,
-    /// Which events wake it, separated by commas: ended, awaiting_input, port_open, pattern, quiet, stable, output,
-    /// stream and so on [default: all but output].
+    /// Which events wake it, separated by commas: ended, awaiting_input, port_open, pattern, quiet, stable, stream [default: all].
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(crate) events: Vec<String>,
     /// Never wake it; events go along with the user's prompts.
