@@ -1,10 +1,13 @@
-// The TypeScript SDK as an editor in front of the sidecar: one prompt, then it only listens.
+// The TypeScript SDK as an editor in front of the sidecar: one prompt, then it only listens. Allows what it is asked.
 //
 //   editor.mjs MODE AGENT...      MODE: a session mode to set, or - for none
 //
-// Ends when the agent has been woken and has answered, and nothing more came for a while. Allows what it is asked.
+// Ends when the agent has been woken and has answered, and nothing more came for a while. With EDITOR_KILLS, the name of a file
+// with a pid, it kills that with SIGKILL after the turn instead, and prints the session; EDITOR_LOADS loads such a session and
+// prompts nothing.
 
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
@@ -35,10 +38,20 @@ const app = acp.client({ name: 'editor' })
 await app.connectWith(stream, async (ctx) => {
   const { methods } = acp;
   await ctx.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
-  const { sessionId } = await ctx.request(methods.agent.session.new, { cwd: process.cwd(), mcpServers: [] });
+  const folder = { cwd: process.cwd(), mcpServers: [] };
+  const known = process.env.EDITOR_LOADS;
+  if (known) await ctx.request(methods.agent.session.load, { sessionId: known, ...folder });
+  const sessionId = known ?? (await ctx.request(methods.agent.session.new, folder)).sessionId;
   if (mode !== '-') await ctx.request(methods.agent.session.setMode, { sessionId, modeId: mode });
-  const { stopReason } = await ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: 'text', text: 'go' }] });
-  console.log(`the turn ended: ${stopReason}`);
+  if (!known) {
+    const { stopReason } = await ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: 'text', text: 'go' }] });
+    console.log(`the turn ended: ${stopReason}`);
+  }
+  if (process.env.EDITOR_KILLS) {
+    process.kill(Number(readFileSync(process.env.EDITOR_KILLS, 'utf8')), 'SIGKILL');
+    console.log(`session ${sessionId}`);
+    process.exit(0);
+  }
   await end;
 });
 agent.stdin.end();
