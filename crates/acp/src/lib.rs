@@ -17,6 +17,9 @@ pub mod agent;
 pub mod tap;
 pub mod sidecar;
 
+/// How every text begins that the sidecar puts into a conversation.
+const TOLD: &str = "[outlast events ";
+
 /// A number that nobody else has.
 fn random() -> u64 {
     let mut bytes = [0; 8];

@@ -30,21 +30,10 @@ pub(crate) struct Cursor {
     pub(crate) errors: u64,
     /// A call about the job was cancelled, and its answer never seen.
     pub(crate) cancelled: bool,
-    /// An answer said that the job has ended.
+    /// An answer has said how the job ended.
     pub(crate) ended: bool,
-    /// An answer said that the job waits for input, with its log at this offset.
-    pub(crate) asked: Option<u64>,
-}
-
-/// Whether a session knows an event already, because an answer of ours said so.
-#[must_use]
-pub fn has_seen(home: &Path, session: &str, entry: &Entry) -> bool {
-    let cursor = Cursors { folder: home.join(FOLDER) }.get(session, entry.job);
-    match entry.event.as_str() {
-        "ended" => cursor.ended,
-        "awaiting_input" => cursor.ended || cursor.asked.is_some_and(|asked| asked >= entry.offset),
-        _ => false,
-    }
+    /// When the last answer about it was given, in milliseconds since 1970.
+    pub(crate) at: u64,
 }
 
 /// The cursors of a home.
@@ -123,6 +112,16 @@ fn slug(session: &str) -> String {
     format!("{readable}.{number:016x}")
 }
 
+/// Whether a session knows an event already, because an answer of ours has shown it.
+#[must_use]
+pub fn has_seen(home: &Path, session: &str, entry: &Entry) -> bool {
+    let cursor = Cursors { folder: home.join(FOLDER) }.get(session, entry.job);
+    match entry.event.as_str() {
+        "ended" => cursor.ended,
+        _ => entry.offset <= cursor.read && entry.at <= cursor.at,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         let cursors = Cursors::of(&home);
-        let there = Cursor { read: 10, waited: 7, errors: 0, cancelled: true, ended: false, asked: Some(10) };
+        let there = Cursor { read: 10, waited: 7, cancelled: true, ..Cursor::default() };
         cursors.set("a/b", Handle(3), there);
         assert_eq!(Cursors::of(&home).get("a/b", Handle(3)), there);
         assert_eq!(cursors.get("ab", Handle(3)), Cursor::default());

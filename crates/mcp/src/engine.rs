@@ -192,8 +192,6 @@ impl Engine {
                 "bytes {missed} to {from} were printed before and not shown yet: read_output(handle={handle}, offset={missed}, until={from})"
             ));
         }
-        let asked =
-            (waited.reason == Reason::AwaitingInput).then_some(waited.offset.max(to)).max(before.asked);
         let waited = match (shown, waited.reason) {
             (Shown::Glimpsed, _) => before.waited,
             (Shown::Seen, Reason::Pattern) => waited.offset,
@@ -205,7 +203,7 @@ impl Engine {
             errors: errors.unwrap_or(before.errors),
             cancelled: false,
             ended: before.ended || !answer.is_live(),
-            asked,
+            at: outlast_job::clock::now_ms(),
         };
         if after != before {
             self.cursors.set(&caller.session, job.handle(), after);

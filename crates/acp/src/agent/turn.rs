@@ -52,10 +52,16 @@ impl Turn {
 /// Begins a turn in a thread of its own.
 pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responder<PromptResponse>) {
     let text = text_of(prompt);
+    let told = prompt
+        .iter()
+        .any(|block| matches!(block, ContentBlock::Text(text) if text.text.starts_with(crate::TOLD)));
     let turn = Arc::new(Turn::new());
     lock(&client.session.turns).push(Arc::clone(&turn));
     std::thread::spawn(move || {
-        if let Err(failure) = Order::parse(&text).and_then(|order| obey(&client, &turn, order)) {
+        // A prompt of nothing but news is taken note of.
+        let only_news = text.is_empty() && told;
+        if !only_news && let Err(failure) = Order::parse(&text).and_then(|order| obey(&client, &turn, order))
+        {
             client.say(format!("{failure}\n"));
         }
         lock(&client.session.turns).retain(|other| !Arc::ptr_eq(other, &turn));
@@ -65,9 +71,10 @@ pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responde
     });
 }
 
-/// The words of a prompt; what an editor attaches to them comes in its own place.
+/// The words of a prompt; what an editor attaches to them comes in its own place. What a sidecar has to tell is no command.
 fn text_of(prompt: &[ContentBlock]) -> String {
     let words = prompt.iter().filter_map(|block| match block {
+        ContentBlock::Text(text) if text.text.starts_with(crate::TOLD) => None,
         ContentBlock::Text(text) => Some(text.text.clone()),
         ContentBlock::ResourceLink(link) => {
             Some(link.uri.strip_prefix("file://").unwrap_or(&link.uri).to_owned())

@@ -5,18 +5,20 @@ use std::fmt::Write as _;
 
 use outlast_job::outbox::Entry;
 
+use crate::TOLD;
+
 /// Room for the words around the events.
 const FRAME: usize = 700;
 
 /// The first line of every text that we put into a conversation; by it we find it again.
 pub(crate) fn mark(owner: &str, first: u64, last: u64) -> String {
-    format!("[outlast events {first}-{last} of {owner}]")
+    format!("{TOLD}{first}-{last} of {owner}]")
 }
 
 /// The highest number that a conversation has been told, going by a text in it.
 pub(crate) fn told_in(text: &str, owner: &str) -> Option<u64> {
     let end = format!(" of {owner}]");
-    text.match_indices("[outlast events ")
+    text.match_indices(TOLD)
         .filter_map(|(at, start)| {
             let rest = &text[at + start.len()..];
             let numbers = &rest[..rest.find(&end).filter(|length| *length < 50)?];

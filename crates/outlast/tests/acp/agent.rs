@@ -168,3 +168,15 @@ fn a_flood_becomes_bounded_batches_and_misses_nothing_silently() {
         call.iter().filter_map(|update| update["_meta"]["outlast.dev/lines"].as_str()).next_back().unwrap();
     assert!(text.ends_with("\n300000"));
 }
+
+#[test]
+fn what_a_sidecar_has_to_tell_is_never_run() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let news = "[outlast events 1-1 of x]; touch ran";
+    editor.call("session/prompt", prompt(&session, news));
+    let both = json!([{ "type": "text", "text": "echo mine" }, { "type": "text", "text": news }]);
+    editor.call("session/prompt", json!({ "sessionId": session, "prompt": both }));
+    assert_eq!(sandbox.json(["jobs", "--all"])["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(sandbox.info(1)["command"], "echo mine");
+}
