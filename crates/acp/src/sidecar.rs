@@ -352,14 +352,17 @@ impl Sidecar {
     /// The agent has opened a session.
     fn opened(&mut self, opening: Opening, of: Option<String>) {
         let Some(id) = of.or(opening.id) else { return };
-        let Ok(outbox) = Outbox::open(self.outlast.home(), &opening.saved.owner) else { return };
-        // Saved at once: jobs may run before anything else is worth saving.
-        let conversation = Conversation::open(id.clone(), opening.saved, outbox, opening.told);
-        self.states.save(&id, &conversation.saved);
-        self.watch_outbox(&id, &conversation.saved.owner);
-        let owner = conversation.saved.owner.clone();
-        if let Some(before) = self.conversations.insert(id, conversation) {
-            before.close();
+        let owner = opening.saved.owner.clone();
+        if let Some(conversation) = self.conversations.get_mut(&id).filter(|open| open.saved.owner == owner) {
+            // It was open already, and what it waits for goes on.
+            conversation.show_again();
+        } else {
+            let Ok(outbox) = Outbox::open(self.outlast.home(), &owner) else { return };
+            let conversation = Conversation::open(id.clone(), opening.saved, outbox, opening.told);
+            // At once: jobs may run before anything else is worth saving.
+            self.states.save(&id, &conversation.saved);
+            self.conversations.insert(id.clone(), conversation);
+            self.watch_outbox(&id, &owner);
         }
         let running =
             self.outlast.jobs().into_iter().filter(|info| info.session == owner && info.state.is_live());

@@ -129,6 +129,7 @@ impl Agent {
     /// Takes up the conversation, when whoever had it before is gone.
     fn open(&self, params: &Value) {
         if let Ok(path) = std::env::var("AGENT_HISTORY") {
+            *self.history.lock().unwrap() = None;
             let file = File::options().create(true).append(true).open(path).unwrap();
             rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
             *self.history.lock().unwrap() = Some(file);

@@ -371,6 +371,13 @@ impl Conversation {
         let _ = self.outbox.append(&mut [entry]);
     }
 
+    /// The editor opens it anew: its jobs are shown from the start, by other threads.
+    pub(crate) fn show_again(&mut self) {
+        self.close();
+        self.closed = Arc::default();
+        self.followed.clear();
+    }
+
     /// The editor is done with it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
@@ -401,12 +408,12 @@ impl Around<'_> {
     }
 }
 
-/// A job that asked and went on since does not ask any more.
+/// A job that asked, and went on or ended since, does not ask any more.
 fn withdraw(entries: &mut Vec<Entry>) {
-    let went_on: Vec<(Handle, u64)> =
-        entries.iter().filter(|entry| entry.event == "went_on").map(|entry| (entry.job, entry.n)).collect();
+    let later = entries.iter().filter(|entry| matches!(entry.event.as_str(), "went_on" | "ended"));
+    let later: Vec<(Handle, u64)> = later.map(|entry| (entry.job, entry.n)).collect();
     entries.retain(|entry| {
-        let over = || went_on.iter().any(|(job, n)| *job == entry.job && *n > entry.n);
+        let over = || later.iter().any(|(job, n)| *job == entry.job && *n > entry.n);
         entry.event != "went_on" && !(entry.event == "awaiting_input" && over())
     });
 }

@@ -38,7 +38,9 @@ pub(crate) fn follow(job: Job, session: String, terminals: bool, editor: Queue, 
             send(view.batch(lines));
             Given::Taken
         });
-        if let Ok(Some(info)) = ended {
+        if let Ok(Some(info)) = ended
+            && !closed.load(Ordering::Relaxed)
+        {
             send(view.ended(&info));
         }
     });

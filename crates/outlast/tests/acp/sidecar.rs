@@ -264,3 +264,27 @@ fn what_is_not_ours_passes_unchanged_both_ways() {
     let answer = editor.wait_for("the answer", |all| all.iter().find(|m| m["id"] == "a-b").cloned());
     assert_eq!(answer["result"]["line"], request);
 }
+
+#[test]
+fn a_session_that_is_loaded_while_it_is_open_goes_on() {
+    let stand = Stand::new(&["--window", "1ms"]);
+    let mut editor = stand.open();
+    let gate = gate(&stand.sandbox);
+    user(&mut editor, "job read x < gate");
+    let folder = stand.sandbox.work();
+    editor.call("session/load", json!({ "sessionId": SESSION, "cwd": folder, "mcpServers": [] }));
+    let calls = |all: &[Value]| {
+        of_call(all, "outlast-job-1").into_iter().filter(|u| u["sessionUpdate"] == "tool_call").count()
+    };
+    editor.wait_for("the job is shown again", |all| (calls(all) == 2).then_some(()));
+    open_gate(&gate);
+    assert!(stand.prompted(2)[1].contains("job 1 ended"));
+    let ends = editor.wait_for("its end", |all| {
+        let call = of_call(all, "outlast-job-1");
+        let ends = call.iter().filter(|update| update["status"] == "failed").count();
+        (ends > 0).then_some(ends)
+    });
+    assert_eq!(ends, 1, "by one of the two that showed it");
+    user(&mut editor, "/outlast status");
+    assert!(notice(&editor, "Waking is").contains("Waking is on"));
+}
