@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use outlast_job::{Job, Outlast};
 
+pub(crate) use server::Server;
+
 /// Where and how much is measured.
 struct Bench {
     program: PathBuf,
@@ -34,6 +36,7 @@ type Measure = fn(&Bench) -> Result<report::Section, String>;
 const MEASURES: &[(&str, Measure)] = &[
     ("floods", throughput::terminal),
     ("pipes", throughput::pipes),
+    ("server", throughput::server),
     ("round-trips", latency::round_trips),
     ("patterns", latency::patterns),
     ("interpreter", latency::interpreter),
@@ -73,8 +76,25 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The program as users have it; `OUTLAST_PROGRAM` names another one.
+pub(crate) fn built_program() -> Result<PathBuf, String> {
+    if let Some(program) = std::env::var_os("OUTLAST_PROGRAM") {
+        return std::path::absolute(program).map_err(|error| error.to_string());
+    }
+    progress("building the program");
+    let built = std::process::Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--package", "outlast"])
+        .current_dir(root())
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err("the program does not build".into());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("release/outlast"))
 }
 
 fn machine() -> String {
@@ -98,26 +118,16 @@ fn progress(text: &str) {
 }
 
 /// The clock that all processes of a machine share.
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 impl Bench {
     fn new(quick: bool) -> Result<Self, String> {
-        progress("building the program");
-        let built = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet", "--package", "outlast"])
-            .current_dir(root())
-            .status();
-        if !built.is_ok_and(|status| status.success()) {
-            return Err("the program does not build".into());
-        }
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let program = built_program()?;
         let scratch =
             tempfile::Builder::new().prefix("outlast-bench-").tempdir().map_err(|e| e.to_string())?;
-        let program = target.join("release/outlast");
         let (rounds, samples, flood) = if quick { (3, 30, 20_000_000) } else { (7, 200, 200_000_000) };
         Ok(Self {
             program,
@@ -185,7 +195,7 @@ impl Bench {
     }
 }
 
-fn kib(path: &str, fields: &[&str]) -> f64 {
+pub(crate) fn kib(path: &str, fields: &[&str]) -> f64 {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines()
         .filter_map(|line| line.split_once(':'))

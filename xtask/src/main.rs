@@ -1,9 +1,11 @@
 //! Chores of the repository. `cargo xtask record NAME [-- COMMAND...]` makes a recording in `recordings/NAME`;
-//! `cargo xtask bench` measures the built program.
+//! `cargo xtask bench` measures the built program, `cargo xtask faults` tries to break it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod bench;
+mod faults;
+mod jobs;
 mod record;
 mod recipe;
 
@@ -15,6 +17,8 @@ cargo xtask record NAME -- COMMAND...  make a new recording of a command that ne
 cargo xtask record --all               run every recipe again
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
                                        --write to put a whole run's tables and curves into docs/performance.md
+cargo xtask faults [FAULT...]          kill, fill up and flood the built program a few thousand times, and count what
+                                       is lost; --write puts the table of a whole run into docs/faults.md
 
 A recipe is a line each: `size 80x24`, `file NAME TEXT`, `run COMMAND`, `wait TEXT` (until it is on the screen),
 `type TEXT`, `line TEXT` (with Enter), `key NAME`, `resize 60x20`. In texts, \\n is a line end.";
@@ -27,9 +31,13 @@ fn main() -> ExitCode {
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
         ["bench", options @ ..] => bench::run(options),
-        // What the bench runs as jobs.
+        ["faults", options @ ..] => faults::run(options),
+        // What both run as jobs.
         ["emit", kind, bytes] => bench::emit::emit(kind, bytes),
         ["mark"] => bench::emit::mark(),
+        ["count", lines, burst, pause] => jobs::count(lines, burst, pause),
+        ["soup", seed] => jobs::soup(seed),
+        ["knock", socket] => jobs::knock(socket),
         _ => Err(USAGE.into()),
     };
     match done {

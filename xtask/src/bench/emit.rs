@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 /// The last thing a flood prints: both sides stop their clocks there.
-pub(super) const END: &str = "END-OF-FLOOD";
+pub(crate) const END: &str = "END-OF-FLOOD";
 
 /// Kinds of output, and what each is called in a table.
 pub(super) const KINDS: &[(&str, &str)] = &[

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 /// A running server and our end of it.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
@@ -16,7 +16,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts one over a home, and shakes hands.
-    pub(super) fn start(program: &Path, home: &Path) -> Result<Self, String> {
+    pub(crate) fn start(program: &Path, home: &Path) -> Result<Self, String> {
         let mut child = Command::new(program)
             .arg("mcp")
             .env("OUTLAST_HOME", home)
@@ -37,7 +37,7 @@ impl Server {
     }
 
     /// The server's own process.
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -66,8 +66,15 @@ impl Server {
         }
     }
 
+    /// Calls a tool and does not wait for the answer.
+    pub(crate) fn send(&mut self, tool: &str, arguments: &Value) -> Result<(), String> {
+        self.id += 1;
+        let params = json!({"name": tool, "arguments": arguments});
+        self.write(&json!({"jsonrpc": "2.0", "id": self.id, "method": "tools/call", "params": params}))
+    }
+
     /// Calls a tool; the facts of its answer.
-    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
         let mut result = self.request("tools/call", &json!({"name": tool, "arguments": arguments}))?;
         if result["isError"] == true {
             return Err(result["content"].to_string());

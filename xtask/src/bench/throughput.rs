@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use outlast_job::{JobSpec, Run, Streams, Wait};
+use serde_json::json;
 
 use super::report::Section;
 use super::stats::{Middle, figure, middle, ratios};
@@ -112,6 +113,30 @@ pub(super) fn terminal(bench: &Bench) -> Result<Section, String> {
         about: "Log, transcript, screen and 20 patterns, against a loop that only reads the same program's terminal.",
         head: HEAD.to_vec(),
         rows,
+        plots: Vec::new(),
+    })
+}
+
+/// What the server needs while a flood goes through one of its jobs.
+pub(super) fn server(bench: &Bench) -> Result<Section, String> {
+    progress("a flood over MCP");
+    let home = bench.home("server")?;
+    let mut server = super::Server::start(&bench.program, &home)?;
+    let command = format!("'{}' emit log {}", bench.emitter(), bench.flood);
+    let began = Instant::now();
+    let job = server.call("run_shell_command", &json!({"command": command, "is_background": true}))?;
+    let handle = job["handle"].clone();
+    let wait = json!({"handle": handle, "pattern": emit::END, "timeout": 45});
+    while server.call("wait_for", &wait)?["reason"] == "deadline" {}
+    let seconds = began.elapsed().as_secs_f64();
+    server.call("read_output", &json!({"handle": handle, "tail": 200}))?;
+    let peak = bench.status_kib(i32::try_from(server.pid()).unwrap_or(0), "VmHWM");
+    server.call("kill", &json!({"handle": handle}))?;
+    Ok(Section {
+        title: "The server during a flood",
+        about: "MCP `run_shell_command`, `wait_for` with a pattern that comes last, and the tail: the output itself does not go through the server.",
+        head: vec!["MB", "seconds", "server's peak MiB"],
+        rows: vec![vec![figure(bench.flood as f64 / 1e6), figure(seconds), figure(peak / 1024.0)]],
         plots: Vec::new(),
     })
 }

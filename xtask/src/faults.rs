@@ -1,0 +1,109 @@
+//! `cargo xtask faults`: the long part of the fault tests, counted. Each fault is tried many times against the built
+//! program; what was lost, what hung and what was left behind is counted, not believed, and goes into a table.
+
+mod arena;
+mod deaths;
+mod exhaustion;
+mod hostile;
+mod pauses;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use arena::Arena;
+
+/// What a fault cost.
+#[derive(Debug, Default)]
+struct Tally {
+    tried: u64,
+    lost_bytes: u64,
+    lost_receipts: u64,
+    hung: u64,
+    left: u64,
+    /// What else was counted, or why it could not be tried here.
+    note: String,
+}
+
+impl Tally {
+    fn skipped(why: &str) -> Self {
+        Self { note: format!("not tried here: {why}"), ..Self::default() }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.lost_bytes + self.lost_receipts + self.hung + self.left == 0
+    }
+}
+
+type Fault = fn(&mut Arena) -> Result<Tally, String>;
+const FAULTS: &[(&str, &str, Fault)] = &[
+    ("keeper", "keeper killed (-9) while its job prints", deaths::keeper),
+    ("keeper-at-end", "keeper killed (-9) around the end of its job", deaths::keeper_at_end),
+    ("client", "clients killed (-9) in the middle of run, wait, send and logs -f", deaths::client),
+    ("server", "MCP server killed (-9) in the middle of a call", deaths::server),
+    ("both", "keeper and heir killed (-9): the one of twenty is lost, with all it had printed", deaths::both),
+    ("stopped", "keeper, job and a reader stopped and continued (SIGSTOP)", pauses::stopped),
+    ("clock", "the wall clock jumps a day forth and back", pauses::clock),
+    ("descriptors", "a keeper without descriptors (RLIMIT_NOFILE)", exhaustion::descriptors),
+    ("processes", "no more processes to be had (pids cgroup)", exhaustion::processes),
+    ("disk", "the disk is full, and then has room again", exhaustion::disk),
+    ("cap", "10 GB of output against a cap of 64 MiB", exhaustion::cap),
+    ("soup", "output that is random control sequences, and questions to the terminal", hostile::soup),
+    ("endless", "an endless title, an endless line, a flood of titles", hostile::endless),
+    ("garbage", "garbage, half lines and a line of 1 GB at the socket", hostile::garbage),
+    ("crowd", "10,000 connections to one keeper", hostile::crowd),
+    ("deaf", "clients that never read what they asked for", hostile::deaf),
+    ("stranger", "another user's client", hostile::stranger),
+];
+
+const BEGIN: &str = "<!-- counted: cargo xtask faults -->";
+const END: &str = "<!-- end of what was counted -->";
+
+/// `cargo xtask faults [--write] [FAULT...]`
+///
+/// # Errors
+/// When something was lost, hung or left behind, or could not be tried at all.
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    let (options, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with("--"));
+    if let Some(unknown) = options.iter().find(|option| **option != "--write") {
+        return Err(format!("there is no option {unknown}"));
+    }
+    if let Some(unknown) = names.iter().find(|name| !FAULTS.iter().any(|(known, ..)| known == *name)) {
+        let known: Vec<&str> = FAULTS.iter().map(|(name, ..)| *name).collect();
+        return Err(format!("there is no fault {unknown}; there are {}", known.join(", ")));
+    }
+    let mut table = String::from(
+        "| fault | tried | bytes lost | receipts lost | calls hung | processes left | besides |\n|---|---|---|---|---|---|---|\n",
+    );
+    let mut unclean = Vec::new();
+    for (name, title, fault) in FAULTS {
+        if !names.is_empty() && !names.contains(name) {
+            continue;
+        }
+        eprintln!("… {title}");
+        let mut arena = Arena::new(name)?;
+        let mut tally = fault(&mut arena).map_err(|error| format!("{name}: {error}"))?;
+        tally.left += arena.end_all();
+        let Tally { tried, lost_bytes, lost_receipts, hung, left, note } = &tally;
+        let row =
+            format!("| {title} | {tried} | {lost_bytes} | {lost_receipts} | {hung} | {left} | {note} |");
+        eprintln!("{row}");
+        let _ = writeln!(table, "{row}");
+        if !tally.is_clean() {
+            unclean.push(*name);
+        }
+    }
+    println!("{table}");
+    if options.contains(&"--write") && names.is_empty() {
+        write(&crate::bench::root().join("docs/faults.md"), &table)?;
+    }
+    if unclean.is_empty() { Ok(()) } else { Err(format!("not clean: {}", unclean.join(", "))) }
+}
+
+fn write(page: &Path, table: &str) -> Result<(), String> {
+    let old = std::fs::read_to_string(page).map_err(|error| error.to_string())?;
+    let (Some(begin), Some(end)) = (old.find(BEGIN), old.find(END)) else {
+        return Err(format!("{} has no place for a table: {BEGIN} … {END}", page.display()));
+    };
+    let text = format!("{}{BEGIN}\n\n{table}\n{}", &old[..begin], &old[end..]);
+    std::fs::write(page, text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,217 @@
+//! Where faults are tried: a home of its own, jobs that count, and a look at what is left.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outlast_job::{Job, JobSpec, Outlast, Reason, Run, Wait};
+use outlast_pty::procfs::{self, Proc};
+use rustix::process::Signal;
+
+use super::Tally;
+
+/// Longer than this, a call hangs.
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
+/// Every process that is started here has this in its environment, and so have all that it starts.
+const MARK: &str = "OUTLAST_FAULTS_MARK";
+/// The code that counting jobs end with: not one that anything else would make up.
+pub(super) const CODE: i32 = 7;
+
+/// A home and the program that is tried in it.
+pub(super) struct Arena {
+    scratch: tempfile::TempDir,
+    pub(super) program: PathBuf,
+    pub(super) outlast: Outlast,
+    mark: String,
+    seed: u64,
+}
+
+impl Arena {
+    pub(super) fn new(name: &str) -> Result<Self, String> {
+        let program = crate::bench::built_program()?;
+        let scratch = tempfile::Builder::new()
+            .prefix(&format!("outlast-faults-{name}-"))
+            .tempdir()
+            .map_err(|error| error.to_string())?;
+        let home = scratch.path().join("home");
+        let outlast = Outlast::at(&home).map_err(|failure| failure.to_string())?.kept_by(&program);
+        let mark = scratch.path().to_string_lossy().into_owned();
+        let seed = u64::from(std::process::id()) ^ crate::bench::monotonic_ns();
+        eprintln!("  seed {seed}");
+        Ok(Self { scratch, program, outlast, mark, seed })
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.scratch.path().join("home")
+    }
+
+    pub(super) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A random number below a limit (splitmix64).
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.seed;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit.max(1)
+    }
+
+    pub(super) fn spec(&self, words: &[&str]) -> JobSpec {
+        let own =
+            std::env::current_exe().map_or_else(|_| "xtask".into(), |p| p.to_string_lossy().into_owned());
+        let argv = std::iter::once(own).chain(words.iter().map(|&word| word.to_owned()));
+        let mut spec = JobSpec::new(Run::Program(argv.collect()));
+        spec.env.insert(MARK.into(), self.mark.clone());
+        spec.session = "faults".into();
+        spec
+    }
+
+    pub(super) fn shell(&self, line: &str) -> JobSpec {
+        let mut spec = JobSpec::shell(line);
+        spec.env.insert(MARK.into(), self.mark.clone());
+        spec.session = "faults".into();
+        spec
+    }
+
+    /// A job that prints so many numbered lines, some at a time, and ends with [`CODE`].
+    pub(super) fn counting(&self, lines: u64) -> Result<Job, String> {
+        let spec = self.spec(&["count", &lines.to_string(), "20", "2000"]);
+        self.outlast.start(spec).map_err(|failure| failure.to_string())
+    }
+
+    /// The command line, as a client that can be killed.
+    pub(super) fn cli(&self, words: &[&str]) -> Result<Child, String> {
+        Command::new(&self.program)
+            .args(words)
+            .env("OUTLAST_HOME", self.home())
+            .env("OUTLAST_SESSION", "faults")
+            .env(MARK, &self.mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())
+    }
+
+    /// Waits for a counting job's end, and counts what is missing of it.
+    pub(super) fn check(&self, job: &Job, lines: u64, tally: &mut Tally) {
+        if !waited_for_end(job) {
+            tally.hung += 1;
+            return;
+        }
+        let code = job.info().ok().and_then(|info| match info.state.receipt()?.outcome {
+            outlast_job::lifecycle::Outcome::Exited { code } => Some(code),
+            _ => None,
+        });
+        if code != Some(CODE) {
+            eprintln!("  job {}: the receipt says {:?}", job.handle(), job.info().map(|info| info.state));
+            tally.lost_receipts += 1;
+        }
+        tally.lost_bytes += missing(&log(job), lines);
+    }
+
+    /// What is left: every process of this arena, which is then ended.
+    pub(super) fn end_all(&self) -> u64 {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return 0;
+            }
+            if Instant::now() >= until {
+                for process in &left {
+                    eprintln!("  left: {} {}", process.pid.as_raw_nonzero(), process.comm);
+                    let _ = outlast_pty::signal::send(process, Signal::KILL);
+                }
+                return left.len() as u64;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn processes(&self) -> Vec<Proc> {
+        let mark = format!("{MARK}={}", self.mark);
+        let home = self.home();
+        let ours = |process: &Proc| {
+            let environment = std::fs::read(format!("/proc/{}/environ", process.pid.as_raw_nonzero()));
+            let marked =
+                environment.is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()));
+            let keeps = procfs::arguments(process.pid).is_some_and(|words| match words.as_slice() {
+                [_, verb, folder] => verb == b"keep" && folder == home.as_os_str().as_encoded_bytes(),
+                _ => false,
+            });
+            process.is_alive() && (marked || keeps)
+        };
+        procfs::everything().into_iter().filter(ours).collect()
+    }
+}
+
+/// The bytes of a log.
+pub(super) fn log(job: &Job) -> Vec<u8> {
+    std::fs::read(job.dir().file("output.log")).unwrap_or_default()
+}
+
+pub(super) fn waited_for_end(job: &Job) -> bool {
+    let waited = job.wait(&Wait::for_exit(), Some(LIMIT));
+    waited.is_ok_and(|waited| waited.reason == Reason::Exit)
+}
+
+/// How many bytes of the lines that a counting job prints are not in a log, in order.
+pub(super) fn missing(log: &[u8], lines: u64) -> u64 {
+    let text = String::from_utf8_lossy(log);
+    let mut there = text.lines().filter(|line| line.starts_with("line ")).peekable();
+    let mut missing = 0;
+    for n in 0..lines {
+        let wanted = format!("line {n}");
+        if there.peek().is_some_and(|line| *line == wanted) {
+            there.next();
+        } else {
+            missing += wanted.len() as u64 + 2;
+        }
+    }
+    missing
+}
+
+/// The process of a job by its role.
+pub(super) fn process(job: &Job, role: &str) -> Option<Proc> {
+    let info = job.info().ok()?;
+    let process = match role {
+        "keeper" => info.keeper,
+        "heir" => info.heir,
+        _ => info.process,
+    }?;
+    procfs::stat(rustix::process::Pid::from_raw(process.pid)?)
+        .filter(|found| found.start_time == process.started)
+}
+
+/// Sends a signal to a job's process.
+pub(super) fn send(job: &Job, role: &str, signal: Signal) -> bool {
+    process(job, role).is_some_and(|process| outlast_pty::signal::send(&process, signal).is_ok())
+}
+
+/// Waits until a log has grown to a size, or will not.
+pub(super) fn grown_to(job: &Job, size: u64) {
+    let until = Instant::now() + LIMIT;
+    while job.log_end() < size && Instant::now() < until && job.info().is_ok_and(|info| info.state.is_live())
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits for a process of ours, within the limit.
+pub(super) fn ended_in_time(child: &mut Child) -> bool {
+    let until = Instant::now() + LIMIT;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) | Err(_) => return true,
+            Ok(None) if Instant::now() >= until => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
