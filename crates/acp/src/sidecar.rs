@@ -31,6 +31,7 @@ use budget::Limits;
 use conversation::{Around, Conversation, Sides, first_text};
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::{self, Entry, Outbox};
+use outlast_job::registry::Home;
 use outlast_job::{Failure, Handle, Outlast};
 use queue::Queue;
 use serde_json::json;
@@ -45,8 +46,8 @@ const INPUTS: usize = 256;
 /// How long an agent may take to leave when the editor has.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// Whether a session knows an event already.
-pub type Known = dyn Fn(&str, &Entry) -> bool + Send + Sync;
+/// Leaves those of a session's events that its agent does not know yet, from an answer of our tools.
+pub type Unknown = dyn Fn(&Home, &str, Vec<Entry>) -> Vec<Entry> + Send + Sync;
 
 /// How to wake.
 pub struct Options {
@@ -64,8 +65,8 @@ pub struct Options {
     pub no_jobs: bool,
     /// The command of our MCP server, without its session.
     pub server: Vec<String>,
-    /// Whether a session's agent knows an event already, from an answer of ours.
-    pub known: Arc<Known>,
+    /// What is new to an agent.
+    pub unknown: Arc<Unknown>,
 }
 
 impl fmt::Debug for Options {
@@ -223,12 +224,12 @@ impl Sidecar {
 
     /// Wakes whoever may be woken; says how long until it is worth another look.
     fn wake(&mut self) -> Option<Duration> {
-        let around = Around { sides: &self.sides, states: &self.states, options: &self.options };
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
         self.conversations.values_mut().filter_map(|conversation| conversation.wake(&around)).min()
     }
 
     fn with(&mut self, session: &str, act: impl FnOnce(&mut Conversation, &Around<'_>)) {
-        let around = Around { sides: &self.sides, states: &self.states, options: &self.options };
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
         if let Some(conversation) = self.conversations.get_mut(session) {
             act(conversation, &around);
         }
@@ -285,7 +286,7 @@ impl Sidecar {
             request_id: &'a serde_json::value::RawValue,
         }
         let Some(back) = message.params::<Back<'_>>() else { return false };
-        let around = Around { sides: &self.sides, states: &self.states, options: &self.options };
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
         self.conversations
             .values_mut()
             .any(|conversation| conversation.take_back(back.request_id.get(), &around))
@@ -323,7 +324,7 @@ impl Sidecar {
         if !message.is_response() {
             return self.sides.editor.push(line);
         }
-        let around = Around { sides: &self.sides, states: &self.states, options: &self.options };
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
         let mut answered = None;
         for conversation in self.conversations.values_mut() {
             if let Some(ours) = conversation.answered(&message, &around) {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader::{Reader, acknowledge};
 use outlast_job::outbox::{Entry, Outbox};
+use outlast_job::registry::Home;
+use outlast_job::{Handle, Outlast};
 use serde_json::json;
 
 use super::Options;
@@ -21,6 +22,8 @@ use super::wire::{Message, add_to_list};
 
 /// The name under which we read outboxes.
 const READER: &str = "acp-sidecar";
+/// The name under which our MCP server reads them.
+const TOOLS: &str = "mcp";
 /// How many events are looked at for one prompt; more wait for the next.
 const MOST_EVENTS: usize = 20_000;
 
@@ -112,11 +115,20 @@ impl Conversation {
         self.outbox = outbox;
     }
 
-    /// Nothing up to a number needs to be told any more.
+    /// Everything up to a number is told.
     fn acknowledge(&mut self, number: u64) {
-        self.done = self.done.max(number);
-        // What can't be written is told again after a restart, which is better than not at all.
-        let _ = acknowledge(&self.outbox, READER, self.done);
+        self.pass_over(number);
+        // Our tools need not mention it either.
+        let _ = acknowledge(&self.outbox, TOOLS, number);
+    }
+
+    /// Nothing up to a number needs to be told any more.
+    fn pass_over(&mut self, number: u64) {
+        if number > self.done {
+            self.done = number;
+            // What can't be written is told again after a restart, which is better than not at all.
+            let _ = acknowledge(&self.outbox, READER, number);
+        }
     }
 
     /// A prompt of the user: goes first, alone, and takes along what the agent does not know yet.
@@ -238,14 +250,12 @@ impl Conversation {
         if self.reader.is_none() {
             return Vec::new();
         }
-        let mut entries = self.outbox.entries(self.done);
-        let owner = &self.saved.owner;
-        let wanted =
-            |entry: &Entry| around.options.wakes(&entry.event) && !(around.options.known)(owner, entry);
-        let passed = entries.iter().take_while(|entry| !wanted(entry)).last().map(|entry| entry.n);
-        entries.retain(|entry| wanted(entry));
-        if let Some(passed) = passed {
-            self.acknowledge(passed);
+        let all = self.outbox.entries(self.done);
+        let last = all.last().map(|entry| entry.n);
+        let wanted = all.into_iter().filter(|entry| around.options.wakes(&entry.event)).collect();
+        let mut entries = (around.options.unknown)(around.home, &self.saved.owner, wanted);
+        if let Some(passed) = entries.first().map_or(last, |entry| Some(entry.n - 1)) {
+            self.pass_over(passed);
         }
         withdraw(&mut entries);
         entries.truncate(MOST_EVENTS);
@@ -387,12 +397,22 @@ impl Conversation {
 /// What a conversation needs from outside.
 #[derive(Debug)]
 pub(crate) struct Around<'a> {
+    pub(crate) home: &'a Home,
     pub(crate) sides: &'a Sides,
     pub(crate) states: &'a States,
     pub(crate) options: &'a Options,
 }
 
-impl Around<'_> {
+impl<'a> Around<'a> {
+    pub(crate) fn of(
+        outlast: &'a Outlast,
+        sides: &'a Sides,
+        states: &'a States,
+        options: &'a Options,
+    ) -> Self {
+        Self { home: outlast.home(), sides, states, options }
+    }
+
     /// Answers a request of the editor in the agent's place.
     pub(crate) fn answer(&self, id: &str, result: &str) {
         self.sides

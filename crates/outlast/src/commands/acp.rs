@@ -42,7 +42,6 @@ fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
         std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
     let home = outlast.home().path().to_string_lossy().into_owned();
     let server = [&*program.to_string_lossy(), "--home", &home, "mcp", "--profile", &args.profile];
-    let folder = outlast.home().path().to_owned();
     let options = sidecar::Options {
         limits: Limits { in_a_row: args.turns, per_hour: args.per_hour, bytes_per_hour: args.bytes_per_hour },
         prompt_bytes: usize::try_from(args.prompt_bytes).unwrap_or(usize::MAX),
@@ -51,7 +50,7 @@ fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
         no_wake: args.no_wake,
         no_jobs: args.no_jobs,
         server: server.map(ToOwned::to_owned).to_vec(),
-        known: Arc::new(move |session, entry| outlast_mcp::has_seen(&folder, session, entry)),
+        unknown: Arc::new(outlast_mcp::unseen),
     };
     sidecar::run(outlast, options, &args.agent)
 }
