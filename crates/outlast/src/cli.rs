@@ -135,7 +135,7 @@ pub(crate) struct RunArgs {
     /// How much of its output is kept; past it, the middle goes [default: 1GiB].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) log_cap: Option<u64>,
-    /// What goes to the session's outbox: exit, input, port, pattern=REGEX, quiet=30s, stable, or none [default:
+    /// What goes to the session's outbox: exit, input, port, lines, pattern=REGEX, quiet=30s, stable, or none [default:
     /// exit,input, and nothing in the foreground].
     #[arg(long, value_name = "WHAT")]
     pub(crate) notify: Vec<String>,

@@ -5,7 +5,6 @@ use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
 use outlast_testkit::{Dice, PATIENCE, eventually, processes};
 use rustix::process::Signal;
-use serde_json::Value;
 
 use super::sidecar::{SESSION, Stand};
 use super::{gate, open_gate, prompt};
@@ -15,16 +14,7 @@ const PLENTY: [&str; 8] =
 
 /// The outbox of the conversation's jobs, as keepers write to it.
 fn outbox(stand: &Stand) -> Outbox {
-    let folder = stand.sandbox.home().join("acp");
-    let owner = eventually("the conversation is written down", PATIENCE, || {
-        let files = std::fs::read_dir(&folder).map_err(|error| error.to_string())?;
-        let saved = files.flatten().find_map(|file| {
-            let saved: Value = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
-            saved["owner"].as_str().map(ToOwned::to_owned)
-        });
-        saved.ok_or_else(|| "no state yet".to_owned())
-    });
-    Outbox::open(&Home::open(stand.sandbox.home()).unwrap(), &owner).unwrap()
+    Outbox::open(&Home::open(stand.sandbox.home()).unwrap(), &stand.owner()).unwrap()
 }
 
 fn happen(outbox: &Outbox, count: u64) {

@@ -53,6 +53,19 @@ impl Stand {
         editor
     }
 
+    /// Who owns the conversation's jobs.
+    pub(super) fn owner(&self) -> String {
+        let folder = self.sandbox.home().join("acp");
+        eventually("the conversation is written down", PATIENCE, || {
+            let files = std::fs::read_dir(&folder).map_err(|error| error.to_string())?;
+            let saved = files.flatten().find_map(|file| {
+                let saved: Value = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
+                saved["owner"].as_str().map(ToOwned::to_owned)
+            });
+            saved.ok_or_else(|| "no state yet".to_owned())
+        })
+    }
+
     /// All that the agent was prompted with.
     pub(super) fn history(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.sandbox.root().join("history")).unwrap();
@@ -287,4 +300,22 @@ fn a_session_that_is_loaded_while_it_is_open_goes_on() {
     assert_eq!(ends, 1, "by one of the two that showed it");
     user(&mut editor, "/outlast status");
     assert!(notice(&editor, "Waking is").contains("Waking is on"));
+}
+
+#[test]
+fn lines_of_a_job_wake_if_they_are_asked_for() {
+    let stand = Stand::new(&["--window", "1ms"]);
+    let editor = stand.open();
+    let gate = gate(&stand.sandbox);
+    let job = "read x < gate; echo NEW: report.pdf; sleep 300";
+    let call = stand.sandbox.call(["run", "-d", "--notify", "lines", job]);
+    call.env("OUTLAST_SESSION", stand.owner()).run().ok();
+    open_gate(&gate);
+    let told = stand.prompted(1).pop().unwrap();
+    assert!(told.contains("job 1 pattern: [lines-1] NEW: report.pdf"), "{told}");
+    editor.wait_for("the line in the editor", |all| {
+        of_call(all, "outlast-job-1")
+            .into_iter()
+            .find(|u| u["_meta"]["outlast.dev/lines"] == "NEW: report.pdf")
+    });
 }
