@@ -4,7 +4,7 @@
 //
 // Ends when the agent has been woken and has answered, and nothing more came for a while. With EDITOR_KILLS, the name of a file
 // with a pid, it kills that with SIGKILL after the turn instead, and prints the session; EDITOR_LOADS loads such a session and
-// prompts nothing.
+// prompts nothing; with EDITOR_LOOPS it goes on until it is told that the agent is not woken any more.
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -27,6 +27,7 @@ const app = acp.client({ name: 'editor' })
   .onNotification(acp.methods.client.session.update, ({ params: { update } }) => {
     if (update.sessionUpdate === 'user_message_chunk' && update._meta?.['outlast.dev/injected']) injected = true;
     if (!injected || update.sessionUpdate !== 'agent_message_chunk') return;
+    if (process.env.EDITOR_LOOPS && !update.content.text.includes('does not wake the agent any more')) return;
     clearTimeout(timer);
     timer = setTimeout(settled, SETTLED);
   })

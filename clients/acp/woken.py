@@ -2,6 +2,7 @@
 
     woken.py EDITOR_SIDE AGENT_SIDE            exit code 0 and one line if the agent was woken by its job's end, once
     woken.py EDITOR_SIDE AGENT_SIDE loaded     the same for a session that another sidecar was killed in
+    woken.py EDITOR_SIDE AGENT_SIDE stopped    if it was woken three times in a row, and the user told that this is all
 """
 
 import json
@@ -34,6 +35,13 @@ def told_once(prompts):
     check(any("DONE" in text for text in said), f"after it, the agent said {said}")
 
 
+if sys.argv[3:] == ["stopped"]:
+    told = [message for message in prompts(agent) if message["text"].startswith("[outlast events ")]
+    check(len(told) == 3, f"the agent was woken {len(told)} times")
+    notices = [message for message in updates(editor, "agent_message_chunk") if "does not wake the agent any more" in message["update"]["text"]]
+    check(len(notices) == 1, f"the user was told {len(notices)} times")
+    print("a job for every event: stopped after three turns in a row, and the user told")
+    sys.exit(0)
 if sys.argv[3:]:
     told_once(prompts(agent))
     print("the job ended while no sidecar was there; the next one told the agent, once")
