@@ -12,6 +12,7 @@ pub mod probe;
 pub mod read;
 pub mod replay;
 pub mod start;
+pub mod survey;
 pub mod wait;
 
 /// Signals to the front end itself, as something to poll.

@@ -21,6 +21,8 @@ mod session;
 mod confirm;
 mod resources;
 mod subscriptions;
+mod tasks;
+mod fixtures;
 mod server;
 mod stdio;
 mod http;

@@ -1,6 +1,7 @@
 //! The command line: clap types whose doc comments are the help.
 
 mod acp;
+mod conditions;
 mod tell;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 pub(crate) use acp::*;
 use clap::{Args, Parser, Subcommand};
+use conditions::Conditions;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
@@ -365,34 +367,12 @@ pub(crate) struct WaitArgs {
     /// Handles or names.
     #[arg(required = true)]
     pub(crate) jobs: Vec<String>,
-    /// Until it has ended.
-    #[arg(long)]
-    pub(crate) exit: bool,
-    /// Until this regular expression is found; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) pattern: Vec<String>,
-    /// Until it has printed nothing for so long.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) quiet_for: Option<Duration>,
-    /// Until it prints anything.
+    #[command(flatten)]
+    pub(crate) until: Conditions,
+    /// It prints anything.
     #[arg(long)]
     pub(crate) output: bool,
-    /// Until it waits for input.
-    #[arg(long)]
-    pub(crate) input: bool,
-    /// Until it, or a child of it, listens on a TCP port: this one, or any.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) port: Option<u16>,
-    /// Until its screen has not changed for so many checks of a second.
-    #[arg(long, value_name = "CHECKS", num_args = 0..=1, default_missing_value = "3")]
-    pub(crate) stable: Option<u32>,
-    /// How far apart the checks of --stable are.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub(crate) stable_interval: Duration,
-    /// What --stable leaves out: a regular expression for clocks and spinners; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) stable_ignore: Vec<String>,
-    /// Until this regular expression is no longer on the screen; may be given more than once.
+    /// This regular expression is no longer on the screen; may be given more than once.
     #[arg(long, value_name = "REGEX")]
     pub(crate) gone: Vec<String>,
     /// Look only at what is printed after this offset; `now` for its end now.
@@ -467,6 +447,9 @@ pub(crate) struct McpArgs {
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) longest_call: Option<Duration>,
+    /// Also offer what the public conformance suite expects of a server.
+    #[arg(long, hide = true)]
+    pub(crate) conformance_fixtures: bool,
 }
 
 /// Check that this machine can do what jobs need.

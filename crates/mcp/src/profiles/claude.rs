@@ -85,6 +85,7 @@ pub(crate) fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Re
         timeout: None,
         inactivity_timeout: None,
         budget: budget(Some(OUTPUT)),
+        notify: None,
         pushes: Vec::new(),
     };
     Ok(engine.run(caller, order)?.into())
