@@ -98,6 +98,12 @@ impl Channel {
         self.source.as_ref().map(AsFd::as_fd)
     }
 
+    /// Where bytes may wait: the source, and the pipe that they go through.
+    pub(super) fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let staged = self.staging.as_ref().map(|(out, _)| out.as_fd());
+        self.source().into_iter().flat_map(move |source| [Some(source), staged]).flatten()
+    }
+
     /// Moves what is there into the log and through the fold, once.
     fn pump(&mut self) -> Pumped {
         let Some(source) = &self.source else { return Pumped::Ended };
