@@ -119,6 +119,12 @@ impl Keeper {
         }
     }
 
+    fn hides_what_is_typed(&self) -> bool {
+        self.terminal_modes().is_some_and(|modes| {
+            modes.local_modes.contains(LocalModes::ICANON) && !modes.local_modes.contains(LocalModes::ECHO)
+        })
+    }
+
     /// Nobody knows any more what is half typed: an Escape stands for it, which may have been anything.
     pub(super) fn forget_what_was_typed(&mut self) {
         self.typing.recent.push_back(ESCAPE);
@@ -162,7 +168,8 @@ impl Keeper {
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
-        self.typing.note(&bytes);
+        // A line that the terminal hides is no command, and nobody's business.
+        self.typing.note(if self.hides_what_is_typed() { &[] } else { &bytes });
         self.typing.end_asked |= send.eof;
         if send.eof {
             self.typing.ended = false;
