@@ -58,7 +58,6 @@ const HOLDERS: &[&str] = &[
     "array",
     "variable_assignments",
     "unset_command",
-    "comment",
     "heredoc_start",
     "heredoc_end",
     "heredoc_body",
@@ -133,6 +132,7 @@ impl Walk<'_> {
             }
             "variable_assignment" => self.assignment(node, &shown),
             "declaration_command" => self.children(node, fed),
+            "comment" => self.comment(node, &shown),
             "ERROR" => {
                 self.reading.opaque(UNPARSED, &shown);
                 self.children(node, fed);
@@ -151,6 +151,17 @@ impl Walk<'_> {
                 self.reading.opaque("it has a part that is not understood", &shown);
                 self.children(node, fed);
             }
+        }
+    }
+
+    /// What stands behind an escaped blank is no comment.
+    fn comment(&mut self, node: Node<'_>, shown: &str) {
+        let before = self.source.get(..node.start_byte()).unwrap_or_default();
+        let mut back = before.chars().rev();
+        let blank = back.next().is_none_or(|c| c.is_whitespace() || ";&|()".contains(c));
+        let escaped = back.take_while(|c| *c == '\\').count() % 2 == 1;
+        if !blank || escaped {
+            self.reading.opaque("it is no comment for the shell", shown);
         }
     }
 
@@ -208,7 +219,10 @@ impl Walk<'_> {
                     self.redirect(child, &text);
                     continue;
                 }
-                "comment" => continue,
+                "comment" => {
+                    self.comment(child, self.text(child).to_owned().as_str());
+                    continue;
+                }
                 _ => self.word(child),
             };
             if child.is_named() {
