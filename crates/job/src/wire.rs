@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::Process;
 use crate::registry::format::Info;
 use crate::spec::{Handle, JobSpec, Size};
+use crate::wiped::SecretText;
 use event::Event;
 use watch::Watch;
 
@@ -60,6 +61,8 @@ pub enum Verb {
     Send(Send),
     /// What was typed last.
     Typed,
+    /// Type what nobody may see.
+    Secret(Secret),
     /// Wait until something holds.
     Wait(Wait),
     /// Give up a wait of this connection.
@@ -111,6 +114,9 @@ pub enum Verb {
         /// How many lines of history to add.
         #[serde(default)]
         scrollback: usize,
+        /// Without secrets: for agents.
+        #[serde(default)]
+        masked: bool,
     },
 }
 
@@ -147,6 +153,18 @@ pub struct Send {
     /// Only if exactly this was typed before: see [`Typed::count`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
+}
+
+/// Something to type that nobody may see.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Secret {
+    /// The secret.
+    pub value: SecretText,
+    /// Press Enter after it.
+    pub newline: bool,
+    /// Type it even where it may be shown.
+    pub force: bool,
 }
 
 /// What ends a wait.
@@ -229,6 +247,9 @@ pub struct Wait {
     /// At most this long, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
+    /// Patterns see no secrets: for agents.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
 }
 
 /// When a screen counts as standing still.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outlast_job::notify::Notify;
 use outlast_job::{Failure, Job, Send};
 use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::arguments::{Arguments, missing};
 use crate::engine::kill::KillOrder;
+use crate::engine::news::plural;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
@@ -16,6 +18,7 @@ use crate::engine::wait::WaitOrder;
 use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::profiles::{claude, codex, gemini};
+use crate::tasks::Pending;
 
 /// The seeds' defaults.
 const RUN_DELAY: Duration = Duration::from_secs(5);
@@ -23,16 +26,22 @@ const SEND_DELAY: Duration = Duration::from_secs(3);
 const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_millis(200);
 
+/// The tools that show what is new.
+const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
+
 /// What goes back: words first, and the same as facts.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) facts: Value,
+    /// What is still waited for, if the answer is to be asked for later.
+    pub(crate) pending: Option<Pending>,
 }
 
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Self {
-        Self { text: answer.text(), facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+        let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+        Self { text: answer.text(), facts, pending: answer.pending }
     }
 }
 
@@ -42,13 +51,34 @@ pub(crate) fn call(
     caller: &Caller,
     (tool, arguments): (&str, &Arguments),
 ) -> Result<Reply, Failure> {
+    let reply = act(engine, caller, (tool, arguments))?;
+    Ok(with_news(engine, caller, tool, reply))
+}
+
+/// The answer of a task, if it is known by now.
+pub(crate) fn resume(engine: &Engine, caller: &Caller, pending: &Pending) -> Result<Option<Reply>, Failure> {
+    let answer = engine.resume(caller, pending)?;
+    Ok(answer.map(|answer| with_news(engine, caller, "tasks/get", answer.into())))
+}
+
+/// Adds that something happened elsewhere.
+fn with_news(engine: &Engine, caller: &Caller, tool: &str, mut reply: Reply) -> Reply {
+    let waiting = engine.news(caller).count();
+    if waiting > 0 && !LISTS.contains(&tool) {
+        reply.text.push_str(&format!("\nnote: {} waiting, jobs() shows what happened", plural(waiting)));
+        reply.facts["events_waiting"] = waiting.into();
+    }
+    reply
+}
+
+fn act(engine: &Engine, caller: &Caller, (tool, arguments): (&str, &Arguments)) -> Result<Reply, Failure> {
     match tool {
         "run_shell_command" => run(engine, caller, arguments),
         "send_input" => send(engine, caller, arguments),
         "read_shell" => read_shell(engine, arguments),
         "read_output" => read_output(engine, caller, arguments),
         "wait_for" => wait_for(engine, caller, arguments),
-        "jobs" | "list_background_processes" => jobs(engine, caller, arguments),
+        tool if LISTS.contains(&tool) => jobs(engine, caller, arguments),
         "kill" => kill(engine, caller, arguments),
         "write_to_shell" => gemini::write_to_shell(engine, caller, arguments),
         "read_background_output" => gemini::read_background_output(engine, caller, arguments),
@@ -126,9 +156,7 @@ fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
     if arguments.flag("stream_output")?.unwrap_or(false) {
         pushes.push("stream_output");
     }
-    if !arguments.texts("notify")?.is_empty() {
-        pushes.push("notify");
-    }
+    let notify = arguments.texts("notify")?;
     Ok(RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
@@ -142,6 +170,7 @@ fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
         timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
         budget: bound(arguments)?,
+        notify: if notify.is_empty() { None } else { Some(Notify::parse(&notify)?) },
         pushes,
     })
 }
@@ -161,11 +190,13 @@ fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply
 fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure> {
     let job = handle(engine, arguments)?;
     let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
-    if text.is_none() && keys.is_empty() {
+    let eof = arguments.flag("eof")?.unwrap_or(false);
+    let newline = arguments.flag("append_newline")?;
+    if text.is_none() && keys.is_empty() && !eof && newline != Some(true) {
         return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
     }
-    let newline = arguments.flag("append_newline")?.unwrap_or(keys.is_empty());
-    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, ..Send::default() }))
+    let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
+    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, eof, ..Send::default() }))
 }
 
 fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Reply, Failure> {
@@ -214,7 +245,7 @@ fn wait_for(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<R
 fn jobs(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
     let list = engine.jobs(caller, arguments.flag("all")?.unwrap_or(false));
     let text = list.text(budget(None));
-    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default() })
+    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default(), pending: None })
 }
 
 fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {

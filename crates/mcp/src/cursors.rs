@@ -3,10 +3,12 @@
 //! `<home>/cursors/<session>/<handle>` holds a few numbers, replaced as one step. Losing one costs a second
 //! reading of the same output, and nothing else.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
+use outlast_job::outbox::Entry;
 use outlast_job::registry::Home;
 use outlast_job::registry::layout::JOBS;
 use outlast_job::registry::replace::{Durability, read_small, replace};
@@ -29,6 +31,10 @@ pub(crate) struct Cursor {
     pub(crate) errors: u64,
     /// A call about the job was cancelled, and its answer never seen.
     pub(crate) cancelled: bool,
+    /// An answer has said how the job ended.
+    pub(crate) ended: bool,
+    /// When the last answer about it was given, in milliseconds since 1970.
+    pub(crate) at: u64,
 }
 
 /// The cursors of a home.
@@ -107,6 +113,21 @@ fn slug(session: &str) -> String {
     format!("{readable}.{number:016x}")
 }
 
+/// Those of a session's events that no answer of ours has shown yet.
+#[must_use]
+pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> {
+    let cursors = Cursors::of(home);
+    let mut known: HashMap<Handle, Cursor> = HashMap::new();
+    events.retain(|entry| {
+        let cursor = known.entry(entry.job).or_insert_with(|| cursors.get(session, entry.job));
+        match entry.event.as_str() {
+            "ended" => !cursor.ended,
+            _ => entry.offset > cursor.read || entry.at > cursor.at,
+        }
+    });
+    events
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         let cursors = Cursors::of(&home);
-        let there = Cursor { read: 10, waited: 7, errors: 0, cancelled: true };
+        let there = Cursor { read: 10, waited: 7, cancelled: true, ..Cursor::default() };
         cursors.set("a/b", Handle(3), there);
         assert_eq!(Cursors::of(&home).get("a/b", Handle(3)), there);
         assert_eq!(cursors.get("ab", Handle(3)), Cursor::default());

@@ -1,12 +1,18 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod acp;
+mod conditions;
 mod policy;
+mod guard;
 mod tell;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use acp::*;
 use clap::{Args, Parser, Subcommand};
+use conditions::Conditions;
+pub(crate) use guard::*;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
@@ -28,6 +34,9 @@ pub(crate) struct Cli {
     /// The folder of all jobs [default: $OUTLAST_HOME, else the user's state folder].
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(crate) home: Option<PathBuf>,
+    /// Hide secrets, as agents get to see it; $OUTLAST_MASK=1 does the same, =0 shows them.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) mask: bool,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -50,12 +59,13 @@ A foreground run exits with the job's own code, or 128 + the signal that ended i
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Jobs(JobsArgs),
     Read(ReadArgs),
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Secret(SecretArgs),
     Resize(ResizeArgs),
     Attach(AttachArgs),
     Replay(ReplayArgs),
@@ -67,6 +77,7 @@ pub(crate) enum Verb {
     Prune(PruneArgs),
     Policy(PolicyArgs),
     Mcp(McpArgs),
+    Acp(AcpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
     Doctor(DoctorArgs),
@@ -85,7 +96,8 @@ Examples:
   outlast run -- grep -r 'two words' src
   outlast run -d --name db --cwd /srv postgres -D data
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
-  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart")]
+  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run --sandbox --memory 2GiB 'npm test'")]
 pub(crate) struct RunArgs {
     /// The command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
@@ -135,13 +147,15 @@ pub(crate) struct RunArgs {
     /// How much of its output is kept; past it, the middle goes [default: 1GiB].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) log_cap: Option<u64>,
-    /// What goes to the session's outbox: exit, input, port, pattern=REGEX, quiet=30s, stable, or none [default:
+    /// What goes to the session's outbox: exit, input, port, lines, pattern=REGEX, quiet=30s, stable, or none [default:
     /// exit,input, and nothing in the foreground].
     #[arg(long, value_name = "WHAT")]
     pub(crate) notify: Vec<String>,
     /// Whom to wake for it: exec:COMMAND, tmux:PANE, codex, webhook:URL, file:PATH; may be given more than once.
     #[arg(long, value_name = "HOW")]
     pub(crate) wake: Vec<String>,
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
     /// Do not pass standard input on to the job.
     #[arg(short = 'n', long)]
     pub(crate) no_stdin: bool,
@@ -365,34 +379,12 @@ pub(crate) struct WaitArgs {
     /// Handles or names.
     #[arg(required = true)]
     pub(crate) jobs: Vec<String>,
-    /// Until it has ended.
-    #[arg(long)]
-    pub(crate) exit: bool,
-    /// Until this regular expression is found; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) pattern: Vec<String>,
-    /// Until it has printed nothing for so long.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) quiet_for: Option<Duration>,
-    /// Until it prints anything.
+    #[command(flatten)]
+    pub(crate) until: Conditions,
+    /// It prints anything.
     #[arg(long)]
     pub(crate) output: bool,
-    /// Until it waits for input.
-    #[arg(long)]
-    pub(crate) input: bool,
-    /// Until it, or a child of it, listens on a TCP port: this one, or any.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) port: Option<u16>,
-    /// Until its screen has not changed for so many checks of a second.
-    #[arg(long, value_name = "CHECKS", num_args = 0..=1, default_missing_value = "3")]
-    pub(crate) stable: Option<u32>,
-    /// How far apart the checks of --stable are.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub(crate) stable_interval: Duration,
-    /// What --stable leaves out: a regular expression for clocks and spinners; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) stable_ignore: Vec<String>,
-    /// Until this regular expression is no longer on the screen; may be given more than once.
+    /// This regular expression is no longer on the screen; may be given more than once.
     #[arg(long, value_name = "REGEX")]
     pub(crate) gone: Vec<String>,
     /// Look only at what is printed after this offset; `now` for its end now.
@@ -474,6 +466,9 @@ pub(crate) struct McpArgs {
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) longest_call: Option<Duration>,
+    /// Also offer what the public conformance suite expects of a server.
+    #[arg(long, hide = true)]
+    pub(crate) conformance_fixtures: bool,
 }
 
 /// Check that this machine can do what jobs need.

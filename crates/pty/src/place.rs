@@ -3,7 +3,9 @@
 //! `splice` moves bytes from a file into a pipe and writes the new offset where its caller says. Here that is memory
 //! that *is* the file with the number, and the bytes lie in their file so that they end at an offset which is the
 //! number. A process that is killed has handed the bytes over and its place says so, or neither: a system call
-//! that has begun to move bytes is not cut short by a signal before it has written the offset.
+//! that has begun to move bytes is not cut short by a signal before it has written the offset. (The page is there and
+//! writable, because it was written a moment before. Only if the disk takes it for itself in just that moment, and the
+//! process is killed in the same one, would the offset have nowhere to go.)
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -110,6 +112,10 @@ impl Place {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A kernel that does not move bytes like this.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+                    return Err(io::ErrorKind::Unsupported.into());
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     poll(&mut [PollFd::from_borrowed_fd(pipe, PollFlags::OUT)], None)?;
                 }
@@ -161,7 +167,8 @@ fn splice_from(source: &OwnedFd, offset: &AtomicU64, pipe: impl AsFd, len: usize
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::io::Read;
 

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
 use crate::registry::layout;
-use crate::search::{begin_at, fold_config};
+use crate::search::{begin_at, fold_config, read_masked};
+use crate::secrets::{self, SharedMasks};
 use crate::spec::Streams;
 
 /// The default bound of an answer.
@@ -80,7 +81,7 @@ impl Job {
         let gone = gone_of(&info, stream).clone();
         let end = log.as_ref().map_or(0, size).max(gone.end());
         let to = to.unwrap_or(end).min(end);
-        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams })
+        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams, masks: self.masks()? })
     }
 
     /// The text from an offset on, at most `max` bytes of it: the head and the tail, and a line between them.
@@ -117,6 +118,8 @@ pub struct Range {
     to: u64,
     gone: Gone,
     streams: Streams,
+    /// What must be hidden.
+    masks: Option<SharedMasks>,
 }
 
 /// A piece of a range.
@@ -163,7 +166,10 @@ impl Range {
             }
             let want = (self.to.min(gone.0) - at).min(PIECE as u64);
             let want = usize::try_from(want).unwrap_or(PIECE);
-            let got = read_exact_at(log.as_fd(), &mut buffer[..want], at);
+            let got = match &self.masks {
+                Some(masks) => read_masked(log.as_fd(), &mut buffer[..want], at, masks),
+                None => read_exact_at(log.as_fd(), &mut buffer[..want], at),
+            };
             if got == 0 || !each(at, Piece::Bytes(&buffer[..got])) {
                 return;
             }
@@ -175,7 +181,7 @@ impl Range {
     #[must_use]
     pub(crate) fn part(&self, from: u64, to: u64) -> Self {
         let log = self.log.as_ref().and_then(|log| log.try_clone().ok());
-        Self { log, from, to, gone: self.gone.clone(), streams: self.streams }
+        Self { log, from, to, gone: self.gone.clone(), streams: self.streams, masks: self.masks.clone() }
     }
 
     /// All of it as text, without a bound: for files and pipes.
@@ -185,12 +191,24 @@ impl Range {
         self.pieces(|at, piece| {
             fold.piece(at, &piece);
             // A line that may still be redrawn is not out of the fold's hands yet.
-            going = fold.take_settled(&mut each);
+            going = fold.take_settled(&mut |settled| {
+                let mut settled = settled.to_vec();
+                self.hide_again(&mut settled);
+                each(&settled)
+            });
             going
         });
         if going {
             fold.finish();
+            self.hide_again(&mut fold.text);
             each(&fold.text);
+        }
+    }
+
+    /// A program that goes back and forth on its screen may put a secret together only in the text.
+    fn hide_again(&self, text: &mut [u8]) {
+        if let Some(masks) = &self.masks {
+            secrets::with(masks, |masks| masks.hide(text));
         }
     }
 
@@ -201,12 +219,20 @@ impl Range {
             true
         });
         fold.finish();
+        self.hide_again(&mut fold.text);
         String::from_utf8_lossy(&fold.text).into_owned()
     }
 
-    /// At most `max` bytes of text; `reference` names the job in the line that tells how to read the rest.
+    /// At most `max` bytes of text, in the words of the command line: `reference` names the job in the line that tells
+    /// how to read the rest.
     #[must_use]
     pub fn text(&self, max: usize, reference: &str) -> Text {
+        self.excerpt(max, |from, to| format!("outlast read {reference} --since {from} --until {to}"))
+    }
+
+    /// At most `max` bytes of text: the head and the tail, and between them a line with the call that reads the rest.
+    #[must_use]
+    pub fn excerpt(&self, max: usize, call: impl Fn(u64, u64) -> String) -> Text {
         let answer = |text, omitted: Option<(u64, u64)>| Text {
             text,
             from: self.from,
@@ -227,9 +253,8 @@ impl Range {
         let (head, head_end) = self.head(budget / 4);
         let (tail, tail_start) = self.tail(budget - head.len(), head_end);
         let between = tail_start - head_end;
-        let mark = format!(
-            "[... {between} bytes left out; to read them: outlast read {reference} --since {head_end} --until {tail_start} ...]"
-        );
+        let call = call(head_end, tail_start);
+        let mark = format!("[... {between} bytes left out; to read them: {call} ...]");
         let line_break = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
         answer(format!("{head}{line_break}{mark}\n{tail}"), Some((head_end, tail_start)))
     }

@@ -50,6 +50,10 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     if ground.shared.stdin_closed() {
         ground.close_stdin();
     }
+    if let Ok(masks) = crate::secrets::read(&ground.job) {
+        // What was typed as a secret since we fell asleep.
+        ground.masks = crate::secrets::SharedMasks::new(masks.into());
+    }
     if info.state == State::Starting {
         running(&ground, &mut info, command);
     }

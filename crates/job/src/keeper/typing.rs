@@ -15,6 +15,7 @@ use super::ground::Ends;
 use super::peers::PeerId;
 use super::{Keeper, Life};
 use crate::failure::{Failure, Kind};
+use crate::wiped::wipe;
 use crate::wire::{self, Answer, Send, Sent, Typed};
 
 /// Past this much, senders wait.
@@ -87,6 +88,8 @@ impl Typing {
                 Ok(0) | Err(Errno::AGAIN) => return Ok(()),
                 Ok(n) => {
                     self.last_byte = front.get(n - 1).copied();
+                    // It may have been a secret.
+                    wipe(&mut self.queue.as_mut_slices().0[..n]);
                     self.queue.drain(..n);
                 }
                 Err(Errno::INTR) => {}
@@ -109,7 +112,7 @@ impl Keeper {
         }
     }
 
-    fn terminal_modes(&self) -> Option<Termios> {
+    pub(super) fn terminal_modes(&self) -> Option<Termios> {
         match &self.ground.ends {
             Ends::Terminal { master, .. } => tcgetattr(master).ok(),
             Ends::Pipes { .. } => None,
@@ -191,7 +194,7 @@ impl Keeper {
 
     /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no. What was
     /// typed before and not ended belongs to the line too.
-    fn refuse_long_line(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(super) fn refuse_long_line(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let modes = self.terminal_modes().filter(|modes| modes.local_modes.contains(LocalModes::ICANON));
         let Some(modes) = modes else {
             self.typing.open_line = 0;
@@ -220,6 +223,7 @@ impl Keeper {
         };
         if broken {
             // Nobody will ever read it: the program closed its input.
+            wipe(self.typing.queue.make_contiguous());
             self.typing.queue.clear();
         }
         if self.typing.queue.is_empty() && self.typing.end_asked && !self.typing.ended {

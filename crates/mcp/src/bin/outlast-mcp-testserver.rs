@@ -28,6 +28,7 @@ fn serve() -> Result<(), Failure> {
             "--http" => address = Some(value()?),
             "--profile" => options.profile = Profile::from_name(&value()?)?,
             "--session" => options.session = Some(value()?),
+            "--conformance-fixtures" => options.conformance_fixtures = true,
             "--own" => options.own = Some(Decision::from_name(&value()?)?),
             "--no-token" => options.require_token = false,
             other => return Err(Failure::usage(format!("there is no option {other}"))),

@@ -89,6 +89,7 @@ pub(crate) fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
         timeout: None,
         inactivity_timeout: None,
         budget: budget(Some(OUTPUT)),
+        notify: None,
         pushes: Vec::new(),
     })
 }

@@ -85,6 +85,7 @@ pub(crate) fn exec_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
         timeout: None,
         inactivity_timeout: None,
         budget: bytes(arguments)?,
+        notify: None,
         pushes: Vec::new(),
     })
 }
@@ -118,10 +119,10 @@ pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> 
 fn reply(answer: Answer) -> Reply {
     let facts = &answer.facts;
     let wall = answer.elapsed_ms.unwrap_or(0);
-    let state = match (facts.exit_code, &facts.signal) {
+    let state = match (facts.job.exit_code, &facts.job.signal) {
         (Some(code), _) => format!("Process exited with code {code}"),
         (None, Some(signal)) => format!("Process ended by {signal}"),
-        (None, None) => format!("Process running with session ID {}", facts.handle),
+        (None, None) => format!("Process running with session ID {}", facts.job.handle),
     };
     let mut text = format!(
         "Wall time: {}.{:04} seconds\n{state}\nOutput:\n{}",
@@ -132,8 +133,20 @@ fn reply(answer: Answer) -> Reply {
     if let Some(screen) = &facts.screen {
         text.push_str(&screen.text);
     }
+    // What these models expect to find out by polling.
+    if facts.reason != Some("deadline")
+        && let Some(why) = answer.why()
+    {
+        text.push_str(&format!("\n{why}"));
+    }
     for note in &answer.notes {
         text.push_str(&format!("\nnote: {note}"));
     }
-    Reply { text, facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+    if facts.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == "password")
+        && let Some(next) = answer.next()
+    {
+        text.push_str(&format!("\nnext: {next}"));
+    }
+    let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+    Reply { text, facts, pending: answer.pending }
 }

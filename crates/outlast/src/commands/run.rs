@@ -5,7 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
+use outlast_job::sandbox::{By, Network, Sandbox};
+use outlast_job::settings::parse_processors;
 use outlast_job::wakes::{Wake, Will};
 use outlast_job::wire::Attach;
 use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
@@ -13,7 +16,7 @@ use outlast_policy::Wanted;
 
 use crate::answer::{self, Answer};
 use crate::ask::AtTheDoor;
-use crate::cli::RunArgs;
+use crate::cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy};
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
@@ -133,7 +136,39 @@ fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
     };
     spec.wakes = args.wake.iter().map(|wake| Wake::parse(wake)).collect::<Result<_, _>>()?;
     spec.log_cap = args.log_cap.unwrap_or(outlast.settings().log_cap);
+    spec.sandbox = sandbox(&args.bounds)?;
+    spec.limits = Limits {
+        memory: args.bounds.memory,
+        processes: args.bounds.processes,
+        cpu_milli: args.bounds.cpu.map(parse_processors).transpose()?,
+        cpu_time: args.bounds.cpu_time,
+    };
     Ok(spec)
+}
+
+fn sandbox(args: &BoundsArgs) -> Result<Option<Sandbox>, Failure> {
+    let Some(by) = args.sandbox else { return Ok(None) };
+    // Named from where the caller is, which need not be where the job starts.
+    let full = |paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
+        let full = |path: &std::path::PathBuf| {
+            std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        };
+        paths.iter().map(|path| Ok(full(path)?.to_string_lossy().into_owned())).collect()
+    };
+    Ok(Some(Sandbox {
+        by: match by {
+            SandboxBy::Kernel => By::Kernel,
+            SandboxBy::Bwrap => By::Bwrap,
+        },
+        writable: full(&args.writable)?,
+        readable: full(&args.readable)?,
+        network: match args.network {
+            None | Some(NetworkArg::Off) => Network::Off,
+            Some(NetworkArg::Loopback) => Network::Loopback,
+            Some(NetworkArg::On) => Network::On,
+        },
+        unix_sockets: args.unix_sockets,
+    }))
 }
 
 /// What a shell would take for a single plain word.

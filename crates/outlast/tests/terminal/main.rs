@@ -17,6 +17,7 @@ mod recordings;
 mod replay;
 mod resize;
 mod run;
+mod secret;
 mod transcript;
 
 use outlast_testkit::{PATIENCE, Sandbox, eventually};
