@@ -12,7 +12,7 @@ WANTED = [
     ("kill", r"SIGTERM"),
 ]
 lines = open(sys.argv[1]).read().splitlines()[1:]
-results = {line["result"]: line["text"] for line in map(json.loads, lines)}
+results = {line["result"]: line["text"] for line in map(json.loads, lines) if "result" in line}
 for index, (name, pattern) in enumerate(WANTED):
     text = results.get(index)
     if text is None:

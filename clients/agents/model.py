@@ -3,8 +3,8 @@
     model.py SCRIPT.json      prints its port, then one line of JSON for each tool result that it was given
 
 The script is a list of [tool, arguments]. A request with as many tool results as steps done gets the next step; after the
-last, a text. The names of tools are found among those that
-the agent offers, whatever the agent puts in front of them.
+last, a text. A step ["until", TEXT] ends the turn, until somebody has said TEXT to the agent. The names of tools are found
+among those that the agent offers, whatever the agent puts in front of them.
 """
 
 import http.server
@@ -31,18 +31,29 @@ def text_of(content):
     return str(content)
 
 
-def step(results, names):
-    """The next step, with the agent's own name for the tool; none when the script is done."""
+def step(results, names, said=()):
+    """The next step, with the agent's own name for the tool; none when the script is done, or waits for a word."""
     for index, result in enumerate(results):
         with LOCK:
             if index not in SHOWN:
                 SHOWN.add(index)
                 print(json.dumps({"result": index, "text": text_of(result)}), flush=True)
-    if len(results) >= len(SCRIPT):
-        return None
-    tool, arguments = SCRIPT[len(results)]
-    found = [name for name in names if re.fullmatch(rf"(.*outlast_{{1,2}})?{tool}", name) and "outlast" in name] or [tool]
-    return found[0], arguments
+    done = 0
+    for tool, arguments in SCRIPT:
+        if tool == "until":
+            heard = [text for text in said if arguments in text]
+            if not heard:
+                return None
+            with LOCK:
+                if arguments not in SHOWN:
+                    SHOWN.add(arguments)
+                    print(json.dumps({"said": heard[0]}), flush=True)
+        elif done < len(results):
+            done += 1
+        else:
+            found = [name for name in names if re.fullmatch(rf"(.*outlast_{{1,2}})?{tool}", name) and "outlast" in name]
+            return (found or [tool])[0], arguments
+    return None
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -127,7 +138,9 @@ class Model(http.server.BaseHTTPRequestHandler):
                 names.append(tool["name"])
         names = [name for name in names if "outlast" in name]
         results = [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
-        next_step = step(results, names)
+        said = [text_of(item.get("content", "")) for item in body["input"] if item.get("role") == "user"]
+        # A terminal asks before its servers have started; such a turn gets no step.
+        next_step = step(results, names, said) if names else None
         if next_step:
             item = {"type": "function_call", "id": f"fc_{len(results)}", "call_id": f"call_{len(results)}",
                     "name": next_step[0], "arguments": json.dumps(next_step[1])}

@@ -11,6 +11,7 @@ pub mod probe;
 pub mod read;
 pub mod replay;
 pub mod start;
+pub mod survey;
 pub mod wait;
 
 /// Signals to the front end itself, as something to poll.
@@ -40,7 +41,7 @@ use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
 use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Verb, base64};
+use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
 use connection::{Asked, Connection};
 use start::Starter;
 
@@ -331,6 +332,7 @@ impl Job {
                 bytes: base64::encode(&with_enter_for_newlines(piece, self.info()?.has_terminal())),
                 keys: if last { send.keys.clone() } else { Vec::new() },
                 eof: last && send.eof,
+                after: send.after.filter(|_| total.is_none()),
                 ..Send::default()
             };
             let sent = self.send_piece(&piece, patience)?;
@@ -342,6 +344,18 @@ impl Job {
             self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;
         }
         total.ok_or_else(|| Failure::usage("there is nothing to type"))
+    }
+
+    /// What was typed into it last.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended.
+    pub fn typed(&self) -> Result<Typed, Failure> {
+        match self.ask(&Verb::Typed, PATIENCE)? {
+            Some(Answer::Typed(typed)) => Ok(typed),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
     }
 
     /// Types raw bytes, at most [`INPUT_PIECE`] of them.

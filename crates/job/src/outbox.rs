@@ -184,6 +184,15 @@ impl Outbox {
         Ok(Self { dir, path, session: session.to_owned() })
     }
 
+    /// A session's outbox, if it has one.
+    #[must_use]
+    pub fn existing(home: &Home, session: &str) -> Option<Self> {
+        let folder = folder_name(session);
+        let path = home.path().join(FOLDER).join(&folder);
+        let dir = rustix::fs::open(&path, FOLDER_FLAGS, Mode::empty()).ok()?;
+        Some(Self { dir, path, session: session.to_owned() })
+    }
+
     /// Every session's outbox.
     #[must_use]
     pub fn all(home: &Home) -> Vec<Self> {
@@ -273,7 +282,7 @@ impl Outbox {
     }
 
     /// Makes sure that what was appended survives the machine.
-    pub(crate) fn sync(&self) {
+    pub fn sync(&self) {
         if let Ok(file) = openat(&self.dir, EVENTS, OFlags::RDWR | OFlags::CLOEXEC, PRIVATE) {
             let _ = rustix::fs::fdatasync(file);
         }
@@ -369,6 +378,17 @@ impl Outbox {
             self.shorten(CAP).map_err(broken)?;
         }
         Ok(number)
+    }
+
+    /// The entries after a number, once they are on the disk: whoever is told of them may remember their numbers, and a
+    /// number that a crash of the machine has taken back would be given to something else.
+    #[must_use]
+    pub fn settled(&self, after: u64) -> Vec<Entry> {
+        let entries = self.entries(after);
+        if !entries.is_empty() {
+            self.sync();
+        }
+        entries
     }
 
     /// The entries after a number, in order. A line that is being written is not among them.

@@ -22,7 +22,7 @@ pub(crate) fn fold_config(streams: Streams) -> Config {
         Streams::Pipes => (Size::default(), false),
     };
     let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-    Config { size, scrollback: SCROLLBACK, terminal }
+    Config { size, scrollback: SCROLLBACK, terminal, only_patterns: false }
 }
 
 /// The beginning of a fold that knows nothing of what came before an offset.
@@ -49,7 +49,8 @@ impl Search {
                 "patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar",
             )
         })?;
-        let mut fold = Pipeline::resume(fold_config(streams), &begin_at(from));
+        let config = Config { only_patterns: true, ..fold_config(streams) };
+        let mut fold = Pipeline::resume(config, &begin_at(from));
         fold.watch(0, set);
         Ok(Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new(), masks: None })
     }

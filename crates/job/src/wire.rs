@@ -61,6 +61,8 @@ pub enum Verb {
     Send(Send),
     /// Type what nobody may see.
     Secret(Secret),
+    /// What was typed last.
+    Typed,
     /// Wait until something holds.
     Wait(Wait),
     /// Give up a wait of this connection.
@@ -148,6 +150,9 @@ pub struct Send {
     pub keys: Vec<String>,
     /// Then end the input.
     pub eof: bool,
+    /// Only if exactly this was typed before: see [`Typed::count`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
 }
 
 /// Something to type that nobody may see.
@@ -371,6 +376,8 @@ pub enum Answer {
     Status(Box<Status>),
     /// To `send`.
     Sent(Sent),
+    /// To `typed`.
+    Typed(Typed),
     /// To `wait`.
     Waited(Waited),
     /// To `kill` and `signal`.
@@ -470,6 +477,23 @@ pub struct Sent {
     pub taken: u64,
     /// How many bytes the program has not read yet.
     pub queued: u64,
+}
+
+/// What was typed into a job last, by whomever: a line that is half typed belongs to what comes next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Typed {
+    /// The bytes since the last Ctrl-C, in base64; only the last of them, if they are many.
+    pub recent: String,
+    /// How often something was typed: says whether somebody typed since.
+    pub count: u64,
+}
+
+impl Typed {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        base64::decode(&self.recent).unwrap_or_default()
+    }
 }
 
 /// What became of a `kill` or `signal`.

@@ -8,10 +8,11 @@ use outlast_job::{Failure, Job, Waited};
 use serde::Serialize;
 
 use crate::printed::Printed;
+use crate::tasks::Pending;
 
-/// What every answer about one job says: its `structuredContent`.
+/// Which job, and how it is: the facts that an answer and a list share.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Facts {
+pub(crate) struct Identity {
     pub(crate) handle: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
@@ -22,6 +23,34 @@ pub(crate) struct Facts {
     pub(crate) exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<String>,
+}
+
+impl From<&Info> for Identity {
+    fn from(info: &Info) -> Self {
+        Self {
+            handle: info.handle.0,
+            name: info.name.clone(),
+            pid: info.process.as_ref().map(|process| process.pid),
+            status: info.state.name(),
+            exit_code: exit_code(&info.state),
+            signal: signal(&info.state),
+        }
+    }
+}
+
+impl Identity {
+    /// The job's number, and its name if it has one.
+    pub(crate) fn words(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        format!("job {}{name}", self.handle)
+    }
+}
+
+/// What every answer about one job says: its `structuredContent`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Facts {
+    #[serde(flatten)]
+    pub(crate) job: Identity,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<&'static str>,
     pub(crate) output: String,
@@ -124,6 +153,8 @@ pub(crate) struct Answer {
     pub(crate) range: (u64, u64),
     /// Whether `output` was looked for at all.
     pub(crate) read: bool,
+    /// What the call still waits for, if its answer is to be asked for later.
+    pub(crate) pending: Option<Pending>,
 }
 
 impl Answer {
@@ -131,12 +162,7 @@ impl Answer {
     pub(crate) fn of(job: &Job, info: &Info) -> Self {
         let file = |name| job.dir().file(name).to_string_lossy().into_owned();
         let facts = Facts {
-            handle: info.handle.0,
-            name: info.name.clone(),
-            pid: info.process.as_ref().map(|process| process.pid),
-            status: info.state.name(),
-            exit_code: exit_code(&info.state),
-            signal: signal(&info.state),
+            job: Identity::from(info),
             reason: None,
             output: String::new(),
             offset: job.log_end(),
@@ -149,7 +175,12 @@ impl Answer {
             screen: None,
         };
         let ending = ending(&info.state);
-        Self { facts, ending, elapsed_ms: None, notes: Vec::new(), range: (0, 0), read: false }
+        Self { facts, ending, elapsed_ms: None, notes: Vec::new(), range: (0, 0), read: false, pending: None }
+    }
+
+    /// Nothing yet: it is asked for later.
+    pub(crate) fn later(job: &Job, info: &Info, pending: Pending) -> Self {
+        Self { pending: Some(pending), ..Self::of(job, info) }
     }
 
     /// Adds how a wait ended.
@@ -180,13 +211,13 @@ impl Answer {
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.facts.status, "starting" | "running")
+        matches!(self.facts.job.status, "starting" | "running")
     }
 
     /// The whole answer as text.
     pub(crate) fn text(&self) -> String {
         let mut text = self.headline();
-        let handle = self.facts.handle;
+        let handle = self.facts.job.handle;
         if let Some(screen) = &self.facts.screen {
             text.push_str(&marked(&format!("screen of job {handle}"), &screen_text(screen)));
         } else if !self.facts.output.is_empty() {
@@ -208,12 +239,12 @@ impl Answer {
     /// State and reason, in a line.
     pub(crate) fn headline(&self) -> String {
         let facts = &self.facts;
-        let name = facts.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let words = facts.job.words();
         let mut line = match &self.ending {
-            Some(ending) => format!("job {}{name} {}: {ending}", facts.handle, facts.status),
+            Some(ending) => format!("{words} {}: {ending}", facts.job.status),
             None => {
-                let pid = facts.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-                format!("job {}{name} is {}{pid}", facts.handle, facts.status)
+                let pid = facts.job.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+                format!("{words} is {}{pid}", facts.job.status)
             }
         };
         if let Some(why) = self.why() {
@@ -226,7 +257,8 @@ impl Answer {
         line
     }
 
-    fn why(&self) -> Option<String> {
+    /// Why the call came back.
+    pub(crate) fn why(&self) -> Option<String> {
         let facts = &self.facts;
         let found = || facts.found.as_ref().map(|found| format!(" {:?}", found.text)).unwrap_or_default();
         Some(match facts.reason? {
@@ -252,10 +284,10 @@ impl Answer {
     }
 
     /// What to call next.
-    fn next(&self) -> Option<String> {
-        let (facts, handle) = (&self.facts, self.facts.handle);
+    pub(crate) fn next(&self) -> Option<String> {
+        let (facts, handle) = (&self.facts, self.facts.job.handle);
         if !self.is_live() {
-            return (facts.status == "lost").then(|| {
+            return (facts.job.status == "lost").then(|| {
                 format!("its keepers vanished; what it printed is whole: read_output(handle={handle})")
             });
         }
@@ -302,7 +334,7 @@ pub(crate) fn seconds(ms: u64) -> String {
 }
 
 /// The exit code, if it ended with one.
-pub(crate) fn exit_code(state: &State) -> Option<i32> {
+fn exit_code(state: &State) -> Option<i32> {
     match &state.receipt()?.outcome {
         Outcome::Exited { code } => Some(*code),
         Outcome::Signalled { .. } | Outcome::NotStarted { .. } => None,
@@ -310,7 +342,7 @@ pub(crate) fn exit_code(state: &State) -> Option<i32> {
 }
 
 /// The signal that ended it.
-pub(crate) fn signal(state: &State) -> Option<String> {
+fn signal(state: &State) -> Option<String> {
     match &state.receipt()?.outcome {
         Outcome::Signalled { signal, .. } => Some(signal.clone()),
         Outcome::Exited { .. } | Outcome::NotStarted { .. } => None,

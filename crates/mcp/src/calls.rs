@@ -1,13 +1,16 @@
 //! From a call of a tool to an order for the engine, and back to a reply.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outlast_job::notify::Notify;
 use outlast_job::{Failure, Job, Send};
 use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::arguments::{Arguments, missing};
 use crate::engine::kill::KillOrder;
+use crate::engine::news::plural;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
@@ -15,6 +18,7 @@ use crate::engine::wait::WaitOrder;
 use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::profiles::{claude, codex, gemini};
+use crate::tasks::Pending;
 
 /// The seeds' defaults.
 const RUN_DELAY: Duration = Duration::from_secs(5);
@@ -22,16 +26,22 @@ const SEND_DELAY: Duration = Duration::from_secs(3);
 const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_millis(200);
 
+/// The tools that show what is new.
+const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
+
 /// What goes back: words first, and the same as facts.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) facts: Value,
+    /// What is still waited for, if the answer is to be asked for later.
+    pub(crate) pending: Option<Pending>,
 }
 
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Self {
-        Self { text: answer.text(), facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+        let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+        Self { text: answer.text(), facts, pending: answer.pending }
     }
 }
 
@@ -41,13 +51,34 @@ pub(crate) fn call(
     caller: &Caller,
     (tool, arguments): (&str, &Arguments),
 ) -> Result<Reply, Failure> {
+    let reply = act(engine, caller, (tool, arguments))?;
+    Ok(with_news(engine, caller, tool, reply))
+}
+
+/// The answer of a task, if it is known by now.
+pub(crate) fn resume(engine: &Engine, caller: &Caller, pending: &Pending) -> Result<Option<Reply>, Failure> {
+    let answer = engine.resume(caller, pending)?;
+    Ok(answer.map(|answer| with_news(engine, caller, "tasks/get", answer.into())))
+}
+
+/// Adds that something happened elsewhere.
+fn with_news(engine: &Engine, caller: &Caller, tool: &str, mut reply: Reply) -> Reply {
+    let waiting = engine.news(caller).count();
+    if waiting > 0 && !LISTS.contains(&tool) {
+        reply.text.push_str(&format!("\nnote: {} waiting, jobs() shows what happened", plural(waiting)));
+        reply.facts["events_waiting"] = waiting.into();
+    }
+    reply
+}
+
+fn act(engine: &Engine, caller: &Caller, (tool, arguments): (&str, &Arguments)) -> Result<Reply, Failure> {
     match tool {
         "run_shell_command" => run(engine, caller, arguments),
         "send_input" => send(engine, caller, arguments),
         "read_shell" => read_shell(engine, arguments),
         "read_output" => read_output(engine, caller, arguments),
         "wait_for" => wait_for(engine, caller, arguments),
-        "jobs" | "list_background_processes" => jobs(engine, caller, arguments),
+        tool if LISTS.contains(&tool) => jobs(engine, caller, arguments),
         "kill" => kill(engine, caller, arguments),
         "write_to_shell" => gemini::write_to_shell(engine, caller, arguments),
         "read_background_output" => gemini::read_background_output(engine, caller, arguments),
@@ -60,18 +91,38 @@ pub(crate) fn call(
     }
 }
 
-/// The job that a call would end or type into, and what that is called.
-pub(crate) fn touched(engine: &Engine, tool: &str, arguments: &Arguments) -> Option<(Job, &'static str)> {
-    let by_handle = |name: &str| engine.job(&arguments.filled(name).ok()??).ok();
+/// What a call wants to do, for those who decide whether it may.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// Run a command in a folder, with variables of its own.
+    Run { command: String, folder: Option<String>, env: BTreeMap<String, String> },
+    /// Type into a job.
+    Type { job: Job, send: Send },
+    /// End a job, or send it a signal.
+    End { job: Job },
+    /// Only look.
+    Look,
+}
+
+impl From<RunOrder> for Wanted {
+    fn from(order: RunOrder) -> Self {
+        Self::Run { command: order.command, folder: order.folder, env: order.env }
+    }
+}
+
+/// What a call wants to do.
+pub(crate) fn wanted(engine: &Engine, tool: &str, arguments: &Arguments) -> Result<Wanted, Failure> {
+    let typed = |(job, send): (Job, Send)| Wanted::Type { job, send };
     match tool {
-        "kill" => Some((by_handle("handle")?, "end")),
-        "KillShell" => Some((by_handle("shell_id")?, "end")),
-        "send_input" => Some((by_handle("handle")?, "type into")),
-        "write_stdin" if arguments.filled("chars").ok()?.is_some() => {
-            Some((by_handle("session_id")?, "type into"))
-        }
-        "write_to_shell" => Some((gemini::job(engine, arguments).ok()?, "type into")),
-        _ => None,
+        "run_shell_command" => run_order(arguments).map(Wanted::from),
+        "exec_command" => codex::exec_order(arguments).map(Wanted::from),
+        "Bash" => claude::run_order(arguments).map(Wanted::from),
+        "send_input" => input(engine, arguments).map(typed),
+        "write_to_shell" => gemini::input(engine, arguments).map(typed),
+        "write_stdin" => codex::input(engine, arguments).map(|input| input.map_or(Wanted::Look, typed)),
+        "kill" => Ok(Wanted::End { job: handle(engine, arguments)? }),
+        "KillShell" => Ok(Wanted::End { job: claude::job(engine, arguments, "shell_id")? }),
+        _ => Ok(Wanted::Look),
     }
 }
 
@@ -96,15 +147,17 @@ fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Durat
 }
 
 fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    Ok(engine.run(caller, run_order(arguments)?)?.into())
+}
+
+fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
     let pattern = arguments.filled("ai_callback_pattern")?;
     let mut pushes = Vec::new();
     if arguments.flag("stream_output")?.unwrap_or(false) {
         pushes.push("stream_output");
     }
-    if !arguments.texts("notify")?.is_empty() {
-        pushes.push("notify");
-    }
-    let order = RunOrder {
+    let notify = arguments.texts("notify")?;
+    Ok(RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
         folder: arguments.filled("dir_path")?,
@@ -117,26 +170,33 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
         timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
         budget: bound(arguments)?,
+        notify: if notify.is_empty() { None } else { Some(Notify::parse(&notify)?) },
         pushes,
-    };
-    Ok(engine.run(caller, order)?.into())
+    })
 }
 
 fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let job = handle(engine, arguments)?;
-    let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
-    if text.is_none() && keys.is_empty() {
-        return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
-    }
-    let newline = arguments.flag("append_newline")?.unwrap_or(keys.is_empty());
+    let (job, send) = input(engine, arguments)?;
     let pattern = arguments.filled("ai_callback_pattern")?;
     let order = SendOrder {
-        send: Send { text: text.unwrap_or_default(), newline, keys, ..Send::default() },
+        send,
         delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
         pattern,
         budget: bound(arguments)?,
     };
     Ok(engine.send(caller, &job, &order)?.into())
+}
+
+fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure> {
+    let job = handle(engine, arguments)?;
+    let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
+    let eof = arguments.flag("eof")?.unwrap_or(false);
+    let newline = arguments.flag("append_newline")?;
+    if text.is_none() && keys.is_empty() && !eof && newline != Some(true) {
+        return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
+    }
+    let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
+    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, eof, ..Send::default() }))
 }
 
 fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Reply, Failure> {
@@ -185,7 +245,7 @@ fn wait_for(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<R
 fn jobs(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
     let list = engine.jobs(caller, arguments.flag("all")?.unwrap_or(false));
     let text = list.text(budget(None));
-    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default() })
+    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default(), pending: None })
 }
 
 fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {

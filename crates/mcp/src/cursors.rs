@@ -29,6 +29,10 @@ pub(crate) struct Cursor {
     pub(crate) errors: u64,
     /// A call about the job was cancelled, and its answer never seen.
     pub(crate) cancelled: bool,
+    /// An answer has said how the job ended.
+    pub(crate) ended: bool,
+    /// When the last answer about it was given, in milliseconds since 1970.
+    pub(crate) at: u64,
 }
 
 /// The cursors of a home.
@@ -116,7 +120,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         let cursors = Cursors::of(&home);
-        let there = Cursor { read: 10, waited: 7, errors: 0, cancelled: true };
+        let there = Cursor { read: 10, waited: 7, cancelled: true, ..Cursor::default() };
         cursors.set("a/b", Handle(3), there);
         assert_eq!(Cursors::of(&home).get("a/b", Handle(3)), there);
         assert_eq!(cursors.get("ab", Handle(3)), Cursor::default());

@@ -5,6 +5,7 @@
 
 pub(crate) mod jobs;
 pub(crate) mod kill;
+pub(crate) mod news;
 pub(crate) mod read;
 pub(crate) mod run;
 pub(crate) mod screen;
@@ -15,19 +16,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_job::client::read::Stream;
-use outlast_job::{Failure, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
+use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
+use outlast_policy::{Door, Gate};
 
 use crate::answer::{Answer, Screen};
+use crate::approve::Asked;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
+use crate::tasks::{Pending, Tasks};
 use crate::watch::Watch;
+
+/// A call that takes longer becomes a task, where the client knows tasks.
+const TASK_AFTER: Duration = Duration::from_secs(2);
+/// How long somebody who asks about a task waits for it: long enough for a keeper to look.
+const TASK_LOOK: Duration = Duration::from_millis(250);
 
 /// The jobs of a home, and what each session knows of them.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) outlast: Outlast,
+    /// Who may do what.
+    pub(crate) gate: Gate,
+    /// What people were asked.
+    pub(crate) asked: Asked,
     cursors: Cursors,
+    pub(crate) tasks: Tasks,
     longest_call: Duration,
 }
 
@@ -35,8 +49,12 @@ pub(crate) struct Engine {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) session: String,
-    /// Whether a person agreed to touch a job of another session.
-    pub(crate) confirmed: bool,
+    /// Variables by which the caller's own conversation is found again, for wakes.
+    pub(crate) env: Vec<(String, String)>,
+    /// Whether the client can be given a task instead of an answer.
+    pub(crate) tasks: bool,
+    /// What a call that types was judged after: should somebody type in between, it is not typed.
+    pub(crate) typed_after: Option<u64>,
     pub(crate) watch: Arc<Watch>,
 }
 
@@ -59,13 +77,17 @@ enum Shown {
 impl Engine {
     pub(crate) fn open(options: &Options) -> Result<Self, Failure> {
         let outlast = match &options.home {
-            Some(home) => Outlast::at(home)?,
+            Some(home) => Outlast::open_at(home)?,
             None => Outlast::open()?,
         };
         let outlast = outlast.masked();
         let cursors = Cursors::of(outlast.home());
         cursors.sweep(outlast.home());
-        Ok(Self { outlast, cursors, longest_call: options.longest_call })
+        let tasks = Tasks::of(outlast.home());
+        tasks.sweep();
+        let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
+        let longest_call = options.longest_call;
+        Ok(Self { outlast, gate, asked: Asked::default(), cursors, tasks, longest_call })
     }
 
     /// The job of a handle, a name, or the pid of its command.
@@ -88,19 +110,44 @@ impl Engine {
         }
     }
 
-    /// Refuses to touch a job of another session, unless a person agreed.
-    pub(crate) fn check_owner(&self, job: &Job, caller: &Caller, verb: &str) -> Result<(), Failure> {
-        let owner = job.info()?.session;
-        if caller.confirmed || owner == caller.session {
-            return Ok(());
-        }
-        let handle = job.handle();
-        Err(Failure::new(Kind::Denied, format!("job {handle} belongs to another session ({owner})"))
-            .hint(format!("ask the user; if they agree, {verb}(handle={handle}, confirmed=true)")))
-    }
-
     fn patience(&self, asked: Duration) -> Patience {
         Patience { asked, allowed: asked.min(self.longest_call) }
+    }
+
+    /// How long a call stays that can become a task: no longer than it takes to see what is quick.
+    fn patience_of(&self, caller: &Caller, asked: Duration) -> Patience {
+        if caller.tasks { Patience { asked, allowed: asked.min(TASK_AFTER) } } else { self.patience(asked) }
+    }
+
+    /// What is left to wait for when a call that can become a task has stayed long enough.
+    fn pending(
+        &self,
+        (job, caller): (&Job, &Caller),
+        wait: &Wait,
+        waited: &Waited,
+        (from, budget): (u64, usize),
+        patience: Patience,
+    ) -> Option<Pending> {
+        let more = patience.asked.saturating_sub(patience.allowed);
+        if !caller.tasks || waited.reason != Reason::Deadline || more.is_zero() || caller.watch.is_cancelled()
+        {
+            return None;
+        }
+        let until = outlast_job::clock::now_ms().saturating_add(outlast_job::clock::millis(more));
+        let (session, handle) = (caller.session.clone(), job.handle());
+        Some(Pending { session, handle, wait: wait.clone(), from, until, budget })
+    }
+
+    /// The answer of a task, if it is known by now.
+    pub(crate) fn resume(&self, caller: &Caller, pending: &Pending) -> Result<Option<Answer>, Failure> {
+        let job = self.job(&pending.handle.to_string())?;
+        let now = outlast_job::clock::now_ms();
+        let patience = self.patience(TASK_LOOK);
+        let waited = self.wait(&job, &pending.wait, patience, caller)?;
+        if waited.reason == Reason::Deadline && now < pending.until {
+            return Ok(None);
+        }
+        self.answer(&job, caller, waited, (pending.from, pending.budget), patience).map(Some)
     }
 
     /// Waits on one job.
@@ -147,7 +194,10 @@ impl Engine {
         }
         let from = self.cursors.get(&caller.session, job.handle()).errors;
         let range = job.range(Stream::Errors, from, None)?;
-        let errors = range.text(budget / 4, &job.handle().to_string());
+        let handle = job.handle();
+        let errors = range.excerpt(budget / 4, |from, to| {
+            format!("read_output(handle={handle}, offset={from}, until={to}, stderr=true)")
+        });
         if !errors.text.is_empty() {
             let output = &mut answer.facts.output;
             let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
@@ -168,7 +218,13 @@ impl Engine {
 
     /// Remembers that a call about a job was given up, so that the session can be told.
     pub(crate) fn note_cancelled(&self, session: &str, watch: &Watch) {
-        let Some(handle) = watch.about().filter(|_| watch.note_once()) else { return };
+        if let Some(handle) = watch.about().filter(|_| watch.note_once()) {
+            self.note_given_up(session, handle);
+        }
+    }
+
+    /// Remembers that nobody will read the answer of a call about a job.
+    pub(crate) fn note_given_up(&self, session: &str, handle: Handle) {
         let before = self.cursors.get(session, handle);
         self.cursors.set(session, handle, Cursor { cancelled: true, ..before });
     }
@@ -203,6 +259,8 @@ impl Engine {
             waited: before.waited.max(waited),
             errors: errors.unwrap_or(before.errors),
             cancelled: false,
+            ended: before.ended || !answer.is_live(),
+            at: outlast_job::clock::now_ms(),
         };
         if after != before {
             self.cursors.set(&caller.session, job.handle(), after);

@@ -19,12 +19,16 @@ mod profiles;
 mod calls;
 mod session;
 mod confirm;
+mod approve;
 mod resources;
 mod subscriptions;
+mod tasks;
+mod fixtures;
 mod server;
 mod stdio;
 mod http;
 
 pub use http::serve_http;
 pub use options::{LONGEST_CALL, Options, PROGRESS_EVERY, Profile};
+pub use outlast_policy::Decision;
 pub use stdio::serve_stdio;

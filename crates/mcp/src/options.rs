@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_job::Failure;
+use outlast_policy::Decision;
 
 /// The longest that a call blocks. Clients give up on a silent call after 60 s at the earliest (opencode does).
 pub const LONGEST_CALL: Duration = Duration::from_secs(50);
@@ -51,12 +52,16 @@ pub struct Options {
     pub session: Option<String>,
     /// Which names the tools go by.
     pub profile: Profile,
+    /// What agents may do to jobs of their own; none means what the policy says, or to ask.
+    pub own: Option<Decision>,
     /// The longest that a call blocks.
     pub longest_call: Duration,
     /// How often a blocked call reports progress.
     pub progress_every: Duration,
     /// Over HTTP: whether a bearer token is asked for. Turn it off only to test the server itself.
     pub require_token: bool,
+    /// Also what the public conformance suite expects of a server; for testing the server itself.
+    pub conformance_fixtures: bool,
 }
 
 impl Default for Options {
@@ -65,9 +70,11 @@ impl Default for Options {
             home: None,
             session: None,
             profile: Profile::default(),
+            own: None,
             longest_call: LONGEST_CALL,
             progress_every: PROGRESS_EVERY,
             require_token: true,
+            conformance_fixtures: false,
         }
     }
 }

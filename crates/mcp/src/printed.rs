@@ -1,6 +1,6 @@
 //! What a job printed, bounded and safe to show: from its files, in the words of the tools.
 
-use outlast_job::client::read::{Piece, Range, Stream, Text};
+use outlast_job::client::read::{Piece, Range, Stream};
 use outlast_job::{Failure, Job};
 
 /// The smallest and the largest bound that a caller can ask for.
@@ -31,17 +31,13 @@ pub(crate) fn text(job: &Job, from: u64, until: Option<u64>, budget: usize) -> R
 /// The text of a range, at most `budget` bytes.
 pub(crate) fn of(job: &Job, range: &Range, budget: usize) -> Printed {
     let handle = job.handle();
-    let mut text = range.text(budget, &handle.to_string());
+    let mut text =
+        range.excerpt(budget, |from, to| format!("read_output(handle={handle}, offset={from}, until={to})"));
     if !ends_a_line(range) && text.text.ends_with('\n') {
         // A prompt is not a line yet; the fold closes it, because nothing more comes.
         text.text.pop();
     }
-    Printed {
-        text: shown(&with_our_call(&text, handle.0)),
-        from: text.from,
-        to: text.offset,
-        omitted_bytes: text.omitted_bytes,
-    }
+    Printed { text: shown(&text.text), from: text.from, to: text.offset, omitted_bytes: text.omitted_bytes }
 }
 
 /// Whether the last byte of a range ends a line.
@@ -52,13 +48,6 @@ fn ends_a_line(range: &Range) -> bool {
         true
     });
     ends
-}
-
-/// The library tells how to read what was left out in words of the command line.
-fn with_our_call(text: &Text, handle: u64) -> String {
-    let Some((from, to)) = text.omitted else { return text.text.clone() };
-    let verb = format!("outlast read {handle} --since {from} --until {to}");
-    text.text.replacen(&verb, &format!("read_output(handle={handle}, offset={from}, until={to})"), 1)
 }
 
 /// The bytes of a range as they are, at most `budget` of text; what is not plain text is shown as an escape.

@@ -1,36 +1,41 @@
 //! The MCP handler: one for both eras of the protocol and both transports. It holds no state of a connection but
 //! its subscriptions; jobs and cursors are on disk.
+#![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use outlast_job::{Failure, Kind};
+use outlast_job::Failure;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestMethod,
-    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+    CreateTaskResult, ErrorData, GetPromptRequestMethod, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::answer::failure_text;
+use crate::approve::{Approved, approve};
 use crate::arguments::Arguments;
 use crate::calls::{self, Reply};
-use crate::confirm::{Confirmed, confirm};
 use crate::engine::{Caller, Engine};
-use crate::options::Options;
+use crate::fixtures::Fixtures;
+use crate::options::{Options, Profile};
 use crate::subscriptions::Subscriptions;
+use crate::tasks::Ended;
 use crate::watch::Watch;
 use crate::{resources, session, tools};
-
-/// How long a person may take to answer a question.
-const PERSON: Duration = Duration::from_secs(45);
 
 const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conversation and this server. \
     run_shell_command starts one and comes back early with a reason; send_input, wait_for, read_output and kill go on with its \
     handle. Call jobs() when you have lost track of what runs.";
+
+/// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
+const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
 /// The handler.
 #[derive(Clone, Debug)]
@@ -39,13 +44,18 @@ pub(crate) struct Server {
     options: Arc<Options>,
     tools: Arc<Vec<Tool>>,
     subscriptions: Arc<Subscriptions>,
+    /// Only when the server itself is tested.
+    fixtures: Option<Arc<Fixtures>>,
 }
 
 impl Server {
     pub(crate) fn new(options: Options) -> Result<Self, Failure> {
         let engine = Arc::new(Engine::open(&options)?);
-        let tools = Arc::new(tools::of(options.profile));
-        Ok(Self { engine, options: Arc::new(options), tools, subscriptions: Arc::default() })
+        let fixtures = if options.conformance_fixtures { Some(Arc::new(Fixtures::new()?)) } else { None };
+        let mut tools = tools::of(options.profile);
+        tools.extend(fixtures.iter().flat_map(|fixtures| fixtures.tools()));
+        let (options, tools) = (Arc::new(options), Arc::new(tools));
+        Ok(Self { engine, options, tools, subscriptions: Arc::default(), fixtures })
     }
 
     /// The same server for another connection.
@@ -57,37 +67,15 @@ impl Server {
         self.engine.outlast.home()
     }
 
-    fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
+    /// Whether this client gets words alone. Some hand their model `structuredContent` *instead of* the words, which
+    /// are what it should read: see docs/decisions/0004-words-alone-for-some-clients.md.
+    fn words_alone(&self, context: &RequestContext<RoleServer>) -> bool {
+        matches!(self.options.profile, Profile::Codex | Profile::Claude)
+            || context.client_info().is_some_and(|info| WORDS_ALONE.contains(&info.name.as_str()))
     }
 
-    /// Asks a person if need be; none means that the call can go on as it is.
-    async fn ask_first(
-        &self,
-        request: &CallToolRequestParams,
-        arguments: &Arguments,
-        caller: &mut Caller,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<CallToolResponse> {
-        let (job, verb) = calls::touched(&self.engine, &request.name, arguments)?;
-        let info = job.info().ok().filter(|info| info.session != caller.session && info.state.is_live())?;
-        let handle = info.handle;
-        let question =
-            format!("May I {verb} job {handle}, which belongs to {}?\n$ {}", info.session, info.command);
-        match confirm(question, request, context, PERSON).await {
-            Confirmed::Yes => caller.confirmed = true,
-            Confirmed::Unable => {
-                caller.confirmed = arguments.flag("confirmed").ok().flatten().unwrap_or(false)
-            }
-            Confirmed::Ask(question) => return Some((*question).into()),
-            Confirmed::No => {
-                let refused =
-                    Failure::new(Kind::Denied, format!("the user did not agree to {verb} job {handle}"))
-                        .hint("leave it alone, or ask them what to do");
-                return Some(error(&refused).into());
-            }
-        }
-        None
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
     }
 
     /// Runs what blocks in a thread of its own; meanwhile reports progress and listens for a cancellation.
@@ -145,23 +133,35 @@ impl Server {
     }
 }
 
+/// Whether a client can be given a task. The era decides too: some declare tasks in the older one and can't use them.
+fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let newer = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    newer && context.client_capabilities().is_some_and(|can| can.supports_tasks())
+}
+
 fn error(failure: &Failure) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(failure_text(failure))])
 }
 
-fn success(reply: Reply) -> CallToolResult {
+fn success(reply: Reply, words_alone: bool) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
-    result.structured_content = Some(reply.facts);
+    result.structured_content = (!words_alone).then_some(reply.facts);
     result
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .enable_tasks()
             .build();
+        if self.fixtures.is_some() {
+            let more = ServerCapabilities::builder().enable_prompts().enable_logging().build();
+            (capabilities.prompts, capabilities.logging) = (more.prompts, more.logging);
+        }
         ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("outlast", env!("CARGO_PKG_VERSION"))
@@ -174,10 +174,15 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.engine.outlast.get_ready();
-        Ok(ListToolsResult { tools: self.tools.to_vec(), ..ListToolsResult::default() })
+        let mut tools = self.tools.to_vec();
+        if self.words_alone(&context) {
+            // A promise of facts that do not come would be an error to the client.
+            tools.iter_mut().for_each(|tool| tool.output_schema = None);
+        }
+        Ok(ListToolsResult { tools, ..ListToolsResult::default() })
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -186,14 +191,22 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.fixtures {
+            fixtures.in_our_words(&mut request);
+        }
         let Some(tool) = self.tool(&request.name) else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
             let message = format!("there is no tool {:?}; there are {}", request.name, names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
+        if let Some(fixtures) = &self.fixtures
+            && let Some(answer) = fixtures.call(&request, &context).await
+        {
+            return answer;
+        }
         let arguments = Arguments::new(request.arguments.clone());
         let unknown = arguments.unknown(&tools::parameters(tool));
         let watch = match Watch::new() {
@@ -201,21 +214,85 @@ impl ServerHandler for Server {
             Err(failure) => return Ok(error(&failure).into()),
         };
         let session = session::of(self.options.session.as_deref(), &context);
-        let mut caller = Caller { session, confirmed: false, watch };
-        if let Some(response) = self.ask_first(&request, &arguments, &mut caller, &context).await {
-            return Ok(response);
+        let mut caller = Caller {
+            session,
+            env: session::env(&context),
+            tasks: knows_tasks(&context),
+            typed_after: None,
+            watch,
+        };
+        match approve(&self.engine, &mut caller, (&request, &arguments), &context).await {
+            Ok(Approved::Yes) => {}
+            Ok(Approved::Ask(question)) => return Ok((*question).into()),
+            Err(failure) => return Ok(error(&failure).into()),
         }
         Ok(match self.blocking(caller, (request.name.to_string(), arguments), &context).await {
+            Ok(Reply { pending: Some(pending), .. }) => match self.engine.tasks.create(pending) {
+                Ok(record) => CallToolResponse::Task(CreateTaskResult::new(record.task())),
+                Err(failure) => error(&failure).into(),
+            },
             Ok(mut reply) => {
                 for name in unknown.iter().filter(|name| *name != "confirmed") {
                     reply
                         .text
                         .push_str(&format!("\nnote: this tool has no parameter {name:?}; it was ignored"));
                 }
-                success(reply).into()
+                success(reply, self.words_alone(&context)).into()
             }
             Err(failure) => error(&failure).into(),
         })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let record = self.engine.tasks.get(&request.task_id)?;
+        if record.ended.is_some() {
+            return Ok(GetTaskResult::new(record.detailed(String::new())));
+        }
+        let watch = Watch::new().map_err(|failure| ErrorData::internal_error(failure.to_string(), None))?;
+        let session = record.pending.session.clone();
+        let env = Vec::new();
+        let caller = Caller { session, env, tasks: false, typed_after: None, watch: Arc::new(watch) };
+        let (engine, pending) = (Arc::clone(&self.engine), record.pending.clone());
+        let known = tokio::task::spawn_blocking(move || calls::resume(&engine, &caller, &pending)).await;
+        let result = match known.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {
+            Ok(Some(reply)) => success(reply, self.words_alone(&context)),
+            Ok(None) => {
+                let handle = record.pending.handle;
+                let end = self.engine.job(&handle.to_string()).map_or(0, |job| job.log_end());
+                let word = format!("job {handle} goes on, {end} bytes of output so far");
+                return Ok(GetTaskResult::new(record.detailed(word)));
+            }
+            Err(failure) => error(&failure),
+        };
+        let result = serde_json::to_value(&result).ok().and_then(|value| value.as_object().cloned());
+        let ended = Ended::Completed { result: result.unwrap_or_default() };
+        Ok(GetTaskResult::new(self.engine.tasks.end(&request.task_id, ended)?.detailed(String::new())))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // Nothing is ever asked in a task: a job's questions are its own, and are answered with send_input.
+        self.engine.tasks.get(&request.task_id).map(|_| ())
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let before = self.engine.tasks.get(&request.task_id)?;
+        self.engine.tasks.end(&request.task_id, Ended::Cancelled)?;
+        if before.ended.is_none() {
+            self.engine.note_given_up(&before.pending.session, before.pending.handle);
+        }
+        Ok(())
     }
 
     async fn list_prompts(
@@ -223,15 +300,23 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        match &self.fixtures {
+            Some(fixtures) => {
+                Ok(ListPromptsResult { prompts: fixtures.prompts()?, ..ListPromptsResult::default() })
+            }
+            None => Err(ErrorData::method_not_found::<ListPromptsRequestMethod>()),
+        }
     }
 
     async fn get_prompt(
         &self,
-        _request: rmcp::model::GetPromptRequestParams,
+        request: rmcp::model::GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<rmcp::model::GetPromptResponse, ErrorData> {
-        Err(ErrorData::method_not_found::<GetPromptRequestMethod>())
+        match &self.fixtures {
+            Some(fixtures) => fixtures.prompt(&request),
+            None => Err(ErrorData::method_not_found::<GetPromptRequestMethod>()),
+        }
     }
 
     async fn list_resources(
@@ -242,7 +327,9 @@ impl ServerHandler for Server {
         let session = session::of(self.options.session.as_deref(), &context);
         let engine = Arc::clone(&self.engine);
         let resources = tokio::task::spawn_blocking(move || resources::list(&engine, &session)).await;
-        Ok(ListResourcesResult { resources: resources.unwrap_or_default(), ..ListResourcesResult::default() })
+        let mut resources = resources.unwrap_or_default();
+        resources.extend(self.fixtures.iter().flat_map(|fixtures| fixtures.resources()));
+        Ok(ListResourcesResult { resources, ..ListResourcesResult::default() })
     }
 
     async fn list_resource_templates(
@@ -250,10 +337,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult {
-            resource_templates: resources::templates(),
-            ..ListResourceTemplatesResult::default()
-        })
+        let mut resource_templates = resources::templates();
+        resource_templates.extend(self.fixtures.iter().flat_map(|fixtures| fixtures.templates()));
+        Ok(ListResourceTemplatesResult { resource_templates, ..ListResourceTemplatesResult::default() })
     }
 
     async fn read_resource(
@@ -261,6 +347,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if let Some(contents) = self.fixtures.as_ref().and_then(|fixtures| fixtures.read(&request.uri)) {
+            return contents.map(ReadResourceResponse::from);
+        }
         let engine = Arc::clone(&self.engine);
         tokio::task::spawn_blocking(move || resources::read(&engine, &request.uri))
             .await
@@ -268,11 +357,25 @@ impl ServerHandler for Server {
             .map(ReadResourceResponse::from)
     }
 
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match self.fixtures {
+            Some(_) => Ok(()),
+            None => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
+        }
+    }
+
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if self.fixtures.as_ref().is_some_and(|fixtures| fixtures.is_watched(&request.uri)) {
+            return Ok(());
+        }
         self.subscriptions.begin(&self.engine, &request.uri, context.peer)
     }
 
@@ -288,7 +391,14 @@ impl ServerHandler for Server {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let known = |uri: &&String| resources::job_of(&self.engine, uri).is_ok();
         let uris = requested.resource_subscriptions.iter().flatten().filter(known).cloned();
-        Some(SubscriptionFilter::builder().resource_subscriptions(uris).build())
+        let mut accepted = SubscriptionFilter::builder().resource_subscriptions(uris).build();
+        accepted.resources_list_changed = requested.resources_list_changed;
+        Some(accepted)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        // A list that can't be followed is still there to be asked for.
+        let _ = self.subscriptions.begin_list(&self.engine, context.peer);
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

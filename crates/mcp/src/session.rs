@@ -22,6 +22,14 @@ pub(crate) fn of(fixed: Option<&str>, context: &RequestContext<RoleServer>) -> S
     format!("{client}:{folder}")
 }
 
+/// What a wake needs to find the caller's conversation again: Codex knows its threads by this variable, and sets it in
+/// shells of its own.
+pub(crate) fn env(context: &RequestContext<RoleServer>) -> Vec<(String, String)> {
+    let is_codex = context.client_info().is_some_and(|info| info.name.contains("codex"));
+    let thread = thread(&context.meta).filter(|_| is_codex);
+    thread.map(|thread| ("CODEX_THREAD_ID".to_owned(), thread)).into_iter().collect()
+}
+
 fn thread(meta: &RequestMetaObject) -> Option<String> {
     THREADS.iter().find_map(|name| meta.get(*name)?.as_str()).filter(|thread| !thread.is_empty()).map(plain)
 }

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use outlast_job::Job;
 use outlast_job::client::follow::News;
+use outlast_job::outbox::follow::Changes;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ErrorData, ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+    ErrorData, ResourceListChangedNotification, ResourceUpdatedNotification,
+    ResourceUpdatedNotificationParam, ServerNotification,
 };
 use rmcp::service::{Peer, SubscriptionContext};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,6 +23,9 @@ use crate::watch::Watch;
 
 /// Changes that follow each other this closely are told as one.
 const BATCH: Duration = Duration::from_millis(200);
+
+/// Stands for the list itself among the resources that are followed.
+const LIST: &str = "";
 
 /// The subscriptions of one connection, by resource.
 #[derive(Debug, Default)]
@@ -52,6 +57,22 @@ impl Subscriptions {
         Ok(())
     }
 
+    /// Begins to tell a client of the older era when jobs appear or are removed.
+    pub(crate) fn begin_list(&self, engine: &Engine, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+        let (watch, mut changes) = follow_list(engine)?;
+        if let Some(before) = self.lock().insert(LIST.to_owned(), watch) {
+            before.stop();
+        }
+        tokio::spawn(async move {
+            while changes.recv().await.is_some() {
+                if peer.notify_resource_list_changed().await.is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(())
+    }
+
     /// Stops telling it. That nobody was told is no error.
     pub(crate) fn end(&self, uri: &str) {
         if let Some(watch) = self.lock().remove(uri) {
@@ -76,26 +97,28 @@ impl Drop for Subscriptions {
 pub(crate) async fn listen(engine: &Engine, context: SubscriptionContext) -> Result<(), ErrorData> {
     let (tell, mut told) = mpsc::channel::<String>(16);
     let mut watches = Vec::new();
+    if context.accepted().resources_list_changed == Some(true) {
+        let (watch, changes) = follow_list(engine)?;
+        watches.push(watch);
+        pass_on(changes, tell.clone(), LIST.to_owned());
+    }
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         let (job, part) = job_of(engine, uri)?;
-        let (watch, mut changes) = follow(job, part)?;
+        let (watch, changes) = follow(job, part)?;
         watches.push(watch);
-        let (tell, uri) = (tell.clone(), uri.clone());
-        tokio::spawn(async move {
-            while changes.recv().await.is_some() {
-                if tell.send(uri.clone()).await.is_err() {
-                    break;
-                }
-            }
-        });
+        pass_on(changes, tell.clone(), uri.clone());
     }
     loop {
         tokio::select! {
             () = context.cancelled() => break,
             // We hold a sender ourselves, so this never ends by itself.
             Some(uri) = told.recv() => {
-                let params = ResourceUpdatedNotificationParam::new(uri);
-                let update = ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(params));
+                let update = if uri == LIST {
+                    ServerNotification::ResourceListChangedNotification(ResourceListChangedNotification::default())
+                } else {
+                    let params = ResourceUpdatedNotificationParam::new(uri);
+                    ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(params))
+                };
                 if context.sink().send(update).await.is_err() {
                     break;
                 }
@@ -106,6 +129,39 @@ pub(crate) async fn listen(engine: &Engine, context: SubscriptionContext) -> Res
         watch.stop();
     }
     Ok(())
+}
+
+/// Passes changes on under a name.
+fn pass_on(mut changes: mpsc::Receiver<()>, tell: mpsc::Sender<String>, name: String) {
+    tokio::spawn(async move {
+        while changes.recv().await.is_some() {
+            if tell.send(name.clone()).await.is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// Follows the list of jobs in a thread of its own; each message is a change.
+fn follow_list(engine: &Engine) -> Result<(Arc<Watch>, mpsc::Receiver<()>), ErrorData> {
+    let failed = |failure: outlast_job::Failure| ErrorData::internal_error(failure.to_string(), None);
+    let changes = Changes::of_jobs(engine.outlast.home()).map_err(failed)?;
+    let watch = Arc::new(Watch::new().map_err(failed)?);
+    let (tell, told) = mpsc::channel(1);
+    let stop = Arc::clone(&watch);
+    std::thread::Builder::new()
+        .name("follow jobs".into())
+        .spawn(move || {
+            while changes.wait_or_stop(stop.bell()) {
+                if matches!(tell.try_send(()), Err(mpsc::error::TrySendError::Closed(()))) {
+                    return;
+                }
+                // Jobs that come together are told as one change.
+                std::thread::sleep(BATCH);
+            }
+        })
+        .map_err(|error| ErrorData::internal_error(format!("no thread can be had: {error}"), None))?;
+    Ok((watch, told))
 }
 
 /// Follows a job in a thread of its own; each message is a change. Ends when the job is over or the watch stops it.

@@ -1,16 +1,20 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod conditions;
 mod guard;
+mod policy;
 mod tell;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use conditions::Conditions;
 pub(crate) use guard::*;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
+pub(crate) use policy::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};
@@ -69,6 +73,7 @@ pub(crate) enum Verb {
     Tmux(TmuxArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
+    Policy(PolicyArgs),
     Mcp(McpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
@@ -371,34 +376,12 @@ pub(crate) struct WaitArgs {
     /// Handles or names.
     #[arg(required = true)]
     pub(crate) jobs: Vec<String>,
-    /// Until it has ended.
-    #[arg(long)]
-    pub(crate) exit: bool,
-    /// Until this regular expression is found; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) pattern: Vec<String>,
-    /// Until it has printed nothing for so long.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) quiet_for: Option<Duration>,
-    /// Until it prints anything.
+    #[command(flatten)]
+    pub(crate) until: Conditions,
+    /// It prints anything.
     #[arg(long)]
     pub(crate) output: bool,
-    /// Until it waits for input.
-    #[arg(long)]
-    pub(crate) input: bool,
-    /// Until it, or a child of it, listens on a TCP port: this one, or any.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) port: Option<u16>,
-    /// Until its screen has not changed for so many checks of a second.
-    #[arg(long, value_name = "CHECKS", num_args = 0..=1, default_missing_value = "3")]
-    pub(crate) stable: Option<u32>,
-    /// How far apart the checks of --stable are.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub(crate) stable_interval: Duration,
-    /// What --stable leaves out: a regular expression for clocks and spinners; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) stable_ignore: Vec<String>,
-    /// Until this regular expression is no longer on the screen; may be given more than once.
+    /// This regular expression is no longer on the screen; may be given more than once.
     #[arg(long, value_name = "REGEX")]
     pub(crate) gone: Vec<String>,
     /// Look only at what is printed after this offset; `now` for its end now.
@@ -427,6 +410,9 @@ pub(crate) struct KillArgs {
     /// Send this signal, and nothing else.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) signal: Option<String>,
+    /// Also the job that this very command runs in.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Remove finished jobs that are past retention.
@@ -470,9 +456,16 @@ pub(crate) struct McpArgs {
     /// Who owns what is started [default: told from what the client sends].
     #[arg(long)]
     pub(crate) session: Option<String>,
+    /// May agents end and type into jobs of their own: allow, ask or deny [default: what the policy says, else ask
+    /// where the client can].
+    #[arg(long, value_name = "DECISION")]
+    pub(crate) own: Option<String>,
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) longest_call: Option<Duration>,
+    /// Also offer what the public conformance suite expects of a server.
+    #[arg(long, hide = true)]
+    pub(crate) conformance_fixtures: bool,
 }
 
 /// Check that this machine can do what jobs need.

@@ -8,6 +8,7 @@ mod jobs;
 mod kill;
 mod logs;
 mod mcp;
+mod policy;
 mod prune;
 mod read;
 mod reference;
@@ -52,6 +53,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Tmux(args) => tmux::tmux(open, args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
+        Verb::Policy(args) => policy::policy(&args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
         Verb::Uninstall(args) => install::uninstall(&args, out),

@@ -112,6 +112,10 @@ impl Place {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A kernel that does not move bytes like this.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+                    return Err(io::ErrorKind::Unsupported.into());
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     poll(&mut [PollFd::from_borrowed_fd(pipe, PollFlags::OUT)], None)?;
                 }

@@ -328,6 +328,14 @@ pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
     Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
 }
 
+/// The file that a process executes, whatever it calls itself; `None` also when the kernel does not let us know.
+#[must_use]
+pub fn program_file(pid: Pid) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
+    let path = link.to_string_lossy();
+    Some(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
+}
+
 /// How often a process's main thread has been given a processor: two looks that find the same number know that
 /// it has slept in between.
 #[must_use]

@@ -131,6 +131,8 @@ proptest! {
         let set = PatternSet::compile(&[r"foo\b.*12$", r"^bar (\d+)", r"(?i)ERROR:\s+(bar|foo)", r"foo\s*\n\s*bar"]).unwrap();
         prop_assert!(set.prefilter().is_some());
         let slow = scan(Config::default(), set.without_prefilter(), [bytes.as_bytes()]);
-        prop_assert_eq!(scan(Config::default(), set, bytes.as_bytes().chunks(step)), slow);
+        prop_assert_eq!(&scan(Config::default(), set.clone(), bytes.as_bytes().chunks(step)), &slow);
+        let patterns = Config { only_patterns: true, ..Config::default() };
+        prop_assert_eq!(scan(patterns, set, bytes.as_bytes().chunks(step)), slow);
     }
 }

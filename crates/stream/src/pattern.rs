@@ -11,6 +11,7 @@ use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::prefilter::Prefilter;
 use regex_automata::{MatchKind, meta};
+use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// Longest pattern that is taken.
@@ -21,6 +22,11 @@ pub const MAX_PATTERNS: usize = 256;
 const NFA_BYTES: usize = 8 << 20;
 /// What the automaton may remember of itself before it starts to forget.
 const CACHE_BYTES: usize = 2 << 20;
+/// Words that matches begin with: so many for a pattern, so many for a set (more can't be looked for at once), and so
+/// much of each.
+const MOST_BEGINNINGS_EACH: usize = 16;
+const MOST_BEGINNINGS: usize = 64;
+const LONGEST_BEGINNING: usize = 8;
 
 /// Why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +98,7 @@ impl PatternSet {
         let dfa =
             DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| all(error.to_string()))?;
         let regexes = hirs.iter().map(|_| OnceLock::new()).collect();
-        let prefilter = Prefilter::from_hirs_prefix(MatchKind::All, &hirs).filter(Prefilter::is_fast);
+        let prefilter = beginnings(&hirs);
         Ok(Self { compiled: Arc::new(Compiled { dfa, prefilter, hirs, regexes }) })
     }
 
@@ -134,6 +140,26 @@ impl PatternSet {
             })
             .as_ref()
     }
+}
+
+/// Finds the words that matches begin with, if each of them does, and they are few and long enough to be rare.
+fn beginnings(hirs: &[Hir]) -> Option<Prefilter> {
+    let mut extractor = Extractor::new();
+    extractor.kind(ExtractKind::Prefix).limit_total(MOST_BEGINNINGS_EACH);
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    for hir in hirs {
+        let mut beginnings = extractor.extract(hir);
+        beginnings.keep_first_bytes(LONGEST_BEGINNING);
+        words.extend(beginnings.literals()?.iter().map(|literal| literal.as_bytes().to_vec()));
+    }
+    words.sort();
+    words.dedup();
+    let shortest = words.iter().map(Vec::len).min()?;
+    let rare = shortest >= 2 || (shortest == 1 && words.len() <= 3);
+    if !rare || words.len() > MOST_BEGINNINGS {
+        return None;
+    }
+    Prefilter::new(MatchKind::LeftmostFirst, &words)
 }
 
 fn refuse(index: usize, pattern: &str, problem: String) -> PatternError {
@@ -218,6 +244,16 @@ mod tests {
         assert_eq!(error.index, 1);
         assert!(PatternSet::compile(&["("; 1]).is_err());
         assert!(PatternSet::compile(&vec!["a"; MAX_PATTERNS + 1]).is_err());
+    }
+
+    #[test]
+    fn beginnings_are_known_where_every_match_has_one() {
+        let known = |patterns: &[&str]| PatternSet::compile(patterns).unwrap().prefilter().is_some();
+        assert!(known(&["panicked at", r"error(\[E\d+\])?:", r"^\$ $", "(?i)password:", r"\bword\b.*done"]));
+        assert!(known(&["x"]));
+        assert!(!known(&["error", r"\d+ passed"]), "a match can begin with any digit");
+        assert!(!known(&["error", ".*"]), "a match can be empty");
+        assert!(!known(&["a|b|c|d"]), "found in every line");
     }
 
     #[test]

@@ -223,9 +223,16 @@ impl Range {
         String::from_utf8_lossy(&fold.text).into_owned()
     }
 
-    /// At most `max` bytes of text; `reference` names the job in the line that tells how to read the rest.
+    /// At most `max` bytes of text, in the words of the command line: `reference` names the job in the line that tells
+    /// how to read the rest.
     #[must_use]
     pub fn text(&self, max: usize, reference: &str) -> Text {
+        self.excerpt(max, |from, to| format!("outlast read {reference} --since {from} --until {to}"))
+    }
+
+    /// At most `max` bytes of text: the head and the tail, and between them a line with the call that reads the rest.
+    #[must_use]
+    pub fn excerpt(&self, max: usize, call: impl Fn(u64, u64) -> String) -> Text {
         let answer = |text, omitted: Option<(u64, u64)>| Text {
             text,
             from: self.from,
@@ -246,9 +253,8 @@ impl Range {
         let (head, head_end) = self.head(budget / 4);
         let (tail, tail_start) = self.tail(budget - head.len(), head_end);
         let between = tail_start - head_end;
-        let mark = format!(
-            "[... {between} bytes left out; to read them: outlast read {reference} --since {head_end} --until {tail_start} ...]"
-        );
+        let call = call(head_end, tail_start);
+        let mark = format!("[... {between} bytes left out; to read them: {call} ...]");
         let line_break = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
         answer(format!("{head}{line_break}{mark}\n{tail}"), Some((head_end, tail_start)))
     }

@@ -48,6 +48,7 @@ impl Keeper {
             }
             Verb::Send(send) => self.on_send(peer, id, &send),
             Verb::Secret(secret) => Some(self.on_secret(peer, &secret)),
+            Verb::Typed => Some(Answer::Typed(self.typing.typed())),
             Verb::Wait(wait) => {
                 let answer = self.begin_wait(peer, id, wait);
                 self.plan_look();

@@ -63,6 +63,7 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     let input_lost = ground.shared.queued_input();
     let Ok(mut keeper) = Keeper::new(ground, info, command) else { return 1 };
     keeper.heir_lives = false;
+    keeper.forget_what_was_typed();
     // Whoever was attached comes again if they still can.
     keeper.settle_size(None);
     keeper.write_record(Durability::Process);

@@ -33,6 +33,37 @@ impl Changes {
         Ok(Self { inotify })
     }
 
+    /// Begins to listen for jobs that appear or are removed.
+    ///
+    /// # Errors
+    /// When the user has no inotify instances left.
+    pub fn of_jobs(home: &Home) -> Result<Self, Failure> {
+        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+        let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(broken)?;
+        let jobs = home.path().join(crate::registry::layout::JOBS);
+        // A job gets its number, and loses it, by a change of its folder's name.
+        add_watch(&inotify, jobs, WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM).map_err(broken)?;
+        Ok(Self { inotify })
+    }
+
+    /// Sleeps until something may have changed; false when `stop` became readable before.
+    #[must_use]
+    pub fn wait_or_stop(&self, stop: std::os::fd::BorrowedFd<'_>) -> bool {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut both =
+            [PollFd::new(&self.inotify, PollFlags::IN), PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+        let _ = poll(&mut both, None);
+        let stopped = !both[1].revents().is_empty();
+        self.forget();
+        !stopped
+    }
+
+    /// Throws away what was told.
+    fn forget(&self) {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = rustix::io::read(&self.inotify, &mut buffer) {}
+    }
+
     /// Begins to listen to an outbox: what changes after this call is told. Again is no harm.
     ///
     /// # Errors
@@ -58,8 +89,7 @@ impl Changes {
             }
         });
         let _ = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], left.as_ref());
-        let mut buffer = [0; 4096];
-        while let Ok(1..) = rustix::io::read(&self.inotify, &mut buffer) {}
+        self.forget();
     }
 }
 
@@ -70,6 +100,21 @@ impl Changes {
     /// Never.
     pub fn new(_: &Home) -> Result<Self, Failure> {
         Ok(Self {})
+    }
+
+    /// # Errors
+    /// Never.
+    pub fn of_jobs(_: &Home) -> Result<Self, Failure> {
+        Ok(Self {})
+    }
+
+    /// Sleeps for a moment; false when `stop` became readable before.
+    #[must_use]
+    pub fn wait_or_stop(&self, stop: std::os::fd::BorrowedFd<'_>) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut stop = [PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+        let _ = poll(&mut stop, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }));
+        stop[0].revents().is_empty()
     }
 
     /// # Errors

@@ -107,6 +107,18 @@ impl Reader {
     }
 }
 
+/// How far a reader has come that says itself by [`acknowledge`] what it has.
+///
+/// # Errors
+/// When the disk says no.
+pub fn place(outbox: &Outbox, name: &str) -> Result<u64, Failure> {
+    let (place, busy) = place_of(outbox, name)?;
+    if !busy {
+        place.set_mark(HOLDS);
+    }
+    Ok(place.number())
+}
+
 /// A reader says itself that it has everything up to a number; returns how far it is then.
 ///
 /// # Errors

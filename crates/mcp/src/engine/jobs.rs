@@ -1,12 +1,15 @@
 //! Lists jobs: what needs attention first.
 
+use outlast_job::Job;
+use outlast_job::client::survey;
 use outlast_job::clock::now_ms;
 use outlast_job::registry::format::Info;
 use outlast_job::wire::{Activity, Awaiting, Status};
 use serde::Serialize;
 
+use super::news::Event;
 use super::{Caller, Engine};
-use crate::answer::{ending, exit_code, seconds, signal};
+use crate::answer::{Identity, ending, seconds};
 use crate::cursors::Cursor;
 use crate::printed::shown;
 
@@ -18,18 +21,10 @@ const LINE: usize = 120;
 /// One job of a list.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
-    pub(crate) handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pid: Option<i32>,
-    pub(crate) status: &'static str,
+    #[serde(flatten)]
+    pub(crate) job: Identity,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) signal: Option<String>,
     pub(crate) command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
@@ -53,6 +48,11 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct List {
     pub(crate) jobs: Vec<Entry>,
+    /// What the session was not told yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
+    #[serde(skip)]
+    news: String,
     #[serde(skip)]
     not_shown: usize,
     #[serde(skip)]
@@ -66,8 +66,18 @@ impl Engine {
             infos.into_iter().partition(|info| info.session == caller.session);
         let of_others = if all { 0 } else { others.len() };
         let wanted = own.into_iter().chain(if all { others } else { Vec::new() });
-        let mut jobs: Vec<Entry> = wanted.map(|info| self.entry(caller, info)).collect();
-        jobs.sort_by_key(|entry| (!entry.this_session, entry.urgency(), std::cmp::Reverse(entry.handle)));
+        let wanted: Vec<(Option<Job>, Info)> =
+            wanted.map(|info| (self.job(&info.handle.to_string()).ok(), info)).collect();
+        let live = |(job, info): &(Option<Job>, Info)| job.is_some() && info.state.is_live();
+        let asked: Vec<&Job> =
+            wanted.iter().filter(|one| live(one)).filter_map(|(job, _)| job.as_ref()).collect();
+        let mut statuses = survey::statuses(&asked, survey::PATIENCE).into_iter();
+        let entry = |one: (Option<Job>, Info)| {
+            let status = if live(&one) { statuses.next().flatten() } else { None };
+            self.entry(caller, one, status)
+        };
+        let mut jobs: Vec<Entry> = wanted.into_iter().map(entry).collect();
+        jobs.sort_by_key(|entry| (!entry.this_session, entry.urgency(), std::cmp::Reverse(entry.job.handle)));
         let mut finished = 0;
         let before = jobs.len();
         jobs.retain(|entry| {
@@ -75,28 +85,23 @@ impl Engine {
             entry.how.is_none() || finished <= FINISHED
         });
         let not_shown = before - jobs.len();
-        List { jobs, not_shown, of_others }
+        let news = self.news(caller);
+        self.was_told(caller, &news);
+        List { jobs, events: news.events().to_vec(), news: news.text(), not_shown, of_others }
     }
 
-    fn entry(&self, caller: &Caller, info: Info) -> Entry {
-        let job = self.job(&info.handle.to_string()).ok();
-        let status =
-            job.as_ref().filter(|_| info.state.is_live()).and_then(|job| job.status().ok().flatten());
+    fn entry(&self, caller: &Caller, (job, info): (Option<Job>, Info), status: Option<Status>) -> Entry {
         // It may have ended while we looked.
         let info = status.as_ref().map_or(info, |status| status.info.clone());
         let cursor = self.cursors.get(&caller.session, info.handle);
-        let end = job.as_ref().map_or(0, outlast_job::Job::log_end);
+        let end = job.as_ref().map_or(0, Job::log_end);
         let last_line =
             status.as_ref().map(|status| status.last_line.clone()).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| job.as_ref().and_then(last_line_of)).unwrap_or_default();
         let note = self.take_note(caller, &info, cursor);
         Entry {
-            handle: info.handle.0,
-            pid: info.process.as_ref().map(|process| process.pid),
-            status: info.state.name(),
+            job: Identity::from(&info),
             activity: status.as_ref().map(activity),
-            exit_code: exit_code(&info.state),
-            signal: signal(&info.state),
             command: one_line(&info.command),
             this_session: info.session == caller.session,
             age_seconds: now_ms().saturating_sub(info.created_at) / 1000,
@@ -106,7 +111,6 @@ impl Engine {
             unread_bytes: end.saturating_sub(cursor.read),
             note,
             how: ending(&info.state),
-            name: info.name,
             description: info.description,
             session: info.session,
         }
@@ -124,7 +128,7 @@ impl Engine {
     }
 }
 
-fn last_line_of(job: &outlast_job::Job) -> Option<String> {
+fn last_line_of(job: &Job) -> Option<String> {
     let range = job.range(outlast_job::client::read::Stream::Output, 0, None).ok()?.last_lines(1);
     Some(crate::printed::of(job, &range, 512).text)
 }
@@ -151,7 +155,7 @@ fn one_line(text: &str) -> String {
 impl Entry {
     /// Lower comes first: it waits for someone, it failed unseen, it runs, it is over.
     fn urgency(&self) -> u8 {
-        match (&self.awaiting_input, self.status) {
+        match (&self.awaiting_input, self.job.status) {
             (Some(_), _) => 0,
             (None, "failed" | "killed" | "lost") if self.unread_bytes > 0 => 1,
             (None, "starting" | "running") => 2,
@@ -160,13 +164,12 @@ impl Entry {
     }
 
     fn text(&self) -> String {
-        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        let mut text = format!("job {}{name} {}", self.handle, self.status);
+        let mut text = format!("{} {}", self.job.words(), self.job.status);
         for detail in [&self.how, &self.activity].into_iter().flatten() {
             text.push_str(&format!(", {detail}"));
         }
         text.push_str(&format!(", {} old", seconds(self.age_seconds * 1000)));
-        if let Some(pid) = self.pid.filter(|_| self.how.is_none()) {
+        if let Some(pid) = self.job.pid.filter(|_| self.how.is_none()) {
             text.push_str(&format!(", pid {pid}"));
         }
         if !self.ports.is_empty() {
@@ -197,7 +200,7 @@ impl Entry {
 
 impl List {
     pub(crate) fn text(&self, budget: usize) -> String {
-        let mut text = String::new();
+        let mut text = self.news.clone();
         let mut left_out = self.not_shown;
         for entry in &self.jobs {
             let entry = entry.text();

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outlast_job::notify::Notify;
+use outlast_job::wakes::Will;
 use outlast_job::{Failure, JobSpec, Reason, Streams, Wait, Waited};
 
 use super::{Caller, Engine};
@@ -29,6 +31,8 @@ pub(crate) struct RunOrder {
     pub(crate) timeout: Option<Duration>,
     pub(crate) inactivity_timeout: Option<Duration>,
     pub(crate) budget: usize,
+    /// What is worth an event; none for an end and a question.
+    pub(crate) notify: Option<Notify>,
     /// Ways of telling that were asked for and that this door does not have.
     pub(crate) pushes: Vec<&'static str>,
 }
@@ -45,10 +49,13 @@ impl Engine {
             ..Wait::default()
         };
         wait.check()?;
-        let job = self.outlast.start(self.spec(caller, &order)?)?;
+        let spec = self.spec(caller, &order)?;
+        let wakes = self.outlast.wakes_of(&spec);
+        let job = self.outlast.start(spec)?;
         // The next one's keeper, while this command runs.
         self.outlast.get_ready();
-        let patience = self.patience(if order.background { BRIEF } else { order.delay });
+        let patience =
+            if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
         let waited = if order.background {
             let waited = self.wait(&job, &Wait::for_exit().from(0), patience, caller)?;
             if waited.reason == Reason::Deadline {
@@ -59,6 +66,9 @@ impl Engine {
         } else {
             self.wait(&job, &wait, patience, caller)?
         };
+        if let Some(pending) = self.pending((&job, caller), &wait, &waited, (0, order.budget), patience) {
+            return Ok(Answer::later(&job, &job.info()?, pending));
+        }
         let mut answer = self.answer(&job, caller, waited, (0, order.budget), patience)?;
         for push in order.pushes {
             if answer.is_live() {
@@ -67,6 +77,9 @@ impl Engine {
                     job.handle()
                 ));
             }
+        }
+        if answer.is_live() {
+            promise(&mut answer, &wakes, order.notify.is_some());
         }
         Ok(answer)
     }
@@ -86,6 +99,12 @@ impl Engine {
         spec.description.clone_from(&order.description);
         spec.name.clone_from(&order.name);
         spec.session.clone_from(&caller.session);
+        for (name, value) in &caller.env {
+            spec.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        if let Some(notify) = &order.notify {
+            spec.notify.clone_from(notify);
+        }
         spec.timeout = order.timeout;
         spec.inactivity_timeout = order.inactivity_timeout;
         let settings = self.outlast.settings();
@@ -97,8 +116,19 @@ impl Engine {
     }
 }
 
+/// Says honestly who will hear of what happens: the wakes that will really be tried, and what is left if there are none.
+fn promise(answer: &mut Answer, wakes: &[Will], asked: bool) {
+    for wake in wakes {
+        let will = if wake.will { "will wake you" } else { "can't wake you" };
+        answer.note(format!("{} {will}: {}", wake.kind, wake.why));
+    }
+    if asked && !wakes.iter().any(|wake| wake.will) {
+        answer.note("nothing calls you by itself: your next call of any tool says that events wait, jobs() shows them");
+    }
+}
+
 /// A folder as a person would give it: from where the server runs, or from home.
-fn absolute(folder: &str) -> Result<String, Failure> {
+pub(crate) fn absolute(folder: &str) -> Result<String, Failure> {
     let path = match (folder.strip_prefix("~"), std::env::var("HOME")) {
         (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ => folder.to_owned(),

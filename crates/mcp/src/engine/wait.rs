@@ -91,7 +91,12 @@ impl Engine {
         order: &WaitOrder,
     ) -> Result<Answer, Failure> {
         let wait = order.wait()?;
-        let patience = self.patience(order.timeout.unwrap_or(self.longest_call));
+        let asked = order.timeout.unwrap_or(self.longest_call);
+        // Silence and a still screen are counted from where a wait begins, so one that is asked about again and
+        // again would never see them.
+        let can_pend =
+            jobs.len() == 1 && wait.quiet_ms.is_none() && wait.stable.is_none() && wait.gone.is_empty();
+        let patience = if can_pend { self.patience_of(caller, asked) } else { self.patience(asked) };
         let cursors: Vec<Cursor> =
             jobs.iter().map(|job| self.cursors.get(&caller.session, job.handle())).collect();
         let begins: Vec<u64> = cursors.iter().map(|cursor| order.begin(&wait, *cursor)).collect();
@@ -101,6 +106,13 @@ impl Engine {
             several => self.first_of(caller, several, (&wait, &begins), patience)?,
         };
         let job = &jobs[first];
+        let (begin, from) = (wait.clone().from(begins[first]), cursors[first].read);
+        if can_pend
+            && let Some(pending) =
+                self.pending((job, caller), &begin, &waited, (from, order.budget), patience)
+        {
+            return Ok(Answer::later(job, &job.info()?, pending));
+        }
         let already_shown = waited.reason == Reason::Pattern && waited.offset <= cursors[first].read;
         let shown_line =
             if already_shown { matched_line(job, begins[first], waited.offset)? } else { String::new() };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_job::{Failure, Send};
+use outlast_job::{Failure, Job, Send};
 
 use crate::answer::Answer;
 use crate::arguments::Arguments;
@@ -68,7 +68,11 @@ fn bytes(arguments: &Arguments) -> Result<usize, Failure> {
 }
 
 pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let order = RunOrder {
+    Ok(reply(engine.run(caller, exec_order(arguments)?)?))
+}
+
+pub(crate) fn exec_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
+    Ok(RunOrder {
         command: arguments.required("cmd", "cmd=\"ls -l\"")?,
         description: arguments.filled("justification")?,
         folder: arguments.filled("workdir")?,
@@ -81,17 +85,23 @@ pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> R
         timeout: None,
         inactivity_timeout: None,
         budget: bytes(arguments)?,
+        notify: None,
         pushes: Vec::new(),
-    };
-    Ok(reply(engine.run(caller, order)?))
+    })
+}
+
+/// What is typed, and into which job; nothing when the call only waits.
+pub(crate) fn input(engine: &Engine, arguments: &Arguments) -> Result<Option<(Job, Send)>, Failure> {
+    let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
+    let text = arguments.text("chars")?.unwrap_or_default();
+    Ok((!text.is_empty()).then(|| (job, Send { text, ..Send::default() })))
 }
 
 pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
-    let text = arguments.text("chars")?.unwrap_or_default();
     let asked = arguments.millis("yield_time_ms")?;
     let budget = bytes(arguments)?;
-    if text.is_empty() {
+    let Some((job, send)) = input(engine, arguments)? else {
+        let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
         let timeout = Some(asked.unwrap_or(POLL_YIELD));
         let order = WaitOrder {
             until: vec!["exit".into(), "awaiting_input".into()],
@@ -100,8 +110,7 @@ pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> 
             ..WaitOrder::default()
         };
         return Ok(reply(engine.wait_for(caller, &[job], &order)?));
-    }
-    let send = Send { text, ..Send::default() };
+    };
     let order = SendOrder { send, delay: asked.unwrap_or(WRITE_YIELD), pattern: None, budget };
     Ok(reply(engine.send(caller, &job, &order)?))
 }
@@ -110,10 +119,10 @@ pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> 
 fn reply(answer: Answer) -> Reply {
     let facts = &answer.facts;
     let wall = answer.elapsed_ms.unwrap_or(0);
-    let state = match (facts.exit_code, &facts.signal) {
+    let state = match (facts.job.exit_code, &facts.job.signal) {
         (Some(code), _) => format!("Process exited with code {code}"),
         (None, Some(signal)) => format!("Process ended by {signal}"),
-        (None, None) => format!("Process running with session ID {}", facts.handle),
+        (None, None) => format!("Process running with session ID {}", facts.job.handle),
     };
     let mut text = format!(
         "Wall time: {}.{:04} seconds\n{state}\nOutput:\n{}",
@@ -124,8 +133,20 @@ fn reply(answer: Answer) -> Reply {
     if let Some(screen) = &facts.screen {
         text.push_str(&screen.text);
     }
+    // What these models expect to find out by polling.
+    if facts.reason != Some("deadline")
+        && let Some(why) = answer.why()
+    {
+        text.push_str(&format!("\n{why}"));
+    }
     for note in &answer.notes {
         text.push_str(&format!("\nnote: {note}"));
     }
-    Reply { text, facts: serde_json::to_value(&answer.facts).unwrap_or_default() }
+    if facts.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == "password")
+        && let Some(next) = answer.next()
+    {
+        text.push_str(&format!("\nnext: {next}"));
+    }
+    let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+    Reply { text, facts, pending: answer.pending }
 }

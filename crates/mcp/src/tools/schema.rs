@@ -133,6 +133,7 @@ pub(super) fn output_schema() -> JsonObject {
             "transcript_file": text(),
             "awaiting_input": awaiting(),
             "port": integer(),
+            "events_waiting": integer(),
             "match": {
                 "type": "object",
                 "properties": {"text": text(), "captures": {"type": "array", "items": text()}}
@@ -192,6 +193,18 @@ pub(super) fn list_schema() -> JsonObject {
                 "unread_bytes": integer()
             },
             "required": ["handle", "status", "command"]
+        }}, "events": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "number": integer(),
+                "handle": integer(),
+                "name": text(),
+                "event": text(),
+                "count": integer(),
+                "text": text(),
+                "offset": integer(),
+                "age_seconds": integer()
+            }
         }}},
         "required": ["jobs"]
     });

@@ -55,7 +55,10 @@ fn run() -> Definition {
                 "Kill it after so many seconds without output; default: never",
             ),
             Field::flag("stream_output", ""),
-            Field::texts("notify", ""),
+            Field::texts(
+                "notify",
+                "What to tell of later: exit, input, port, pattern=REGEX, quiet=30s, stable; default exit, input",
+            ),
         ],
     }
 }
@@ -80,6 +83,7 @@ fn send() -> Definition {
                 "special_keys",
                 "Pressed after input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End PageUp PageDown F1-F12 Ctrl-A..Ctrl-Z Alt-x",
             ),
+            Field::flag("eof", "End its input after that (Ctrl-D)"),
             Field::number("ai_callback_delay", "Seconds, default 3"),
             Field::text("ai_callback_pattern", "Regex; return when what comes after the input matches"),
             Field::number("pattern_timeout", "Seconds, default 30"),
@@ -155,8 +159,8 @@ fn jobs() -> Definition {
     Definition {
         name: "jobs",
         title: "List jobs",
-        description: "List this session's jobs, those that need attention first: state, age, last line, ports, what each is \
-            for, unread bytes. Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
+        description: "What happened since you were last told (ended, asks, ...), then this session's jobs, those that need attention \
+            first: state, age, last line, ports, what each is for, unread bytes. Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
         effect: Effect::Reads,
         fields: vec![Field::flag("all", "Also those of other sessions")],
     }

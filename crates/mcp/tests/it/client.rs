@@ -28,9 +28,15 @@ impl Sandbox {
 
     /// A server process, not yet spoken to.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast-mcp-testserver"));
+        let mut command = self.of_environment(env!("CARGO_BIN_EXE_outlast-mcp-testserver"));
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// Any program, in this environment.
+    pub(crate) fn of_environment(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path())

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::client::{PATIENCE, Sandbox};
 
-struct Server {
+pub(crate) struct Server {
     process: Child,
     /// Kept open: the server says more than its first line.
     _talk: BufReader<std::process::ChildStderr>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(sandbox: &Sandbox) -> Self {
+    pub(crate) fn start(sandbox: &Sandbox) -> Self {
         let mut process = sandbox
             .command(&["--http", "127.0.0.1:0"])
             .stderr(Stdio::piped())

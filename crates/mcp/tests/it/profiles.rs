@@ -33,21 +33,48 @@ fn codex_execs_and_writes() {
         text(&client.call("exec_command", json!({"cmd": "read x; echo got $x", "yield_time_ms": 250})));
     assert!(running.contains("Process running with session ID 2"), "{running}");
     client.call("write_stdin", json!({"session_id": 2, "chars": "abc\n"}));
-    let ended = client.tool("wait_for", json!({"handle": 2}));
-    assert_eq!(ended["exit_code"], 0);
+    let ended = text(&client.call("wait_for", json!({"handle": 2})));
+    assert!(ended.starts_with("job 2 completed: exit code 0"), "{ended}");
     let poll = text(&client.call("write_stdin", json!({"session_id": 2, "chars": ""})));
     assert!(poll.contains("Process exited with code 0"), "{poll}");
+    let asks = text(&client.call("exec_command", json!({"cmd": "read -p 'Sure? ' x"})));
+    assert!(asks.contains("awaiting_input (line, certain), it asks \"Sure?\""), "{asks}");
 }
 
 #[test]
 fn claude_has_bash() {
     let sandbox = Sandbox::new();
     let mut client = with_profile(&sandbox, "claude");
-    assert_eq!(client.tool("Bash", json!({"command": "echo hi"}))["output"], "hi\n");
+    let done = text(&client.call("Bash", json!({"command": "echo hi"})));
+    assert!(done.contains("\nhi\n"), "{done}");
     let run = json!({"command": "echo up; sleep 1000", "run_in_background": true});
-    let id = client.tool("Bash", run)["handle"].to_string();
-    client.tool("wait_for", json!({"handle": id, "pattern": "up"}));
-    let read = client.tool("BashOutput", json!({"bash_id": id, "filter": "u."}));
-    assert_eq!(read["output"], "1: up\n");
-    assert_eq!(client.tool("KillShell", json!({"shell_id": id}))["status"], "killed");
+    let started = text(&client.call("Bash", run));
+    assert!(started.starts_with("job 2 is running"), "{started}");
+    client.call("wait_for", json!({"handle": "2", "pattern": "up"}));
+    let read = text(&client.call("BashOutput", json!({"bash_id": "2", "filter": "u."})));
+    assert!(read.contains("\n1: up\n"), "{read}");
+    let killed = text(&client.call("KillShell", json!({"shell_id": "2"})));
+    assert!(killed.starts_with("job 2 killed: SIGTERM"), "{killed}");
+}
+
+/// Clients that would hand their model the facts instead of the words get the words alone, and are promised no facts.
+#[test]
+fn some_clients_get_words_alone() {
+    let sandbox = Sandbox::new();
+    let look = |client: &mut Client| {
+        let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+        let promised =
+            tools.as_array().unwrap().iter().filter(|tool| !tool["outputSchema"].is_null()).count();
+        (promised, client.call("jobs", json!({}))["structuredContent"].is_null())
+    };
+    for (profile, promised, alone) in
+        [("plain", 7, false), ("gemini", 10, false), ("codex", 0, true), ("claude", 0, true)]
+    {
+        assert_eq!(look(&mut with_profile(&sandbox, profile)), (promised, alone), "{profile}");
+    }
+    for (name, alone) in [("claude-code", true), ("codex-mcp-client", true), ("another", false)] {
+        let mut client = sandbox.modern(json!({}));
+        client.meta["io.modelcontextprotocol/clientInfo"]["name"] = name.into();
+        assert_eq!(look(&mut client).1, alone, "{name}");
+    }
 }

@@ -59,3 +59,33 @@ fn newer_clients_listen() {
     assert_eq!(told["params"]["uri"], TRANSCRIPT);
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
 }
+
+/// A job of somebody else: nothing that this client does.
+fn started_elsewhere(sandbox: &Sandbox) {
+    let mut other = sandbox.client();
+    other.tool("run_shell_command", json!({"command": "true"}));
+}
+
+#[test]
+fn a_list_that_has_changed_is_told_in_both_eras() {
+    let sandbox = Sandbox::new();
+    let changed = |message: &serde_json::Value| message["method"] == "notifications/resources/list_changed";
+    let mut older = sandbox.client();
+    let mut newer = sandbox.modern(json!({}));
+    let id = newer.ask("subscriptions/listen", json!({"notifications": {"resourcesListChanged": true}}));
+    let taken = newer.hear_until("that it listens", |message| {
+        message["method"] == "notifications/subscriptions/acknowledged"
+    });
+    assert_eq!(taken["params"]["notifications"]["resourcesListChanged"], true, "{taken}");
+    // An answer to a request after the greeting: the server has taken note of it.
+    older.request("resources/list", json!({}));
+    started_elsewhere(&sandbox);
+    older.hear_until("the older client is told", changed);
+    let told = newer.hear_until("the newer client is told", changed);
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+    let all = outlast_job::settings::Retention { age: std::time::Duration::ZERO, jobs: 0, bytes: 0 };
+    crate::client::eventually("the job is removed", || {
+        !sandbox.outlast().prune(&all, false).unwrap().removed.is_empty()
+    });
+    older.hear_until("that it is gone, too", changed);
+}

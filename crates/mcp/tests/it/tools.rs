@@ -205,3 +205,25 @@ fn a_server_is_told_by_its_port() {
     let text = format!("{}{}", up["output"].as_str().unwrap(), output["output"].as_str().unwrap());
     assert!(text.contains(&format!(":{}/mcp", up["port"])), "{text}");
 }
+
+#[test]
+fn the_end_of_input_can_be_typed_alone() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let run = json!({"command": "cat; echo over", "ai_callback_delay": 0.3});
+    for (pty, handle) in [(true, 1), (false, 2)] {
+        let mut run = run.clone();
+        run["pty"] = pty.into();
+        client.tool("run_shell_command", run);
+        let ended = client.tool("send_input", json!({"handle": handle, "eof": true}));
+        assert_eq!((&ended["reason"], &ended["exit_code"]), (&json!("exit"), &json!(0)), "{ended}");
+        assert!(ended["output"].as_str().unwrap().ends_with("over\n"), "{ended}");
+    }
+    client.tool("run_shell_command", run);
+    let keys = client.tool("send_input", json!({"handle": 3, "special_keys": ["Ctrl-D"]}));
+    assert_eq!(keys["reason"], "exit", "{keys}");
+    client.tool("run_shell_command", json!({"command": "read x; echo got:$x"}));
+    let enter = client.tool("send_input", json!({"handle": 4, "append_newline": true}));
+    assert!(enter["output"].as_str().unwrap().contains("got:\n"), "{enter}");
+    assert!(client.refused("send_input", json!({"handle": 4})).contains("input is missing"));
+}

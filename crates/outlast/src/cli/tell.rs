@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::conditions::Conditions;
 use super::duration;
 
 /// Read what jobs have to tell: the session's outbox.
@@ -52,7 +53,7 @@ pub(crate) struct EventsArgs {
 
 /// Choose what of a job is worth an event, from now on.
 ///
-/// A watch lives in the job's keeper and needs no client. It tells once, or with --each every time; a flood is told
+/// A watch lives in the job's keeper and needs no client; it looks at what is printed from now on. It tells once, or with --each every time; a flood is told
 /// as one event with a count.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -64,30 +65,8 @@ Examples:
 pub(crate) struct WatchArgs {
     /// Its handle or name.
     pub(crate) job: String,
-    /// When this regular expression is found in what it prints from now on; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) pattern: Vec<String>,
-    /// When it has printed nothing for so long.
-    #[arg(long, visible_alias = "quiet", value_name = "TIME", value_parser = duration)]
-    pub(crate) quiet_for: Option<Duration>,
-    /// When its screen has not changed for so many checks.
-    #[arg(long, value_name = "CHECKS", num_args = 0..=1, default_missing_value = "3")]
-    pub(crate) stable: Option<u32>,
-    /// How far apart the checks of --stable are.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub(crate) stable_interval: Duration,
-    /// What --stable leaves out; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) stable_ignore: Vec<String>,
-    /// When it listens on a TCP port: this one, or any.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) port: Option<u16>,
-    /// When it waits for input.
-    #[arg(long)]
-    pub(crate) input: bool,
-    /// When it has ended.
-    #[arg(long)]
-    pub(crate) exit: bool,
+    #[command(flatten)]
+    pub(crate) on: Conditions,
     /// Every time, instead of once.
     #[arg(long)]
     pub(crate) each: bool,

@@ -33,7 +33,7 @@ pub(super) fn events(outlast: &Outlast, args: &EventsArgs, out: &mut Output) -> 
     }
     follow(changes.as_ref(), args, || {
         let mut shown = false;
-        for entry in outbox.entries(place.number()) {
+        for entry in outbox.settled(place.number()) {
             if !place.show(&entry, out)? {
                 return Ok(false);
             }
@@ -143,7 +143,7 @@ fn everything(
         }
         let session = outbox.session().to_owned();
         let place = places.entry(session.clone()).or_insert_with(|| outbox.acked());
-        let entries = outbox.entries(*place);
+        let entries = outbox.settled(*place);
         *place = entries.last().map_or(*place, |entry| entry.n);
         all.extend(entries.into_iter().map(|entry| (entry, session.clone())));
     }

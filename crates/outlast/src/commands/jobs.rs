@@ -1,5 +1,6 @@
 //! `outlast jobs`: what needs attention first.
 
+use outlast_job::client::survey;
 use outlast_job::registry::format::Info;
 use outlast_job::wire::{Activity, Status};
 use outlast_job::{Failure, Job, Outlast, session};
@@ -39,16 +40,20 @@ struct Row {
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
     let mine = session::current();
     let now = outlast_job::clock::now_ms();
-    let mut rows: Vec<Row> = outlast
+    let jobs: Vec<(Job, Info)> = outlast
         .jobs()
         .into_iter()
         .filter(|info| args.all || info.state.is_live() || (info.session == mine && !args.running))
         .filter(|info| !args.running || info.state.is_live())
-        .filter_map(|info| {
-            let job = outlast.job(&info.handle.to_string()).ok()?;
-            Some(row(&job, info, &mine, now))
-        })
+        .filter_map(|info| Some((outlast.job(&info.handle.to_string()).ok()?, info)))
         .collect();
+    let live: Vec<&Job> = jobs.iter().filter(|(_, info)| info.state.is_live()).map(|(job, _)| job).collect();
+    let mut statuses = survey::statuses(&live, survey::PATIENCE).into_iter();
+    let row = |(job, info): (Job, Info)| {
+        let status = if info.state.is_live() { statuses.next().flatten() } else { None };
+        row(&job, info, status, (&mine, now))
+    };
+    let mut rows: Vec<Row> = jobs.into_iter().map(row).collect();
     rows.sort_by_key(|row| (attention(row), std::cmp::Reverse(row.handle)));
     if out.json {
         out.value(&serde_json::json!({ "jobs": rows }));
@@ -77,9 +82,7 @@ fn attention(row: &Row) -> u8 {
     }
 }
 
-fn row(job: &Job, info: Info, mine: &str, now: u64) -> Row {
-    // A keeper that does not answer must not keep the list from anyone.
-    let status = if info.state.is_live() { job.status().ok().flatten() } else { None };
+fn row(job: &Job, info: Info, status: Option<Status>, (mine, now): (&str, u64)) -> Row {
     let state = &info.state;
     let (activity, quiet_ms) = status.as_ref().map_or((None, None), |status| activity(status));
     Row {

@@ -1,7 +1,6 @@
 //! `outlast wait`.
 
 use outlast_job::client::read::MAX_OUTPUT;
-use outlast_job::wire::Stable;
 use outlast_job::{Failure, Job, Outlast, Reason, Wait, wait_any};
 
 use crate::answer::{self, Answer};
@@ -11,19 +10,7 @@ use crate::output::{DEADLINE, Output};
 pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Result<i32, Failure> {
     let jobs: Vec<Job> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
     let jobs: Vec<&Job> = jobs.iter().collect();
-    let stable = args.stable.map(|checks| Stable {
-        checks,
-        interval_ms: outlast_job::clock::millis(args.stable_interval),
-        ignore: args.stable_ignore.clone(),
-        ..Stable::default()
-    });
-    let nothing_else = args.pattern.is_empty()
-        && args.quiet_for.is_none()
-        && !args.output
-        && !args.input
-        && args.port.is_none()
-        && stable.is_none()
-        && args.gone.is_empty();
+    let until = Wait { output: args.output, gone: args.gone.clone(), ..args.until.wait() };
     let from = match args.since.as_deref() {
         Some("now") => None,
         Some(offset) => Some(offset.parse().map_err(|_| {
@@ -33,18 +20,8 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         None if args.output => None,
         None => Some(0),
     };
-    let wait = Wait {
-        exit: args.exit || nothing_else,
-        patterns: args.pattern.clone(),
-        quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
-        output: args.output,
-        awaiting_input: args.input,
-        port: args.port,
-        stable,
-        gone: args.gone.clone(),
-        from,
-        ..Wait::default()
-    };
+    let nothing_else = until == Wait::default();
+    let wait = Wait { exit: until.exit || nothing_else, from, ..until };
     let begins: Vec<u64> = jobs.iter().map(|job| from.unwrap_or_else(|| job.log_end())).collect();
     let (which, waited) = wait_any(&jobs, &wait, args.deadline, None)?;
     let (job, begin) = (jobs[which], begins[which]);

@@ -1,7 +1,6 @@
 //! `outlast watch`.
 
 use outlast_job::wire::watch::Watch;
-use outlast_job::wire::{Stable, Wait};
 use outlast_job::{Failure, Outlast};
 
 use crate::cli::WatchArgs;
@@ -9,22 +8,7 @@ use crate::output::Output;
 
 pub(super) fn watch(outlast: &Outlast, args: &WatchArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
-    let stable = args.stable.map(|checks| Stable {
-        checks,
-        interval_ms: outlast_job::clock::millis(args.stable_interval),
-        ignore: args.stable_ignore.clone(),
-        ..Stable::default()
-    });
-    let on = Wait {
-        exit: args.exit,
-        patterns: args.pattern.clone(),
-        quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
-        awaiting_input: args.input,
-        stable,
-        port: args.port,
-        ..Wait::default()
-    };
-    let watch = Watch { id: args.id.clone().unwrap_or_default(), on, each: args.each };
+    let watch = Watch { id: args.id.clone().unwrap_or_default(), on: args.on.wait(), each: args.each };
     let watches = match &args.remove {
         Some(id) => job.unwatch(id)?,
         None if args.list => job.watches()?,

@@ -61,3 +61,26 @@ fn ports_are_listed() {
     assert_eq!(answer["port"].to_string(), said.as_str().unwrap());
     assert_eq!(sandbox.json(["jobs"])["jobs"][0]["ports"], serde_json::json!([answer["port"]]));
 }
+
+/// Keepers are asked all at once: those that do not answer cost one moment together, not one each.
+#[test]
+fn keepers_that_are_stopped_do_not_hold_up_the_list() {
+    let sandbox = sandbox();
+    let jobs: Vec<u64> = (0..6).map(|_| sandbox.fixture_job(&["says-and-sleeps", "up"])).collect();
+    let signal = |signal| {
+        for job in &jobs[..5] {
+            let keeper = rustix::process::Pid::from_raw(sandbox.pid(*job, "keeper")).unwrap();
+            rustix::process::kill_process(keeper, signal).unwrap();
+        }
+    };
+    sandbox.wait_for_text(jobs[5], "up");
+    signal(rustix::process::Signal::STOP);
+    let began = std::time::Instant::now();
+    let list = sandbox.json(["jobs"]);
+    let took = began.elapsed();
+    signal(rustix::process::Signal::CONT);
+    let known = |job: &&serde_json::Value| !job["activity"].is_null();
+    let all = list["jobs"].as_array().unwrap();
+    assert_eq!((all.len(), all.iter().filter(known).count()), (6, 1), "{list}");
+    assert!(took < std::time::Duration::from_secs(4), "five that are stopped took {took:?}");
+}

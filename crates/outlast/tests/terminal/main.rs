@@ -7,6 +7,7 @@
 )]
 
 mod attach;
+mod confirm;
 mod crash;
 mod keys;
 mod person;

@@ -1,0 +1,145 @@
+//! What the session's jobs had to tell while nobody asked: from its outbox, once.
+//!
+//! The session reads its outbox under a name of its own, so that nobody else who reads it misses anything. What an
+//! answer has shown already is no news.
+
+use std::collections::HashMap;
+
+use outlast_job::Handle;
+use outlast_job::clock::now_ms;
+use outlast_job::outbox::reader;
+use outlast_job::outbox::{Entry, Outbox};
+use serde::Serialize;
+
+use super::{Caller, Engine};
+use crate::answer::seconds;
+use crate::cursors::Cursor;
+
+/// Under which name a session reads.
+const READER: &str = "mcp";
+/// More are counted and not shown.
+const SHOWN: usize = 12;
+
+/// One thing that a job had to tell.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Event {
+    number: u64,
+    handle: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    event: String,
+    count: u64,
+    text: String,
+    offset: u64,
+    age_seconds: u64,
+}
+
+/// What is new to a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct News {
+    events: Vec<Event>,
+    last: u64,
+}
+
+impl Engine {
+    /// What the session was not told yet.
+    pub(crate) fn news(&self, caller: &Caller) -> News {
+        let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session) else {
+            return News::default();
+        };
+        let seen = reader::place(&outbox, READER).unwrap_or(0).max(outbox.acked());
+        let entries = outbox.entries(seen);
+        let last = entries.last().map_or(seen, |entry| entry.n);
+        let mut cursors: HashMap<Handle, Cursor> = HashMap::new();
+        let mut cursor = |job| *cursors.entry(job).or_insert_with(|| self.cursors.get(&caller.session, job));
+        let events =
+            entries.iter().filter(|entry| !is_over(entry, &entries) && !is_known(entry, cursor(entry.job)));
+        News { events: events.map(Event::from).collect(), last }
+    }
+
+    /// The session has been told; unless nobody will read the answer.
+    pub(crate) fn was_told(&self, caller: &Caller, news: &News) {
+        if !caller.watch.is_cancelled()
+            && news.last > 0
+            && let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session)
+        {
+            outbox.sync();
+            // What can't be noted is told twice, which is better than not at all.
+            let _ = reader::acknowledge(&outbox, READER, news.last);
+        }
+    }
+}
+
+/// Whether an answer has shown it.
+fn is_known(entry: &Entry, cursor: Cursor) -> bool {
+    match entry.event.as_str() {
+        "ended" => cursor.ended,
+        _ => entry.offset <= cursor.read && entry.at <= cursor.at,
+    }
+}
+
+/// Whether a later entry has withdrawn it.
+fn is_over(entry: &Entry, all: &[Entry]) -> bool {
+    let later = || all.iter().filter(|other| other.job == entry.job && other.n > entry.n);
+    match entry.event.as_str() {
+        "went_on" => true,
+        "awaiting_input" => later().any(|other| matches!(other.event.as_str(), "went_on" | "ended")),
+        _ => false,
+    }
+}
+
+impl From<&Entry> for Event {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            number: entry.n,
+            handle: entry.job.0,
+            name: entry.name.clone(),
+            event: entry.event.clone(),
+            count: entry.count,
+            text: entry.text.clone(),
+            offset: entry.offset,
+            age_seconds: now_ms().saturating_sub(entry.at) / 1000,
+        }
+    }
+}
+
+impl Event {
+    fn line(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
+        let Self { handle, event, text, age_seconds, .. } = self;
+        format!("  job {handle}{name} {event}{times}: {text} [{} ago]", seconds(age_seconds * 1000))
+    }
+}
+
+impl News {
+    pub(crate) fn count(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// All of it, newest last.
+    pub(crate) fn text(&self) -> String {
+        if self.events.is_empty() {
+            return String::new();
+        }
+        let skipped = self.events.len().saturating_sub(SHOWN);
+        let mut text = format!("{} new since you were last told:\n", plural(self.events.len()));
+        if skipped > 0 {
+            text.push_str(&format!("  {} older, not shown\n", plural(skipped)));
+        }
+        for event in &self.events[skipped..] {
+            text.push_str(&event.line());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// So many events, in words.
+pub(crate) fn plural(count: usize) -> String {
+    if count == 1 { "1 event".into() } else { format!("{count} events") }
+}
