@@ -127,11 +127,11 @@ fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Durat
 
 fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
     let pattern = arguments.filled("ai_callback_pattern")?;
-    let mut pushes = Vec::new();
+    let chosen = arguments.texts("notify")?;
+    let mut notify = if chosen.is_empty() { None } else { Some(Notify::parse(&chosen)?) };
     if arguments.flag("stream_output")?.unwrap_or(false) {
-        pushes.push("stream_output");
+        notify.get_or_insert_with(Notify::in_background).stream_lines();
     }
-    let notify = arguments.texts("notify")?;
     let order = RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
@@ -145,8 +145,7 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
         timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
         budget: bound(arguments)?,
-        notify: if notify.is_empty() { None } else { Some(Notify::parse(&notify)?) },
-        pushes,
+        notify,
     };
     Ok(engine.run(caller, order)?.into())
 }

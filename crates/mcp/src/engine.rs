@@ -37,6 +37,8 @@ pub(crate) struct Engine {
     cursors: Cursors,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
+    /// Somebody prompts the agent when something happened.
+    prompted: bool,
 }
 
 /// Who calls, and the thread to the call.
@@ -78,7 +80,8 @@ impl Engine {
         cursors.sweep(outlast.home());
         let tasks = Tasks::of(outlast.home());
         tasks.sweep();
-        Ok(Self { outlast, cursors, tasks, longest_call: options.longest_call })
+        let (longest_call, prompted) = (options.longest_call, options.prompted);
+        Ok(Self { outlast, cursors, tasks, longest_call, prompted })
     }
 
     /// The job of a handle, a name, or the pid of its command.

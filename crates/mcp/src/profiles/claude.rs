@@ -86,7 +86,6 @@ pub(crate) fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Re
         inactivity_timeout: None,
         budget: budget(Some(OUTPUT)),
         notify: None,
-        pushes: Vec::new(),
     };
     Ok(engine.run(caller, order)?.into())
 }

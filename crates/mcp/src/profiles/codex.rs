@@ -82,7 +82,6 @@ pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> R
         inactivity_timeout: None,
         budget: bytes(arguments)?,
         notify: None,
-        pushes: Vec::new(),
     };
     Ok(reply(engine.run(caller, order)?))
 }
