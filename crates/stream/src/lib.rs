@@ -18,6 +18,7 @@
 //! - [`visible`](fn@visible): text in which nothing acts or hides
 //! - [`Passthrough`]: raw output that may reach a person's terminal
 //! - [`LineStream`]: each line once, as it comes; [`plain`](fn@plain): without what only a terminal understands
+//! - [`Masks`], [`Redactor`]: secrets hidden, in what is there and while it comes
 
 mod size;
 mod scan;
@@ -37,6 +38,7 @@ mod excerpt;
 mod visible;
 mod passthrough;
 mod line_stream;
+mod mask;
 mod line_batch;
 mod plain;
 
@@ -45,6 +47,7 @@ pub use excerpt::{Excerpt, excerpt};
 pub use keys::{Base, Key, UnknownKey, encode, paste, typed};
 pub use line_batch::{LeftOut, LineBatch, LineBatches};
 pub use line_stream::{CUT_MARK, LineStream, MAX_LINE_BYTES};
+pub use mask::{BadMask, CONTEXT as MASK_CONTEXT, Masks, Redactor, SHORTEST as SHORTEST_SECRET};
 pub use matching::Hit;
 pub use modes::Modes;
 pub use outcome::Outcome;
