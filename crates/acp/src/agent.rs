@@ -93,7 +93,8 @@ pub fn serve(outlast: Outlast) -> Result<(), Failure> {
     // Whoever prompts is a person at an editor: they are not asked about their own jobs.
     let gate = Gate::open(outlast.home(), Door::Acp)?.own(Some(Decision::Allow));
     let shared = Arc::new(Shared {
-        outlast,
+        // What goes over the wire may be read by a model: known secrets are hidden in it.
+        outlast: outlast.masked(),
         gate,
         sessions: Mutex::default(),
         terminals: AtomicBool::new(false),

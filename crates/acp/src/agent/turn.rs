@@ -136,7 +136,10 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
     }
     spec.cwd = client.session.folder.to_string_lossy().into_owned();
     spec.session.clone_from(&client.owner);
-    spec.log_cap = client.shared.outlast.settings().log_cap;
+    let settings = client.shared.outlast.settings();
+    spec.log_cap = settings.log_cap;
+    spec.sandbox.clone_from(&settings.agents_sandbox);
+    spec.limits.clone_from(&settings.agents_limits);
     may_run(client, &spec)?;
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();

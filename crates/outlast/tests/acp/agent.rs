@@ -211,3 +211,17 @@ fn the_policy_denies_asks_and_allows() {
     std::fs::write(folder.join("policy.toml"), "nonsense").unwrap();
     sandbox.call(["acp", "agent"]).run().code(2).says("policy.toml");
 }
+
+#[test]
+fn known_secrets_are_hidden_in_what_is_sent() {
+    let sandbox = sandbox();
+    let mut editor = sandbox.call(["acp", "agent"]).env("API_TOKEN", "blue-giraffe-77").converse();
+    editor.call("initialize", json!({ "protocolVersion": 1 }));
+    let opened = editor.call("session/new", json!({ "cwd": sandbox.work(), "mcpServers": [] }));
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    editor.call("session/prompt", prompt(&session, "echo \"it is $API_TOKEN\""));
+    let text = &of_call(&editor.heard(), "job-1")[1]["_meta"]["outlast.dev/lines"];
+    assert_eq!(text, "it is ***************");
+    editor.call("session/prompt", prompt(&session, "/read 1"));
+    assert!(!editor.lines().concat().contains("giraffe"));
+}

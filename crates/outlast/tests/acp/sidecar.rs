@@ -265,8 +265,8 @@ fn an_agents_own_stream_wakes_it_too() {
     let prompts = stand.prompted(2);
     assert!(prompts[1].contains("your own command (shell-1) stream: NEW: report.pdf"), "{prompts:?}");
     let passed =
-        updates(&editor.heard()).into_iter().filter(|update| update["toolCallId"] == "shell-1").count();
-    assert_eq!(passed, 1);
+        |all: &[Value]| updates(all).iter().filter(|update| update["toolCallId"] == "shell-1").count();
+    editor.wait_for("the agent's own update", |all| (passed(all) == 1).then_some(()));
 }
 
 #[test]
