@@ -143,7 +143,7 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
         jobs::watch(outlast.home(), move |handle| tell.send(Input::Job(handle)).is_ok())?;
     }
     let mut sidecar = Sidecar {
-        outlast,
+        outlast: outlast.masked(),
         options,
         sides,
         states,
