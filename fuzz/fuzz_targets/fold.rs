@@ -14,7 +14,7 @@ struct Caller {
 
 impl Caller {
     fn new(size: Size) -> Self {
-        let fold = Pipeline::new(Config { size, scrollback: 20, terminal: true });
+        let fold = Pipeline::new(Config { size, scrollback: 20, ..Config::default() });
         Self { fold, transcript: Vec::new(), replies: Vec::new(), out: Outcome::default() }
     }
 

@@ -7,6 +7,7 @@ pub mod attach;
 pub mod connection;
 pub mod follow;
 pub mod leftover;
+pub mod lines;
 pub mod probe;
 pub mod read;
 pub mod replay;
@@ -35,11 +36,13 @@ use crate::lifecycle::State;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, JobDir};
+use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
-use crate::spec::{Handle, JobSpec, Size};
+use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
+use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Send, Sent, Status, Verb, base64};
+use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
 use connection::{Asked, Connection};
 use start::Starter;
 
@@ -75,6 +78,7 @@ pub struct Outlast {
     home: Home,
     settings: Settings,
     program: PathBuf,
+    masked: bool,
     /// Who will keep the next job, if somebody is ready.
     ready: Arc<Mutex<Option<Starter>>>,
 }
@@ -107,6 +111,7 @@ impl Outlast {
             home: Home::open(path)?,
             settings: Settings::default(),
             program: start::own_program(),
+            masked: false,
             ready: Arc::default(),
         })
     }
@@ -115,6 +120,13 @@ impl Outlast {
     #[must_use]
     pub fn kept_by(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
+        self
+    }
+
+    /// From now on for an agent: secrets are hidden in all that is read of its jobs.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        self.masked = true;
         self
     }
 
@@ -135,20 +147,23 @@ impl Outlast {
     /// # Errors
     /// [`Kind::CannotStart`] with the reason; the job's folder then holds a receipt that says the same.
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
-        let order = start::order(self.home.path(), &self.settings, spec.checked()?);
-        let ready = self.ready.lock().ok().and_then(|mut ready| ready.take());
+        let spec = spec.checked()?;
+        let confined = spec.sandbox.is_some();
+        let order = start::order(self.home.path(), &self.settings, spec);
+        let ready =
+            self.ready.lock().ok().and_then(|mut ready| ready.take_if(|ready| ready.confined == confined));
         let ready = ready.and_then(|mut starter| starter.order(&order).then_some(starter));
         let starter = match ready {
             Some(starter) => starter,
             None => {
-                let mut starter = Starter::run(self.home.path(), &self.program)?;
+                let mut starter = Starter::run(self.home.path(), &self.program, confined)?;
                 // Should it be gone already, there is its last word to read, or none.
                 starter.order(&order);
                 starter
             }
         };
         let info = starter.started()?;
-        Ok(Job { dir: self.home.job(info.handle)? })
+        Ok(Job { dir: self.home.job(info.handle)?, masked: self.masked })
     }
 
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
@@ -157,12 +172,13 @@ impl Outlast {
         let ready = Arc::clone(&self.ready);
         if ready.try_lock().is_ok_and(|ready| ready.is_none()) {
             let (home, program) = (self.home.path().to_owned(), self.program.clone());
+            let confined = self.settings.agents_sandbox.is_some();
             // Whatever is wrong is told when a job is to be started.
             let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
                 if let Ok(mut ready) = ready.lock()
                     && ready.is_none()
                 {
-                    *ready = Starter::run(&home, &program).ok();
+                    *ready = Starter::run(&home, &program, confined).ok();
                 }
             });
         }
@@ -180,13 +196,21 @@ impl Outlast {
     /// # Errors
     /// [`Kind::NoSuchJob`].
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        Ok(Job { dir: self.home.find(reference)? })
+        Ok(Job { dir: self.home.find(reference)?, masked: self.masked })
     }
 
     /// All jobs, oldest first.
     #[must_use]
     pub fn jobs(&self) -> Vec<Info> {
-        self.home.list()
+        let jobs = self.home.list();
+        if !self.masked {
+            return jobs;
+        }
+        let hide = |info: Info| match self.home.job(info.handle) {
+            Ok(dir) => Job { dir, masked: true }.hide_in_info(info),
+            Err(_) => info,
+        };
+        jobs.into_iter().map(hide).collect()
     }
 
     /// Removes finished jobs that are past the given limits.
@@ -202,6 +226,7 @@ impl Outlast {
 #[derive(Debug)]
 pub struct Job {
     dir: JobDir,
+    masked: bool,
 }
 
 impl Job {
@@ -222,7 +247,46 @@ impl Job {
     /// # Errors
     /// An unknown format, or damage.
     pub fn info(&self) -> Result<Info, Failure> {
-        self.dir.current()
+        self.dir.current().map(|info| self.hide_in_info(info))
+    }
+
+    /// From now on for an agent: secrets are hidden in all that is read.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        self.masked = true;
+        self
+    }
+
+    /// What must be hidden, if anything must.
+    pub(crate) fn masks(&self) -> Result<Option<SharedMasks>, Failure> {
+        if !self.masked {
+            return Ok(None);
+        }
+        Ok(Some(SharedMasks::new(secrets::read(&self.dir)?.into())))
+    }
+
+    /// Text about this job as an agent may see it.
+    ///
+    /// # Errors
+    /// When what must be hidden can't be read.
+    pub fn hide(&self, text: &str) -> Result<String, Failure> {
+        Ok(match self.masks()? {
+            Some(masks) => secrets::with(&masks, |masks| masks.text(text)),
+            None => text.to_owned(),
+        })
+    }
+
+    fn hide_in_info(&self, mut info: Info) -> Info {
+        if self.masked {
+            let hide = |text: &mut String| *text = self.hide(text).unwrap_or_else(|_| "***".into());
+            hide(&mut info.command);
+            match &mut info.run {
+                Run::Shell(line) => hide(line),
+                Run::Program(argv) => argv.iter_mut().for_each(hide),
+            }
+            info.description.iter_mut().for_each(hide);
+        }
+        info
     }
 
     /// How it is right now, from its keeper; none when it has no keeper any more.
@@ -231,7 +295,10 @@ impl Job {
     /// When the keeper does not answer.
     pub fn status(&self) -> Result<Option<Status>, Failure> {
         match self.ask(&Verb::Status, PATIENCE)? {
-            Some(Answer::Status(status)) => Ok(Some(*status)),
+            Some(Answer::Status(mut status)) => {
+                status.info = self.hide_in_info(status.info);
+                Ok(Some(*status))
+            }
             Some(other) => Err(unexpected(&other)),
             None => Ok(None),
         }
@@ -266,6 +333,7 @@ impl Job {
                 bytes: base64::encode(&with_enter_for_newlines(piece, self.info()?.has_terminal())),
                 keys: if last { send.keys.clone() } else { Vec::new() },
                 eof: last && send.eof,
+                after: send.after.filter(|_| total.is_none()),
                 ..Send::default()
             };
             let sent = self.send_piece(&piece, patience)?;
@@ -279,12 +347,38 @@ impl Job {
         total.ok_or_else(|| Failure::usage("there is nothing to type"))
     }
 
+    /// What was typed into it last.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the job has ended.
+    pub fn typed(&self) -> Result<Typed, Failure> {
+        match self.ask(&Verb::Typed, PATIENCE)? {
+            Some(Answer::Typed(typed)) => Ok(typed),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
+    }
+
     /// Types raw bytes, at most [`INPUT_PIECE`] of them.
     ///
     /// # Errors
     /// As [`Job::send`].
     pub fn send_bytes(&self, bytes: &[u8]) -> Result<Sent, Failure> {
         self.send_piece(&Send { bytes: base64::encode(bytes), ..Send::default() }, PATIENCE)
+    }
+
+    /// Types what nobody may see, then Enter. It is in no log, event or answer, and is hidden wherever the program prints
+    /// it all the same. Without `force`, only at a prompt that does not show what is typed.
+    ///
+    /// # Errors
+    /// [`Kind::Denied`] when the job is at no such prompt, [`Kind::NotRunning`] when it has ended.
+    pub fn send_secret(&self, value: &[u8], force: bool) -> Result<Sent, Failure> {
+        let secret = Secret { value: SecretText::new(value), newline: true, force };
+        match self.ask(&Verb::Secret(secret), PATIENCE)? {
+            Some(Answer::Sent(sent)) => Ok(sent),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
     }
 
     fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
@@ -391,7 +485,7 @@ impl Job {
     /// # Errors
     /// [`Kind::NotRunning`] when the job has ended: its last screen is then in its folder.
     pub fn screen(&self, styled: bool, scrollback: usize) -> Result<ScreenShot, Failure> {
-        match self.ask(&Verb::Screen { styled, scrollback }, PATIENCE)? {
+        match self.ask(&Verb::Screen { styled, scrollback, masked: self.masked }, PATIENCE)? {
             Some(Answer::Screen(screen)) => Ok(*screen),
             Some(other) => Err(unexpected(&other)),
             None => Err(self.not_running()),

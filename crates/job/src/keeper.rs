@@ -11,18 +11,21 @@
 //! [`reaping`] work; a job is ended in [`ending`].
 
 mod answer;
+mod bounds;
 mod ending;
 mod events;
 mod ground;
 mod heir;
 mod inputs;
 mod looking;
+mod masking;
 mod nested;
 mod peers;
 mod pump;
 mod reaping;
 mod room;
 mod shared;
+mod secret;
 pub(crate) mod standing;
 mod telling;
 mod start;
@@ -132,6 +135,9 @@ impl Keeper {
         next = earliest(next, self.looking.next());
         next = earliest(next, self.watching.next_deadline(self.last_output));
         next = earliest(next, self.telling.next_deadline());
+        for channel in &self.channels {
+            next = earliest(next, channel.held_until());
+        }
         next = earliest(next, self.room.next());
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
@@ -158,6 +164,7 @@ impl Keeper {
         if self.timing.holds() && now >= self.last_output + TIMING_FLUSH {
             self.timing.flush();
         }
+        self.release_held(now);
         if self.ending.is_some() {
             self.go_on_ending(now);
         } else if matches!(self.life, Life::Running { .. })
@@ -255,6 +262,7 @@ impl Keeper {
         self.tell_last();
         self.keep_record();
         self.give_room_back();
+        self.clear_walls();
         self.ground.remove_socket();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);
@@ -284,7 +292,10 @@ impl Keeper {
             return;
         }
         self.screen_written_at = end;
-        let mut text = channel.fold.screen().rows.join("\n");
+        let shot = channel.fold.screen();
+        let mut rows = shot.rows;
+        masking::hide_on_screen(&self.ground.masks, channel, &mut rows, shot.size.cols);
+        let mut text = rows.join("\n");
         text.truncate(text.trim_end().len());
         text.push('\n');
         let name = crate::registry::layout::SCREEN;

@@ -4,6 +4,7 @@
 //! lost to a full disk) is named exactly, never papered over.
 
 pub mod gone;
+pub(crate) mod redacted;
 pub mod timing;
 pub mod transcript;
 pub mod writer;

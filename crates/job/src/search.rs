@@ -1,9 +1,10 @@
 //! Looks for patterns in a log, in the keeper while the job runs and in the client afterwards.
 
-use outlast_stream::{Checkpoint, Config, Outcome, PatternSet, Pipeline};
+use outlast_stream::{Checkpoint, Config, MASK_CONTEXT, Outcome, PatternSet, Pipeline};
 
 use crate::failure::Failure;
 use crate::log::writer::read_exact_at;
+use crate::secrets::{self, SharedMasks};
 use crate::spec::{Size, Streams};
 use crate::wire::Found;
 
@@ -21,7 +22,7 @@ pub(crate) fn fold_config(streams: Streams) -> Config {
         Streams::Pipes => (Size::default(), false),
     };
     let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-    Config { size, scrollback: SCROLLBACK, terminal }
+    Config { size, scrollback: SCROLLBACK, terminal, only_patterns: false }
 }
 
 /// The beginning of a fold that knows nothing of what came before an offset.
@@ -35,6 +36,8 @@ pub(crate) struct Search {
     outcome: Outcome,
     begin: u64,
     buffer: Vec<u8>,
+    /// What it must not see.
+    masks: Option<SharedMasks>,
 }
 
 impl Search {
@@ -46,9 +49,16 @@ impl Search {
                 "patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar",
             )
         })?;
-        let mut fold = Pipeline::resume(fold_config(streams), &begin_at(from));
+        let config = Config { only_patterns: true, ..fold_config(streams) };
+        let mut fold = Pipeline::resume(config, &begin_at(from));
         fold.watch(0, set);
-        Ok(Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new() })
+        Ok(Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new(), masks: None })
+    }
+
+    /// Lets it see no secrets: what it finds goes to an agent.
+    pub(crate) fn masked(mut self, masks: Option<SharedMasks>) -> Self {
+        self.masks = masks;
+        self
     }
 
     /// Where it has got to.
@@ -83,8 +93,13 @@ impl Search {
         let at = self.offset();
         let len = usize::try_from(end.saturating_sub(at)).unwrap_or(most).min(most);
         self.buffer.resize(len, 0);
-        let got = read_exact_at(log, &mut self.buffer, at);
-        self.buffer[got..].fill(0);
+        match &self.masks {
+            Some(masks) => drop(read_masked(log, &mut self.buffer, at, masks)),
+            None => {
+                let got = read_exact_at(log, &mut self.buffer, at);
+                self.buffer[got..].fill(0);
+            }
+        }
         self.fold.feed_more(&self.buffer, &mut self.outcome);
         if self.offset() >= end {
             // Only now does the unfinished line count: it may have ended in what was not read yet.
@@ -101,4 +116,19 @@ impl Search {
     pub(crate) fn is_behind(&self, end: u64) -> bool {
         self.offset() < end
     }
+}
+
+/// Reads a piece of a log without its secrets, also those that it cuts. What is not there reads as zeros.
+pub(crate) fn read_masked(
+    log: impl std::os::fd::AsFd,
+    buffer: &mut [u8],
+    at: u64,
+    masks: &SharedMasks,
+) -> usize {
+    let before = usize::try_from(at).unwrap_or(MASK_CONTEXT).min(MASK_CONTEXT);
+    let mut wide = vec![0; before + buffer.len() + MASK_CONTEXT];
+    let got = read_exact_at(log, &mut wide, at - before as u64);
+    secrets::with(masks, |masks| masks.hide(&mut wide[..got]));
+    buffer.copy_from_slice(&wide[before..before + buffer.len()]);
+    got.saturating_sub(before).min(buffer.len())
 }

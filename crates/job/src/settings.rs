@@ -7,12 +7,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::limits::Limits;
 use crate::registry::sweep::parse_duration;
+use crate::sandbox::Sandbox;
+use crate::secrets::SecretSettings;
 use crate::spec::LOG_CAP;
 use crate::wakes::Wake;
 
 /// All settings, resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Which finished jobs are kept.
     pub retention: Retention,
@@ -24,6 +27,15 @@ pub struct Settings {
     /// When silence alone makes a question.
     #[serde(default)]
     pub watchdog: Watchdog,
+    /// What is hidden from agents, besides what is known anyway.
+    #[serde(default)]
+    pub secrets: SecretSettings,
+    /// The sandbox for jobs that agents start.
+    #[serde(default)]
+    pub agents_sandbox: Option<Sandbox>,
+    /// The limits for jobs that agents start.
+    #[serde(default)]
+    pub agents_limits: Limits,
 }
 
 /// The last resort where the kernel can't tell: a job that has printed nothing for long, and whose last line looks
@@ -62,6 +74,9 @@ impl Default for Settings {
             log_cap: LOG_CAP,
             wakes: Vec::new(),
             watchdog: Watchdog::default(),
+            secrets: SecretSettings::default(),
+            agents_sandbox: None,
+            agents_limits: Limits::default(),
         }
     }
 }
@@ -73,6 +88,53 @@ struct File {
     log: LogTable,
     wake: Vec<crate::wakes::Table>,
     watchdog: WatchdogTable,
+    secrets: SecretSettings,
+    agents: AgentsTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct AgentsTable {
+    sandbox: Option<SandboxTable>,
+    limits: LimitsTable,
+}
+
+/// As the sandbox in a job's record, but a word it does not know is an error here.
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct SandboxTable {
+    by: crate::sandbox::By,
+    writable: Vec<String>,
+    readable: Vec<String>,
+    network: crate::sandbox::Network,
+    unix_sockets: bool,
+}
+
+impl From<SandboxTable> for Sandbox {
+    fn from(table: SandboxTable) -> Self {
+        let SandboxTable { by, writable, readable, network, unix_sockets } = table;
+        Self { by, writable, readable, network, unix_sockets }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsTable {
+    memory: Option<String>,
+    processes: Option<u64>,
+    cpu: Option<f64>,
+    cpu_time: Option<String>,
+}
+
+impl LimitsTable {
+    fn resolved(self) -> Result<Limits, Failure> {
+        Ok(Limits {
+            memory: self.memory.as_deref().map(parse_bytes).transpose()?,
+            processes: self.processes,
+            cpu_milli: self.cpu.map(parse_processors).transpose()?,
+            cpu_time: self.cpu_time.as_deref().map(parse_duration).transpose()?,
+        })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -143,6 +205,7 @@ impl Settings {
             toml::from_str(text).map_err(|error| Failure::usage(error.to_string().trim_end()))?;
         let default = Self::default();
         let keep = default.retention;
+        file.secrets.check()?;
         Ok(Self {
             retention: Retention {
                 age: file.retention.age.as_deref().map_or(Ok(keep.age), parse_duration)?,
@@ -152,8 +215,22 @@ impl Settings {
             log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
             wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
             watchdog: file.watchdog.resolved()?,
+            secrets: file.secrets,
+            agents_sandbox: file.agents.sandbox.map(Sandbox::from),
+            agents_limits: file.agents.limits.resolved()?,
         })
     }
+}
+
+/// A number of processors, in thousandths.
+///
+/// # Errors
+/// A usage failure, when it is none.
+pub fn parse_processors(count: f64) -> Result<u64, Failure> {
+    if (0.01..=4096.0).contains(&count) {
+        return Ok((count * 1000.0).round() as u64);
+    }
+    Err(Failure::usage(format!("{count} is no number of processors")).hint("write for example 0.5 or 2"))
 }
 
 /// Reads sizes such as `64KiB`, `10M`, `5GiB` or plain bytes; units are powers of 1024.
@@ -188,6 +265,26 @@ mod tests {
         let failure = Settings::parse("[retention]\njobs = 5\nagee = \"7d\"\n").unwrap_err();
         assert!(failure.message.contains("line 3"), "{}", failure.message);
         assert!(failure.message.contains("agee"), "{}", failure.message);
+    }
+
+    #[test]
+    fn walls_for_agents_are_read_and_a_wrong_word_is_told() {
+        let text =
+            "[agents.sandbox]\nnetwork = \"loopback\"\n[agents.limits]\nmemory = \"2GiB\"\ncpu = 1.5\n";
+        let settings = Settings::parse(text).unwrap();
+        let sandbox = settings.agents_sandbox.unwrap();
+        assert_eq!((sandbox.network, sandbox.unix_sockets), (crate::sandbox::Network::Loopback, false));
+        assert_eq!(
+            (settings.agents_limits.memory, settings.agents_limits.cpu_milli),
+            (Some(2 << 30), Some(1500))
+        );
+        assert!(
+            Settings::parse("[agents.sandbox]\nnetwrok = \"off\"\n").unwrap_err().message.contains("netwrok")
+        );
+        assert!(
+            Settings::parse("[agents.sandbox]\nnetwork = \"some\"\n").unwrap_err().message.contains("some")
+        );
+        assert!(Settings::parse("[secrets]\npatterns = [\"(\"]\n").unwrap_err().message.contains("pattern"));
     }
 
     #[test]

@@ -121,6 +121,12 @@ pub struct JobSpec {
     /// Whom to wake when something does, besides those of the settings.
     #[serde(default)]
     pub wakes: Vec<crate::wakes::Wake>,
+    /// The sandbox it runs in.
+    #[serde(default)]
+    pub sandbox: Option<crate::sandbox::Sandbox>,
+    /// How much it may use.
+    #[serde(default)]
+    pub limits: crate::limits::Limits,
 }
 
 /// The default cap of a log: 1 GiB.
@@ -145,6 +151,8 @@ impl JobSpec {
             log_cap: LOG_CAP,
             notify: crate::notify::Notify::in_background(),
             wakes: Vec::new(),
+            sandbox: None,
+            limits: crate::limits::Limits::default(),
         }
     }
 

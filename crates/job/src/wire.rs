@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::Process;
 use crate::registry::format::Info;
 use crate::spec::{Handle, JobSpec, Size};
+use crate::wiped::SecretText;
 use event::Event;
 use watch::Watch;
 
@@ -58,6 +59,10 @@ pub enum Verb {
     Status,
     /// Type something.
     Send(Send),
+    /// What was typed last.
+    Typed,
+    /// Type what nobody may see.
+    Secret(Secret),
     /// Wait until something holds.
     Wait(Wait),
     /// Give up a wait of this connection.
@@ -109,6 +114,9 @@ pub enum Verb {
         /// How many lines of history to add.
         #[serde(default)]
         scrollback: usize,
+        /// Without secrets: for agents.
+        #[serde(default)]
+        masked: bool,
     },
 }
 
@@ -142,6 +150,21 @@ pub struct Send {
     pub keys: Vec<String>,
     /// Then end the input.
     pub eof: bool,
+    /// Only if exactly this was typed before: see [`Typed::count`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+}
+
+/// Something to type that nobody may see.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Secret {
+    /// The secret.
+    pub value: SecretText,
+    /// Press Enter after it.
+    pub newline: bool,
+    /// Type it even where it may be shown.
+    pub force: bool,
 }
 
 /// What ends a wait.
@@ -224,6 +247,9 @@ pub struct Wait {
     /// At most this long, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
+    /// Patterns see no secrets: for agents.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
 }
 
 /// When a screen counts as standing still.
@@ -350,6 +376,8 @@ pub enum Answer {
     Status(Box<Status>),
     /// To `send`.
     Sent(Sent),
+    /// To `typed`.
+    Typed(Typed),
     /// To `wait`.
     Waited(Waited),
     /// To `kill` and `signal`.
@@ -449,6 +477,23 @@ pub struct Sent {
     pub taken: u64,
     /// How many bytes the program has not read yet.
     pub queued: u64,
+}
+
+/// What was typed into a job last, by whomever: a line that is half typed belongs to what comes next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Typed {
+    /// The bytes since the last Ctrl-C, in base64; only the last of them, if they are many.
+    pub recent: String,
+    /// How often something was typed: says whether somebody typed since.
+    pub count: u64,
+}
+
+impl Typed {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        base64::decode(&self.recent).unwrap_or_default()
+    }
 }
 
 /// What became of a `kill` or `signal`.

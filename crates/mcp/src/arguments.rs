@@ -7,7 +7,7 @@ use outlast_job::Failure;
 use serde_json::{Map, Value};
 
 /// The arguments of one call.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {

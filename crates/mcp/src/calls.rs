@@ -1,5 +1,6 @@
 //! From a call of a tool to an order for the engine, and back to a reply.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_job::notify::Notify;
@@ -90,18 +91,38 @@ fn act(engine: &Engine, caller: &Caller, (tool, arguments): (&str, &Arguments)) 
     }
 }
 
-/// The job that a call would end or type into, and what that is called.
-pub(crate) fn touched(engine: &Engine, tool: &str, arguments: &Arguments) -> Option<(Job, &'static str)> {
-    let by_handle = |name: &str| engine.job(&arguments.filled(name).ok()??).ok();
+/// What a call wants to do, for those who decide whether it may.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// Run a command in a folder, with variables of its own.
+    Run { command: String, folder: Option<String>, env: BTreeMap<String, String> },
+    /// Type into a job.
+    Type { job: Job, send: Send },
+    /// End a job, or send it a signal.
+    End { job: Job },
+    /// Only look.
+    Look,
+}
+
+impl From<RunOrder> for Wanted {
+    fn from(order: RunOrder) -> Self {
+        Self::Run { command: order.command, folder: order.folder, env: order.env }
+    }
+}
+
+/// What a call wants to do.
+pub(crate) fn wanted(engine: &Engine, tool: &str, arguments: &Arguments) -> Result<Wanted, Failure> {
+    let typed = |(job, send): (Job, Send)| Wanted::Type { job, send };
     match tool {
-        "kill" => Some((by_handle("handle")?, "end")),
-        "KillShell" => Some((by_handle("shell_id")?, "end")),
-        "send_input" => Some((by_handle("handle")?, "type into")),
-        "write_stdin" if arguments.filled("chars").ok()?.is_some() => {
-            Some((by_handle("session_id")?, "type into"))
-        }
-        "write_to_shell" => Some((gemini::job(engine, arguments).ok()?, "type into")),
-        _ => None,
+        "run_shell_command" => run_order(arguments).map(Wanted::from),
+        "exec_command" => codex::exec_order(arguments).map(Wanted::from),
+        "Bash" => claude::run_order(arguments).map(Wanted::from),
+        "send_input" => input(engine, arguments).map(typed),
+        "write_to_shell" => gemini::input(engine, arguments).map(typed),
+        "write_stdin" => codex::input(engine, arguments).map(|input| input.map_or(Wanted::Look, typed)),
+        "kill" => Ok(Wanted::End { job: handle(engine, arguments)? }),
+        "KillShell" => Ok(Wanted::End { job: claude::job(engine, arguments, "shell_id")? }),
+        _ => Ok(Wanted::Look),
     }
 }
 
@@ -126,13 +147,17 @@ fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Durat
 }
 
 fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    Ok(engine.run(caller, run_order(arguments)?)?.into())
+}
+
+fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
     let pattern = arguments.filled("ai_callback_pattern")?;
     let mut pushes = Vec::new();
     if arguments.flag("stream_output")?.unwrap_or(false) {
         pushes.push("stream_output");
     }
     let notify = arguments.texts("notify")?;
-    let order = RunOrder {
+    Ok(RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
         folder: arguments.filled("dir_path")?,
@@ -147,11 +172,22 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
         budget: bound(arguments)?,
         notify: if notify.is_empty() { None } else { Some(Notify::parse(&notify)?) },
         pushes,
-    };
-    Ok(engine.run(caller, order)?.into())
+    })
 }
 
 fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+    let (job, send) = input(engine, arguments)?;
+    let pattern = arguments.filled("ai_callback_pattern")?;
+    let order = SendOrder {
+        send,
+        delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
+        pattern,
+        budget: bound(arguments)?,
+    };
+    Ok(engine.send(caller, &job, &order)?.into())
+}
+
+fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure> {
     let job = handle(engine, arguments)?;
     let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
     let eof = arguments.flag("eof")?.unwrap_or(false);
@@ -160,14 +196,7 @@ fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply
         return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
     }
     let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
-    let pattern = arguments.filled("ai_callback_pattern")?;
-    let order = SendOrder {
-        send: Send { text: text.unwrap_or_default(), newline, keys, eof, ..Send::default() },
-        delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
-        pattern,
-        budget: bound(arguments)?,
-    };
-    Ok(engine.send(caller, &job, &order)?.into())
+    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, eof, ..Send::default() }))
 }
 
 fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Reply, Failure> {

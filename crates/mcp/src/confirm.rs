@@ -1,4 +1,4 @@
-//! Asks a person, through the client, before a job of another session is touched.
+//! Asks a person, through the client.
 //!
 //! The older protocol lets a server ask in the middle of a call; the newer one ends the call with the question, and
 //! the client calls again with the answer. A client that can't ask shows its own confirmation of the call instead:
@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rmcp::RoleServer;
 use rmcp::model::{
     BooleanSchema, CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationSchema, InputRequest, InputRequiredResult, PrimitiveSchemaDefinition,
     ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::{RoleServer, ServiceError};
 use serde_json::Value;
 
 /// The name of our one question.
@@ -25,6 +25,8 @@ const AGREE: &str = "agree";
 pub(crate) enum Confirmed {
     Yes,
     No,
+    /// Nobody answered in time.
+    Late,
     /// The client must ask, and call again.
     Ask(Box<InputRequiredResult>),
     /// The client can't ask.
@@ -56,6 +58,7 @@ pub(crate) async fn confirm(
     let Ok(sent) = sent else { return Confirmed::No };
     match sent.await_response().await {
         Ok(ClientResult::ElicitResult(result)) => agreed(&result),
+        Err(ServiceError::Timeout { .. }) => Confirmed::Late,
         Ok(_) | Err(_) => Confirmed::No,
     }
 }
@@ -67,8 +70,7 @@ fn can_ask(context: &RequestContext<RoleServer>) -> bool {
 }
 
 fn form(message: String) -> Option<ElicitRequestParams> {
-    let agree =
-        BooleanSchema::new().title("Do it").description("Whether the other session's job may be touched");
+    let agree = BooleanSchema::new().title("Do it").description("Whether the agent may do this");
     let requested_schema = ElicitationSchema::builder()
         .required_property(AGREE, PrimitiveSchemaDefinition::Boolean(agree))
         .build()

@@ -17,8 +17,10 @@ use std::time::Duration;
 
 use outlast_job::client::read::Stream;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
+use outlast_policy::{Door, Gate};
 
 use crate::answer::{Answer, Screen};
+use crate::approve::Asked;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -34,6 +36,10 @@ const TASK_LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) outlast: Outlast,
+    /// Who may do what.
+    pub(crate) gate: Gate,
+    /// What people were asked.
+    pub(crate) asked: Asked,
     cursors: Cursors,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
@@ -47,8 +53,8 @@ pub(crate) struct Caller {
     pub(crate) env: Vec<(String, String)>,
     /// Whether the client can be given a task instead of an answer.
     pub(crate) tasks: bool,
-    /// Whether a person agreed to touch a job of another session.
-    pub(crate) confirmed: bool,
+    /// What a call that types was judged after: should somebody type in between, it is not typed.
+    pub(crate) typed_after: Option<u64>,
     pub(crate) watch: Arc<Watch>,
 }
 
@@ -74,11 +80,14 @@ impl Engine {
             Some(home) => Outlast::open_at(home)?,
             None => Outlast::open()?,
         };
+        let outlast = outlast.masked();
         let cursors = Cursors::of(outlast.home());
         cursors.sweep(outlast.home());
         let tasks = Tasks::of(outlast.home());
         tasks.sweep();
-        Ok(Self { outlast, cursors, tasks, longest_call: options.longest_call })
+        let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
+        let longest_call = options.longest_call;
+        Ok(Self { outlast, gate, asked: Asked::default(), cursors, tasks, longest_call })
     }
 
     /// The job of a handle, a name, or the pid of its command.
@@ -99,17 +108,6 @@ impl Engine {
                     .hint("see them: jobs()"))
             }
         }
-    }
-
-    /// Refuses to touch a job of another session, unless a person agreed.
-    pub(crate) fn check_owner(&self, job: &Job, caller: &Caller, verb: &str) -> Result<(), Failure> {
-        let owner = job.info()?.session;
-        if caller.confirmed || owner == caller.session {
-            return Ok(());
-        }
-        let handle = job.handle();
-        Err(Failure::new(Kind::Denied, format!("job {handle} belongs to another session ({owner})"))
-            .hint(format!("ask the user; if they agree, {verb}(handle={handle}, confirmed=true)")))
     }
 
     fn patience(&self, asked: Duration) -> Patience {

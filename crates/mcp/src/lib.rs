@@ -19,6 +19,7 @@ mod profiles;
 mod calls;
 mod session;
 mod confirm;
+mod approve;
 mod resources;
 mod subscriptions;
 mod tasks;
@@ -27,6 +28,8 @@ mod server;
 mod stdio;
 mod http;
 
+pub use cursors::unseen;
 pub use http::serve_http;
 pub use options::{LONGEST_CALL, Options, PROGRESS_EVERY, Profile};
+pub use outlast_policy::Decision;
 pub use stdio::serve_stdio;

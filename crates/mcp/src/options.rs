@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_job::Failure;
+use outlast_policy::Decision;
 
 /// The longest that a call blocks. Clients give up on a silent call after 60 s at the earliest (opencode does).
 pub const LONGEST_CALL: Duration = Duration::from_secs(50);
@@ -51,6 +52,8 @@ pub struct Options {
     pub session: Option<String>,
     /// Which names the tools go by.
     pub profile: Profile,
+    /// What agents may do to jobs of their own; none means what the policy says, or to ask.
+    pub own: Option<Decision>,
     /// The longest that a call blocks.
     pub longest_call: Duration,
     /// How often a blocked call reports progress.
@@ -67,6 +70,7 @@ impl Default for Options {
             home: None,
             session: None,
             profile: Profile::default(),
+            own: None,
             longest_call: LONGEST_CALL,
             progress_every: PROGRESS_EVERY,
             require_token: true,

@@ -113,7 +113,7 @@ fn contents(engine: &Engine, job: &Job, part: Part) -> Result<String, Failure> {
             let cut = text.ceil_char_boundary(text.len().saturating_sub(LIMIT));
             let cut =
                 if cut == 0 { 0 } else { text[cut..].find('\n').map_or(text.len(), |line| cut + line + 1) };
-            Ok(text[cut..].to_owned())
+            job.hide(&text[cut..])
         }
     }
 }

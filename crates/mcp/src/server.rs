@@ -3,9 +3,9 @@
 #![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use outlast_job::{Failure, Kind};
+use outlast_job::Failure;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, ErrorData, GetPromptRequestMethod, GetTaskParams, GetTaskResult, Implementation,
@@ -19,9 +19,9 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::answer::failure_text;
+use crate::approve::{Approved, approve};
 use crate::arguments::Arguments;
 use crate::calls::{self, Reply};
-use crate::confirm::{Confirmed, confirm};
 use crate::engine::{Caller, Engine};
 use crate::fixtures::Fixtures;
 use crate::options::{Options, Profile};
@@ -29,9 +29,6 @@ use crate::subscriptions::Subscriptions;
 use crate::tasks::Ended;
 use crate::watch::Watch;
 use crate::{resources, session, tools};
-
-/// How long a person may take to answer a question.
-const PERSON: Duration = Duration::from_secs(45);
 
 const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conversation and this server. \
     run_shell_command starts one and comes back early with a reason; send_input, wait_for, read_output and kill go on with its \
@@ -79,35 +76,6 @@ impl Server {
 
     fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
-    }
-
-    /// Asks a person if need be; none means that the call can go on as it is.
-    async fn ask_first(
-        &self,
-        request: &CallToolRequestParams,
-        arguments: &Arguments,
-        caller: &mut Caller,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<CallToolResponse> {
-        let (job, verb) = calls::touched(&self.engine, &request.name, arguments)?;
-        let info = job.info().ok().filter(|info| info.session != caller.session && info.state.is_live())?;
-        let handle = info.handle;
-        let question =
-            format!("May I {verb} job {handle}, which belongs to {}?\n$ {}", info.session, info.command);
-        match confirm(question, request, context, PERSON).await {
-            Confirmed::Yes => caller.confirmed = true,
-            Confirmed::Unable => {
-                caller.confirmed = arguments.flag("confirmed").ok().flatten().unwrap_or(false)
-            }
-            Confirmed::Ask(question) => return Some((*question).into()),
-            Confirmed::No => {
-                let refused =
-                    Failure::new(Kind::Denied, format!("the user did not agree to {verb} job {handle}"))
-                        .hint("leave it alone, or ask them what to do");
-                return Some(error(&refused).into());
-            }
-        }
-        None
     }
 
     /// Runs what blocks in a thread of its own; meanwhile reports progress and listens for a cancellation.
@@ -250,11 +218,13 @@ impl ServerHandler for Server {
             session,
             env: session::env(&context),
             tasks: knows_tasks(&context),
-            confirmed: false,
+            typed_after: None,
             watch,
         };
-        if let Some(response) = self.ask_first(&request, &arguments, &mut caller, &context).await {
-            return Ok(response);
+        match approve(&self.engine, &mut caller, (&request, &arguments), &context).await {
+            Ok(Approved::Yes) => {}
+            Ok(Approved::Ask(question)) => return Ok((*question).into()),
+            Err(failure) => return Ok(error(&failure).into()),
         }
         Ok(match self.blocking(caller, (request.name.to_string(), arguments), &context).await {
             Ok(Reply { pending: Some(pending), .. }) => match self.engine.tasks.create(pending) {
@@ -285,7 +255,7 @@ impl ServerHandler for Server {
         let watch = Watch::new().map_err(|failure| ErrorData::internal_error(failure.to_string(), None))?;
         let session = record.pending.session.clone();
         let env = Vec::new();
-        let caller = Caller { session, env, tasks: false, confirmed: false, watch: Arc::new(watch) };
+        let caller = Caller { session, env, tasks: false, typed_after: None, watch: Arc::new(watch) };
         let (engine, pending) = (Arc::clone(&self.engine), record.pending.clone());
         let known = tokio::task::spawn_blocking(move || calls::resume(&engine, &caller, &pending)).await;
         let result = match known.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {

@@ -1,16 +1,22 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod acp;
 mod conditions;
+mod policy;
+mod guard;
 mod tell;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use acp::*;
 use clap::{Args, Parser, Subcommand};
 use conditions::Conditions;
+pub(crate) use guard::*;
 use outlast_job::Size;
 use outlast_job::registry::sweep::parse_duration;
 use outlast_job::settings::parse_bytes;
+pub(crate) use policy::*;
 pub(crate) use tell::*;
 
 use crate::install::args::{InstallArgs, UninstallArgs};
@@ -28,6 +34,9 @@ pub(crate) struct Cli {
     /// The folder of all jobs [default: $OUTLAST_HOME, else the user's state folder].
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(crate) home: Option<PathBuf>,
+    /// Hide secrets, as agents get to see it; $OUTLAST_MASK=1 does the same, =0 shows them.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) mask: bool,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -50,12 +59,13 @@ A foreground run exits with the job's own code, or 128 + the signal that ended i
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Jobs(JobsArgs),
     Read(ReadArgs),
     Logs(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
+    Secret(SecretArgs),
     Resize(ResizeArgs),
     Attach(AttachArgs),
     Replay(ReplayArgs),
@@ -65,7 +75,9 @@ pub(crate) enum Verb {
     Tmux(TmuxArgs),
     Kill(KillArgs),
     Prune(PruneArgs),
+    Policy(PolicyArgs),
     Mcp(McpArgs),
+    Acp(AcpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
     Doctor(DoctorArgs),
@@ -84,7 +96,8 @@ Examples:
   outlast run -- grep -r 'two words' src
   outlast run -d --name db --cwd /srv postgres -D data
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
-  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart")]
+  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run --sandbox --memory 2GiB 'npm test'")]
 pub(crate) struct RunArgs {
     /// The command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
@@ -134,13 +147,15 @@ pub(crate) struct RunArgs {
     /// How much of its output is kept; past it, the middle goes [default: 1GiB].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) log_cap: Option<u64>,
-    /// What goes to the session's outbox: exit, input, port, pattern=REGEX, quiet=30s, stable, or none [default:
+    /// What goes to the session's outbox: exit, input, port, lines, pattern=REGEX, quiet=30s, stable, or none [default:
     /// exit,input, and nothing in the foreground].
     #[arg(long, value_name = "WHAT")]
     pub(crate) notify: Vec<String>,
     /// Whom to wake for it: exec:COMMAND, tmux:PANE, codex, webhook:URL, file:PATH; may be given more than once.
     #[arg(long, value_name = "HOW")]
     pub(crate) wake: Vec<String>,
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
     /// Do not pass standard input on to the job.
     #[arg(short = 'n', long)]
     pub(crate) no_stdin: bool,
@@ -398,6 +413,9 @@ pub(crate) struct KillArgs {
     /// Send this signal, and nothing else.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) signal: Option<String>,
+    /// Also the job that this very command runs in.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Remove finished jobs that are past retention.
@@ -441,6 +459,10 @@ pub(crate) struct McpArgs {
     /// Who owns what is started [default: told from what the client sends].
     #[arg(long)]
     pub(crate) session: Option<String>,
+    /// May agents end and type into jobs of their own: allow, ask or deny [default: what the policy says, else ask
+    /// where the client can].
+    #[arg(long, value_name = "DECISION")]
+    pub(crate) own: Option<String>,
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) longest_call: Option<Duration>,

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod acp;
 mod attach;
 mod doctor;
 mod events;
@@ -8,6 +9,7 @@ mod jobs;
 mod kill;
 mod logs;
 mod mcp;
+mod policy;
 mod prune;
 mod read;
 mod reference;
@@ -15,6 +17,7 @@ mod replay;
 mod resize;
 mod run;
 mod screen;
+mod secret;
 mod send;
 mod tmux;
 mod wait;
@@ -27,17 +30,21 @@ use crate::output::Output;
 
 /// Runs the verb; returns the exit code.
 pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
-    let open = || match &cli.home {
-        Some(home) => Outlast::open_at(home),
-        None => Outlast::open(),
+    let open = || {
+        let outlast = match &cli.home {
+            Some(home) => Outlast::open_at(home),
+            None => Outlast::open(),
+        }?;
+        Ok(if masks(cli.mask) { outlast.masked() } else { outlast })
     };
     match cli.verb {
-        Verb::Run(args) => run::run(&open()?, args, out),
+        Verb::Run(args) => run::run(&open()?, *args, out),
         Verb::Jobs(args) => jobs::jobs(&open()?, &args, out),
         Verb::Read(args) => read::read(&open()?, &args, out),
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
         Verb::Screen(args) => screen::screen(&open()?, &args, out),
         Verb::Send(args) => send::send(&open()?, &args, out),
+        Verb::Secret(args) => secret::secret(&open()?, &args, out),
         Verb::Resize(args) => resize::resize(&open()?, &args, out),
         Verb::Attach(args) => attach::attach(&open()?, &args, out),
         Verb::Replay(args) => replay::replay(&open()?, &args, out),
@@ -47,11 +54,26 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Tmux(args) => tmux::tmux(open, args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
+        Verb::Policy(args) => policy::policy(&args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
+        Verb::Acp(args) => acp::acp(open, args, out),
         Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
         Verb::Uninstall(args) => install::uninstall(&args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder),
+    }
+}
+
+/// Variables by which agents mark the commands that they run.
+const AGENTS: [&str; 6] =
+    ["CLAUDECODE", "GEMINI_CLI", "CODEX_CI", "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE", "CURSOR_AGENT"];
+
+/// Whether secrets are hidden: when asked for, and when an agent reads.
+fn masks(asked: bool) -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match set("OUTLAST_MASK") {
+        Some(value) => asked || value != "0",
+        None => asked || AGENTS.iter().any(|name| set(name).is_some()),
     }
 }

@@ -1,6 +1,7 @@
 //! The `outlast` binary: the front doors. Parses, dispatches, exits.
 
 mod answer;
+mod ask;
 mod cli;
 mod commands;
 mod install;

@@ -67,7 +67,7 @@ fn exit_code(kind: Kind) -> i32 {
     match kind {
         Kind::Usage => 2,
         Kind::NoSuchJob => 3,
-        Kind::Denied => 5,
+        Kind::Denied => DENIED,
         Kind::NotRunning
         | Kind::CannotStart
         | Kind::BadHome
@@ -77,5 +77,7 @@ fn exit_code(kind: Kind) -> i32 {
     }
 }
 
+/// The exit code for what is not allowed.
+pub(crate) const DENIED: i32 = 5;
 /// The exit code for a deadline that has come.
 pub(crate) const DEADLINE: i32 = 4;

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 
 use outlast_job::Size;
 use rustix::stdio::{stderr, stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 /// The hidden verb of the process that puts the terminal back if we can't.
 pub(crate) const GUARD: &str = "guard-terminal";
@@ -113,4 +115,89 @@ pub(crate) fn guard() -> i32 {
     let _ = std::io::stderr().lock().write_all(CALM).and_then(|()| std::io::stderr().lock().write_all(BELOW));
     let _ = tcsetattr(stderr(), OptionalActions::Drain, &before);
     0
+}
+
+/// Something typed that nobody may see; overwritten when it is let go of.
+pub(crate) struct Unseen(Vec<u8>);
+
+impl Unseen {
+    /// With all the room it will need: growing would leave a copy behind.
+    pub(crate) fn with_room(room: usize) -> Self {
+        Self(Vec::with_capacity(room))
+    }
+
+    pub(crate) fn push(&mut self, byte: u8) {
+        if self.0.len() < self.0.capacity() {
+            self.0.push(byte);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.0.pop();
+    }
+}
+
+impl std::ops::Deref for Unseen {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        let room = self.0.capacity();
+        self.0.resize(room, 0);
+        self.0.fill(0);
+        std::hint::black_box(&mut self.0);
+    }
+}
+
+/// Asks a person for a line that is not shown while it is typed; none if they gave up. The terminal is put back in any
+/// case, also if we are killed.
+pub(crate) fn ask_unseen(question: &str, longest: usize) -> Option<Unseen> {
+    let before = tcgetattr(stdin()).ok()?;
+    let guard = start_guard();
+    let mut unseen = before.clone();
+    // Keys that end programs come to us as keys: so there is no way out that leaves the terminal blind.
+    unseen.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN);
+    unseen.special_codes[SpecialCodeIndex::VMIN] = 1;
+    unseen.special_codes[SpecialCodeIndex::VTIME] = 0;
+    let _ = write!(std::io::stderr().lock(), "{question}");
+    let changed = tcsetattr(stdin(), OptionalActions::Flush, &unseen);
+    let typed = if changed.is_ok() { read_line_of_keys(longest) } else { None };
+    let _ = tcsetattr(stdin(), OptionalActions::Flush, &before);
+    let _ = writeln!(std::io::stderr().lock());
+    if let Some(mut guard) = guard {
+        if let Some(mut pipe) = guard.stdin.take() {
+            let _ = pipe.write_all(b".");
+        }
+        let _ = guard.wait();
+    }
+    typed
+}
+
+fn read_line_of_keys(longest: usize) -> Option<Unseen> {
+    const CTRL_C: u8 = 3;
+    const CTRL_D: u8 = 4;
+    const BACKSPACE: [u8; 2] = [8, 0x7f];
+    const CTRL_U: u8 = 0x15;
+    let mut value = Unseen::with_room(longest);
+    let mut byte = [0];
+    loop {
+        match rustix::io::retry_on_intr(|| rustix::io::read(stdin(), &mut byte)) {
+            Ok(1) => {}
+            _ => return None,
+        }
+        match byte[0] {
+            b'\r' | b'\n' => return Some(value),
+            CTRL_C => return None,
+            CTRL_D if value.is_empty() => return None,
+            CTRL_D => return Some(value),
+            CTRL_U => value = Unseen::with_room(longest),
+            key if BACKSPACE.contains(&key) => value.pop(),
+            key => value.push(key),
+        }
+    }
 }

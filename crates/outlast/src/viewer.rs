@@ -82,7 +82,7 @@ fn put(filter: &mut Passthrough, bytes: &[u8], out: &mut Output) -> bool {
 /// A screen of our own, of the job's size.
 fn fold_of(size: Size) -> Pipeline {
     let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-    Pipeline::new(Config { size, scrollback: 0, terminal: true })
+    Pipeline::new(Config { size, scrollback: 0, ..Config::default() })
 }
 
 struct Viewer<'a> {

@@ -48,6 +48,7 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         env,
         stdio: Stdio::Terminal(pty.slave),
         leads: Leads::Command,
+        bounds: outlast_pty::spawn::Bounds::default(),
     };
     command.spawn()?;
     // Long enough for the slowest of them to have come to rest.

@@ -77,3 +77,23 @@ pub fn become_subreaper() -> io::Result<()> {
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
+
+/// Lets no other program of the same user look into this process's memory, and leaves no core file of it. What it
+/// executes is not affected.
+///
+/// # Errors
+/// `EINVAL` where the kernel has no such thing.
+#[cfg(target_os = "linux")]
+pub fn keep_memory_private() -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// Elsewhere the system's own rules must do.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub fn keep_memory_private() -> io::Result<()> {
+    Ok(())
+}

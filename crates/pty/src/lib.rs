@@ -10,6 +10,9 @@
 pub mod detach;
 pub mod open;
 pub mod spawn;
+#[cfg(target_os = "linux")]
+pub mod confine;
+pub mod limits;
 pub mod signals;
 pub mod reap;
 pub mod shared;

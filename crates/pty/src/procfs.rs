@@ -328,6 +328,14 @@ pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
     Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
 }
 
+/// The file that a process executes, whatever it calls itself; `None` also when the kernel does not let us know.
+#[must_use]
+pub fn program_file(pid: Pid) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
+    let path = link.to_string_lossy();
+    Some(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
+}
+
 /// How often a process's main thread has been given a processor: two looks that find the same number know that
 /// it has slept in between.
 #[must_use]
@@ -363,6 +371,41 @@ pub fn everything() -> Vec<Proc> {
         .filter_map(Pid::from_raw)
         .filter_map(stat)
         .collect()
+}
+
+/// The process at the other end of a Unix socket, as it was when it connected; none if it is outside of what we can see.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn peer_of(socket: impl std::os::fd::AsFd) -> Option<Pid> {
+    use std::os::fd::AsRawFd;
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes into `peer`, and both outlive the call.
+    #[expect(unsafe_code, reason = "the safe wrapper has no word for a process that can't be seen")]
+    let done = unsafe {
+        let fd = socket.as_fd().as_raw_fd();
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut size)
+    };
+    Pid::from_raw(peer.pid).filter(|_| done == 0)
+}
+
+/// Elsewhere nobody is known.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn peer_of(_socket: impl std::os::fd::AsFd) -> Option<Pid> {
+    None
+}
+
+/// A process, its parent, and so on.
+#[must_use]
+pub fn ancestors(pid: Pid) -> Vec<Pid> {
+    let mut all = vec![pid];
+    let mut next = stat(pid).and_then(|process| process.ppid);
+    while let Some(pid) = next.filter(|pid| !all.contains(pid)) {
+        all.push(pid);
+        next = stat(pid).and_then(|process| process.ppid);
+    }
+    all
 }
 
 #[cfg(test)]

@@ -47,6 +47,20 @@ pub struct Command {
     pub stdio: Stdio,
     /// Who leads its session.
     pub leads: Leads,
+    /// What it may and may not do.
+    pub bounds: Bounds,
+}
+
+/// What a command may and may not do.
+#[derive(Debug, Default)]
+pub struct Bounds {
+    /// The sandbox it runs in.
+    #[cfg(target_os = "linux")]
+    pub confinement: Option<crate::confine::Confinement>,
+    /// How much it may use.
+    pub limits: crate::limits::Limits,
+    /// Descriptors that it keeps, besides the three.
+    pub kept: Vec<OwnedFd>,
 }
 
 /// Why a command could not be started.
@@ -80,6 +94,14 @@ pub enum SpawnError {
     /// A NUL byte, which no program can be given.
     #[error("a command line or environment can't contain a NUL byte")]
     ContainsNul,
+    /// It can't be confined, or limited, as asked.
+    #[error("{what}: {source}")]
+    Bounds {
+        /// Which of the two.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// Anything else: no more processes, no more memory.
     #[error("can't start a process: {0}")]
     System(#[from] io::Error),
@@ -92,6 +114,8 @@ enum Step {
     Session = 1,
     Folder = 2,
     Exec = 3,
+    Limits = 4,
+    Confinement = 5,
 }
 
 impl Command {
@@ -117,7 +141,7 @@ impl Command {
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             drop(said);
-            let (step, errno) = become_command(&image, fds, terminal, self.leads);
+            let (step, errno) = become_command(&image, fds, terminal, (self.leads, &self.bounds));
             let errno = errno.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
             let report = [step as u8, errno[0], errno[1], errno[2], errno[3]];
             let _ = rustix::io::write(&say, &report);
@@ -143,6 +167,14 @@ impl Command {
     fn explain(&self, step: u8, error: io::Error, candidates: &[PathBuf]) -> SpawnError {
         if step == Step::Folder as u8 {
             return SpawnError::BadFolder { path: self.cwd.clone(), source: error };
+        }
+        let what = match step {
+            step if step == Step::Limits as u8 => Some("its limits can't be set"),
+            step if step == Step::Confinement as u8 => Some("the sandbox can't be entered"),
+            _ => None,
+        };
+        if let Some(what) = what {
+            return SpawnError::Bounds { what, source: error };
         }
         if step == Step::Session as u8 {
             return SpawnError::System(error);
@@ -191,7 +223,12 @@ impl Image {
 }
 
 /// Runs in the child: becomes the command, or says which step failed.
-fn become_command(image: &Image, fds: [i32; 3], terminal: bool, leads: Leads) -> (Step, io::Error) {
+fn become_command(
+    image: &Image,
+    fds: [i32; 3],
+    terminal: bool,
+    (leads, bounds): (Leads, &Bounds),
+) -> (Step, io::Error) {
     // SAFETY: plain system calls; all pointers come from `image`, which outlives the call. SIGTTOU is ignored
     // while this background process takes the terminal, and put back before exec.
     #[expect(unsafe_code, reason = "runs between fork and exec")]
@@ -226,6 +263,18 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, leads: Leads) ->
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         if libc::chdir(image.cwd.as_ptr()) < 0 {
             return (Step::Folder, io::Error::last_os_error());
+        }
+        for fd in &bounds.kept {
+            libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0);
+        }
+        if let Err(error) = bounds.limits.apply() {
+            return (Step::Limits, error);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(confinement) = &bounds.confinement
+            && let Err(error) = confinement.apply()
+        {
+            return (Step::Confinement, error);
         }
         let mut refused = None;
         for path in &image.paths {

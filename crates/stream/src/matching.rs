@@ -176,7 +176,7 @@ impl Watches {
             let (piece, after) = rest.split_at(rest.len().min(room));
             self.printed.push(piece, log_end.saturating_sub(after.len() as u64));
             for watch in &mut self.watches {
-                watch.run(piece);
+                watch.advance(&self.printed);
             }
             if self.printed.bytes.len() > 2 * KEPT {
                 self.report(hits);
@@ -191,14 +191,12 @@ impl Watches {
             self.take_pending(hits);
         }
         self.pending = Pending::Nothing;
-        for watch in &mut self.watches {
-            watch.run(b"\n");
-        }
+        self.watches.iter_mut().for_each(Watch::end_line);
         self.report(hits);
         self.printed.push(b"\n", log_end);
         self.printed.line_start = self.printed.bytes.len();
         for watch in &mut self.watches {
-            watch.next_line();
+            watch.next_line(self.printed.line_start);
         }
         self.trim();
     }
@@ -231,7 +229,7 @@ impl Watches {
         self.printed.bytes.push(b'\n');
         self.printed.line_start = self.printed.bytes.len();
         for watch in &mut self.watches {
-            watch.start(Some(b'\n'));
+            watch.start(Some(b'\n'), self.printed.line_start);
         }
         self.trim();
     }
@@ -240,7 +238,7 @@ impl Watches {
     pub(crate) fn elsewhere(&mut self, hits: &mut Vec<Hit>) {
         self.begin_anew(hits);
         for watch in &mut self.watches {
-            watch.next_line();
+            watch.next_line(self.printed.line_start);
         }
     }
 
@@ -266,7 +264,7 @@ impl Watches {
                     if self.printed.line().len() <= RESCAN {
                         watch.rescan(&self.printed);
                     } else {
-                        watch.start(self.printed.line().last().copied());
+                        watch.start(self.printed.line().last().copied(), self.printed.bytes.len());
                     }
                 }
             }
@@ -284,6 +282,7 @@ impl Watches {
         if cut > 0 {
             for watch in &mut self.watches {
                 watch.since = watch.since.saturating_sub(cut);
+                watch.at = watch.at.saturating_sub(cut);
             }
         }
     }

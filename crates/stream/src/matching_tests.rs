@@ -118,4 +118,21 @@ proptest! {
         let whole = scan(Config::default(), set.clone(), [bytes.as_bytes()]);
         prop_assert_eq!(scan(Config::default(), set, bytes.as_bytes().chunks(step)), whole);
     }
+
+    #[test]
+    fn looking_for_beginnings_first_finds_the_same(
+        pieces in proptest::collection::vec(prop_oneof![
+            Just("foo"), Just("fo"), Just("o bar"), Just("bar 12"), Just("\r\n"), Just("\r"), Just("\x1b[31m"),
+            Just("\x08"), Just(" "), Just("\x1b[3C"), Just("\x1b[2A"), Just("\n"), Just("error"), Just(": x"),
+        ], 0..60),
+        step in 1usize..9,
+    ) {
+        let bytes = pieces.concat();
+        let set = PatternSet::compile(&[r"foo\b.*12$", r"^bar (\d+)", r"(?i)ERROR:\s+(bar|foo)", r"foo\s*\n\s*bar"]).unwrap();
+        prop_assert!(set.prefilter().is_some());
+        let slow = scan(Config::default(), set.without_prefilter(), [bytes.as_bytes()]);
+        prop_assert_eq!(&scan(Config::default(), set.clone(), bytes.as_bytes().chunks(step)), &slow);
+        let patterns = Config { only_patterns: true, ..Config::default() };
+        prop_assert_eq!(scan(patterns, set, bytes.as_bytes().chunks(step)), slow);
+    }
 }

@@ -1,14 +1,17 @@
 //! Regular expressions that can be matched while output streams by.
 //!
 //! All patterns of a set become one lazily built automaton, which looks at each byte once however many patterns there
-//! are. It only says *that* a pattern matched; what exactly matched is found out afterwards, on that line alone,
+//! are. Where every match begins with one of a few words, those are looked for first, and the automaton only sees the
+//! lines that have one. It only says *that* a pattern matched; what exactly matched is found out afterwards, on that line alone,
 //! by an ordinary regex that is built when it is first needed.
 
 use std::sync::{Arc, OnceLock};
 
 use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::util::prefilter::Prefilter;
 use regex_automata::{MatchKind, meta};
+use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// Longest pattern that is taken.
@@ -19,6 +22,11 @@ pub const MAX_PATTERNS: usize = 256;
 const NFA_BYTES: usize = 8 << 20;
 /// What the automaton may remember of itself before it starts to forget.
 const CACHE_BYTES: usize = 2 << 20;
+/// Words that matches begin with: so many for a pattern, so many for a set (more can't be looked for at once), and so
+/// much of each.
+const MOST_BEGINNINGS_EACH: usize = 16;
+const MOST_BEGINNINGS: usize = 64;
+const LONGEST_BEGINNING: usize = 8;
 
 /// Why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +63,8 @@ pub struct PatternSet {
 #[derive(Debug)]
 struct Compiled {
     dfa: DFA,
+    /// Finds where a match could begin, much faster than the automaton; none where a match could begin anywhere.
+    prefilter: Option<Prefilter>,
     hirs: Vec<Hir>,
     regexes: Vec<OnceLock<Option<meta::Regex>>>,
 }
@@ -88,7 +98,17 @@ impl PatternSet {
         let dfa =
             DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| all(error.to_string()))?;
         let regexes = hirs.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { compiled: Arc::new(Compiled { dfa, hirs, regexes }) })
+        let prefilter = beginnings(&hirs);
+        Ok(Self { compiled: Arc::new(Compiled { dfa, prefilter, hirs, regexes }) })
+    }
+
+    /// The same patterns, found by the automaton alone.
+    #[cfg(test)]
+    pub(crate) fn without_prefilter(&self) -> Self {
+        let Compiled { dfa, hirs, .. } = &*self.compiled;
+        let regexes = hirs.iter().map(|_| OnceLock::new()).collect();
+        let compiled = Compiled { dfa: dfa.clone(), prefilter: None, hirs: hirs.clone(), regexes };
+        Self { compiled: Arc::new(compiled) }
     }
 
     /// How many patterns there are.
@@ -107,6 +127,10 @@ impl PatternSet {
         &self.compiled.dfa
     }
 
+    pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
+        self.compiled.prefilter.as_ref()
+    }
+
     /// The ordinary regex of one pattern, to find out what it matched.
     pub(crate) fn regex(&self, index: usize) -> Option<&meta::Regex> {
         self.compiled.regexes[index]
@@ -116,6 +140,26 @@ impl PatternSet {
             })
             .as_ref()
     }
+}
+
+/// Finds the words that matches begin with, if each of them does, and they are few and long enough to be rare.
+fn beginnings(hirs: &[Hir]) -> Option<Prefilter> {
+    let mut extractor = Extractor::new();
+    extractor.kind(ExtractKind::Prefix).limit_total(MOST_BEGINNINGS_EACH);
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    for hir in hirs {
+        let mut beginnings = extractor.extract(hir);
+        beginnings.keep_first_bytes(LONGEST_BEGINNING);
+        words.extend(beginnings.literals()?.iter().map(|literal| literal.as_bytes().to_vec()));
+    }
+    words.sort();
+    words.dedup();
+    let shortest = words.iter().map(Vec::len).min()?;
+    let rare = shortest >= 2 || (shortest == 1 && words.len() <= 3);
+    if !rare || words.len() > MOST_BEGINNINGS {
+        return None;
+    }
+    Prefilter::new(MatchKind::LeftmostFirst, &words)
 }
 
 fn refuse(index: usize, pattern: &str, problem: String) -> PatternError {
@@ -200,6 +244,16 @@ mod tests {
         assert_eq!(error.index, 1);
         assert!(PatternSet::compile(&["("; 1]).is_err());
         assert!(PatternSet::compile(&vec!["a"; MAX_PATTERNS + 1]).is_err());
+    }
+
+    #[test]
+    fn beginnings_are_known_where_every_match_has_one() {
+        let known = |patterns: &[&str]| PatternSet::compile(patterns).unwrap().prefilter().is_some();
+        assert!(known(&["panicked at", r"error(\[E\d+\])?:", r"^\$ $", "(?i)password:", r"\bword\b.*done"]));
+        assert!(known(&["x"]));
+        assert!(!known(&["error", r"\d+ passed"]), "a match can begin with any digit");
+        assert!(!known(&["error", ".*"]), "a match can be empty");
+        assert!(!known(&["a|b|c|d"]), "found in every line");
     }
 
     #[test]

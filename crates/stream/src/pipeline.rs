@@ -26,11 +26,13 @@ pub struct Config {
     pub scrollback: usize,
     /// Whether the bytes come from a terminal. On a pipe a line feed ends a line by itself, and nothing is answered.
     pub terminal: bool,
+    /// Whether only patterns are of interest: then there is no text, no screen and no answer, and it is faster.
+    pub only_patterns: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { size: Size::default(), scrollback: 1000, terminal: true }
+        Self { size: Size::default(), scrollback: 1000, terminal: true, only_patterns: false }
     }
 }
 
@@ -43,6 +45,7 @@ pub struct Pipeline {
 /// All but the scanner, which calls it.
 struct Fold {
     offset: u64,
+    only_patterns: bool,
     modes: Modes,
     charsets: Charsets,
     saved_charsets: Charsets,
@@ -74,13 +77,18 @@ impl Pipeline {
             scanner: Scanner::new(),
             fold: Fold {
                 offset: 0,
+                only_patterns: config.only_patterns,
                 modes: Modes::fresh(config.terminal),
                 charsets: Charsets::default(),
                 saved_charsets: Charsets::default(),
                 title: String::new(),
                 bells: 0,
                 transcript: Transcript::new(size, from.transcript_len),
-                screen: Screen::new(size, config.scrollback.min(100_000)),
+                screen: if config.only_patterns {
+                    Screen::unseen(size)
+                } else {
+                    Screen::new(size, config.scrollback.min(100_000))
+                },
                 responder: Responder::new(from.offset),
                 watches: Watches::new(),
                 marks: Marks::new(from.clone()),
@@ -229,6 +237,9 @@ impl Fold {
 
     /// A line has ended at `offset`.
     fn mark_line(&mut self, offset: u64) {
+        if self.only_patterns {
+            return;
+        }
         if self.transcript.take_strayed() {
             self.marks.stray();
         }

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn config(cols: u16, rows: u16) -> Config {
-    Config { size: Size { cols, rows }, scrollback: 50, terminal: true }
+    Config { size: Size { cols, rows }, scrollback: 50, ..Config::default() }
 }
 
 /// All that a fold says, put together as a caller would.

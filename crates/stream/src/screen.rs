@@ -28,6 +28,8 @@ pub(crate) struct Screen {
     scrollback: usize,
     queue: Queue,
     engine: Option<Box<Engine>>,
+    /// Nobody will ever look.
+    unseen: bool,
 }
 
 struct Engine {
@@ -49,7 +51,12 @@ impl Dimensions for Size {
 
 impl Screen {
     pub(crate) fn new(size: Size, scrollback: usize) -> Self {
-        Self { size, scrollback, queue: Queue::new(), engine: None }
+        Self { size, scrollback, queue: Queue::new(), engine: None, unseen: false }
+    }
+
+    /// One that stays empty.
+    pub(crate) fn unseen(size: Size) -> Self {
+        Self { unseen: true, ..Self::new(size, 0) }
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -74,6 +81,9 @@ impl Screen {
 
     /// Anything that reaches beyond its line: all that waits has to be drawn for it to be right.
     pub(crate) fn far_reaching(&mut self, bytes: &[u8]) {
+        if self.unseen {
+            return;
+        }
         self.queue.far_reaching(bytes);
         self.relieve();
     }

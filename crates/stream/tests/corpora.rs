@@ -22,7 +22,7 @@ fn corpora() -> Option<PathBuf> {
 }
 
 fn screen(bytes: &[u8], cols: u16, rows: u16, step: usize) -> Vec<String> {
-    let mut pipeline = Pipeline::new(Config { size: Size { cols, rows }, scrollback: 1000, terminal: true });
+    let mut pipeline = Pipeline::new(Config { size: Size { cols, rows }, ..Config::default() });
     let mut out = Outcome::default();
     for chunk in bytes.chunks(step) {
         pipeline.feed(chunk, &mut out);

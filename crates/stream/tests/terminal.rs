@@ -5,7 +5,7 @@ use std::time::Instant;
 use outlast_stream::{Config, Outcome, Pipeline, Size};
 
 fn small() -> Pipeline {
-    Pipeline::new(Config { size: Size { cols: 20, rows: 4 }, scrollback: 10, terminal: true })
+    Pipeline::new(Config { size: Size { cols: 20, rows: 4 }, scrollback: 10, ..Config::default() })
 }
 
 fn fed(bytes: &[u8]) -> (Pipeline, Outcome) {

@@ -53,7 +53,9 @@ pub(crate) fn of_sandbox(home: &Path, mark: &str) -> Vec<Proc> {
 /// Whether a process is a keeper or heir of a home: `PROGRAM keep HOME`.
 fn keeps(process: &Proc, home: &Path) -> bool {
     procfs::arguments(process.pid).is_some_and(|arguments| match arguments.as_slice() {
-        [_, verb, folder] => verb == b"keep" && folder == home.as_os_str().as_encoded_bytes(),
+        [_, verb, folder] | [_, verb, folder, _] => {
+            verb == b"keep" && folder == home.as_os_str().as_encoded_bytes()
+        }
         _ => false,
     })
 }
@@ -69,10 +71,11 @@ pub fn status_kib(pid: i32, field: &str) -> u64 {
     kib(&format!("/proc/{pid}/status"), field)
 }
 
-/// Memory that belongs to a process alone and could not be dropped and read again, in KiB.
+/// Memory that belongs to a process alone and could not be dropped and read again, in KiB; none where only root may look.
 #[must_use]
-pub fn private_dirty_kib(pid: i32) -> u64 {
-    kib(&format!("/proc/{pid}/smaps_rollup"), "Private_Dirty")
+pub fn private_dirty_kib(pid: i32) -> Option<u64> {
+    let exact = format!("/proc/{pid}/smaps_rollup");
+    std::fs::read(&exact).is_ok().then(|| kib(&exact, "Private_Dirty"))
 }
 
 fn kib(file: &str, field: &str) -> u64 {

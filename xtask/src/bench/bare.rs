@@ -37,6 +37,7 @@ impl Bare {
             env: std::env::vars_os().collect(),
             stdio,
             leads: Leads::Command,
+            bounds: outlast_pty::spawn::Bounds::default(),
         };
         let pid = command.spawn().map_err(|error| error.to_string())?;
         Ok(Self { pid, reads, types })

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Kind};
 use crate::registry::JobDir;
+use crate::wiped::Wiped;
 use crate::wire::{Answer, Hello, Line, PROTOCOL, Request, Verb, line};
 
 /// A keeper's answer, or that there is no keeper.
@@ -78,7 +79,7 @@ impl Connection {
 
     /// Sends a request.
     pub(crate) fn request(&mut self, id: u64, verb: &Verb) -> Result<(), std::io::Error> {
-        let request = line(&Request { id, verb: verb.clone() });
+        let request = Wiped(line(&Request { id, verb: verb.clone() }));
         self.stream.write_all(&request)
     }
 

@@ -31,6 +31,9 @@ pub fn examine(outlast: &Outlast) -> Vec<Finding> {
         terminals(),
         jobs(outlast),
         run_one(outlast),
+        sandbox(),
+        loopback(),
+        control_groups(),
         version(),
     ]
 }
@@ -125,6 +128,58 @@ fn run_one(outlast: &Outlast) -> Finding {
         Ok((state, text)) => finding("a job", false, format!("it is {state} and printed {text:?}")),
         Err(failure) => finding("a job", false, failure.to_string()),
     }
+}
+
+/// What a sandbox of this kernel holds. That it can't is no illness of ours: whoever asks for one is told.
+fn sandbox() -> Finding {
+    #[cfg(target_os = "linux")]
+    {
+        use outlast_pty::confine::{OLDEST_LANDLOCK, SCOPED_LANDLOCK, landlock_abi};
+        let bwrap = match crate::sandbox::bwrap() {
+            Some(path) => format!("bubblewrap is {}", path.display()),
+            None => "bubblewrap is not here".into(),
+        };
+        let said = match landlock_abi() {
+            version if version < OLDEST_LANDLOCK => {
+                format!(
+                    "run --sandbox is refused: Landlock {OLDEST_LANDLOCK} is needed, this kernel has {version}"
+                )
+            }
+            version if version < SCOPED_LANDLOCK => format!(
+                "Landlock {version} and seccomp: files, network and sockets; signals to your other processes are not held back before Landlock {SCOPED_LANDLOCK}"
+            ),
+            version => format!("Landlock {version} and seccomp: files, network, sockets and signals"),
+        };
+        finding("sandbox", true, format!("{said}; {bwrap}"))
+    }
+    #[cfg(not(target_os = "linux"))]
+    finding("sandbox", true, "run --sandbox is refused: there is none for this system yet")
+}
+
+fn loopback() -> Finding {
+    #[cfg(target_os = "linux")]
+    let said = match outlast_pty::confine::has_namespaces() {
+        Ok(()) => "run --sandbox --network loopback: a network of its own can be had".into(),
+        Err(error) => {
+            format!("run --sandbox --network loopback is refused: no namespace can be had ({error})")
+        }
+    };
+    #[cfg(not(target_os = "linux"))]
+    let said = "run --network loopback is refused on this system";
+    finding("loopback", true, said)
+}
+
+fn control_groups() -> Finding {
+    let said = |name: &str, controller: &str| match crate::limits::Group::parent(&[controller]) {
+        Ok(_) => format!("{name} of a whole job"),
+        Err(_) if controller == "cpu" => "no limit of processors".into(),
+        Err(_) if controller == "pids" && rustix::process::geteuid().is_root() => {
+            "no limit of processes for root".into()
+        }
+        Err(_) => format!("{name} of each process only"),
+    };
+    let all = [said("memory", "memory"), said("processes", "pids"), said("processors", "cpu")];
+    finding("limits", true, all.join(", "))
 }
 
 fn version() -> Finding {

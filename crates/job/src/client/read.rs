@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
 use crate::registry::layout;
-use crate::search::{begin_at, fold_config};
+use crate::search::{begin_at, fold_config, read_masked};
+use crate::secrets::{self, SharedMasks};
 use crate::spec::Streams;
 
 /// The default bound of an answer.
@@ -80,7 +81,7 @@ impl Job {
         let gone = gone_of(&info, stream).clone();
         let end = log.as_ref().map_or(0, size).max(gone.end());
         let to = to.unwrap_or(end).min(end);
-        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams })
+        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams, masks: self.masks()? })
     }
 
     /// The text from an offset on, at most `max` bytes of it: the head and the tail, and a line between them.
@@ -117,6 +118,8 @@ pub struct Range {
     to: u64,
     gone: Gone,
     streams: Streams,
+    /// What must be hidden.
+    masks: Option<SharedMasks>,
 }
 
 /// A piece of a range.
@@ -163,7 +166,10 @@ impl Range {
             }
             let want = (self.to.min(gone.0) - at).min(PIECE as u64);
             let want = usize::try_from(want).unwrap_or(PIECE);
-            let got = read_exact_at(log.as_fd(), &mut buffer[..want], at);
+            let got = match &self.masks {
+                Some(masks) => read_masked(log.as_fd(), &mut buffer[..want], at, masks),
+                None => read_exact_at(log.as_fd(), &mut buffer[..want], at),
+            };
             if got == 0 || !each(at, Piece::Bytes(&buffer[..got])) {
                 return;
             }
@@ -175,7 +181,7 @@ impl Range {
     #[must_use]
     pub(crate) fn part(&self, from: u64, to: u64) -> Self {
         let log = self.log.as_ref().and_then(|log| log.try_clone().ok());
-        Self { log, from, to, gone: self.gone.clone(), streams: self.streams }
+        Self { log, from, to, gone: self.gone.clone(), streams: self.streams, masks: self.masks.clone() }
     }
 
     /// All of it as text, without a bound: for files and pipes.
@@ -185,12 +191,24 @@ impl Range {
         self.pieces(|at, piece| {
             fold.piece(at, &piece);
             // A line that may still be redrawn is not out of the fold's hands yet.
-            going = fold.take_settled(&mut each);
+            going = fold.take_settled(&mut |settled| {
+                let mut settled = settled.to_vec();
+                self.hide_again(&mut settled);
+                each(&settled)
+            });
             going
         });
         if going {
             fold.finish();
+            self.hide_again(&mut fold.text);
             each(&fold.text);
+        }
+    }
+
+    /// A program that goes back and forth on its screen may put a secret together only in the text.
+    fn hide_again(&self, text: &mut [u8]) {
+        if let Some(masks) = &self.masks {
+            secrets::with(masks, |masks| masks.hide(text));
         }
     }
 
@@ -201,6 +219,7 @@ impl Range {
             true
         });
         fold.finish();
+        self.hide_again(&mut fold.text);
         String::from_utf8_lossy(&fold.text).into_owned()
     }
 

@@ -17,6 +17,8 @@ use crate::wire::{PROTOCOL, StartOrder, StartReply, line};
 
 /// The hidden verb: `PROGRAM keep HOME` becomes a keeper.
 pub(crate) const KEEP: &str = "keep";
+/// Its last word for a job in a sandbox: so that every keeper can see whose descendants it must not listen to.
+pub(crate) const CONFINED: &str = "confined";
 
 /// How long a start may take: a slow disk or a program on a network share needs its time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,9 +36,11 @@ pub(crate) fn own_program() -> PathBuf {
 /// `main`, while there is only one thread.
 pub fn keep_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
-    let (Some(verb), Some(home), None) = (arguments.next(), arguments.next(), arguments.next()) else {
+    let (Some(verb), Some(home)) = (arguments.next(), arguments.next()) else { return };
+    let rest: Vec<std::ffi::OsString> = arguments.take(2).collect();
+    if !rest.is_empty() && rest != [CONFINED] {
         return;
-    };
+    }
     if verb == KEEP || verb == deliver::DELIVER {
         let code = if verb == KEEP { crate::keeper::keep() } else { deliver::run(Path::new(&home)) };
         #[expect(
@@ -52,11 +56,13 @@ pub fn keep_if_asked() {
 #[derive(Debug)]
 pub(crate) struct Starter {
     line: UnixStream,
+    /// Whether it is marked as the keeper of a job in a sandbox.
+    pub(crate) confined: bool,
 }
 
 impl Starter {
     /// Runs the program again, and waits until it has detached itself.
-    pub(crate) fn run(home: &Path, program: &Path) -> Result<Self, Failure> {
+    pub(crate) fn run(home: &Path, program: &Path, confined: bool) -> Result<Self, Failure> {
         let (line, theirs) =
             UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
         let mut first = Command::new(program)
@@ -64,6 +70,7 @@ impl Starter {
             .arg0("outlast")
             .arg(KEEP)
             .arg(home)
+            .args(confined.then_some(CONFINED))
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -75,7 +82,7 @@ impl Starter {
             })?;
         // It forks and leaves; the keeper is no child of ours.
         let _ = first.wait();
-        Ok(Self { line })
+        Ok(Self { line, confined })
     }
 
     /// Gives the order; false when nobody is there to take it.

@@ -102,7 +102,11 @@ pub fn wait_any(
     for job in jobs {
         // Fixed now: asked again after a take-over, the wait must still begin at the same place.
         let from = wait.from.unwrap_or_else(|| job.log_end());
-        watched.push(Watched { job, wait: Wait { from: Some(from), ..wait.clone() }, connection: None });
+        watched.push(Watched {
+            job,
+            wait: Wait { from: Some(from), masked: job.masked, ..wait.clone() },
+            connection: None,
+        });
     }
     loop {
         for (i, one) in watched.iter_mut().enumerate() {
@@ -200,7 +204,8 @@ impl Watched<'_> {
         if !self.wait.patterns.is_empty()
             && let Ok(log) = self.job.dir.open(layout::OUTPUT)
         {
-            let mut search = Search::new(&self.wait.patterns, info.streams, from)?;
+            let search = Search::new(&self.wait.patterns, info.streams, from)?;
+            let mut search = search.masked(self.job.masks()?);
             while search.is_behind(end) {
                 if let Some((found, offset)) = search.read(&log, end) {
                     return answer(Reason::Pattern, offset, Some(found));

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use outlast_pty::procfs;
 use rustix::process::getpid;
 
+use super::masking;
 use super::peers::PeerId;
 use super::waits::Now;
 use super::{Keeper, Life};
 use crate::clock::millis;
 use crate::failure::Failure;
 use crate::lifecycle::{EndedBy, Process};
+use crate::secrets;
 use crate::spec::Size;
 use crate::wire::{Activity, Answer, Cursor, Request, ScreenShot, Status, Verb};
 
@@ -45,6 +47,8 @@ impl Keeper {
                 Some(Answer::Status(Box::new(self.status())))
             }
             Verb::Send(send) => self.on_send(peer, id, &send),
+            Verb::Typed => Some(Answer::Typed(self.typing.typed())),
+            Verb::Secret(secret) => Some(self.on_secret(peer, &secret)),
             Verb::Wait(wait) => {
                 let answer = self.begin_wait(peer, id, wait);
                 self.plan_look();
@@ -65,7 +69,7 @@ impl Keeper {
             Verb::Watch { watch } => Some(self.on_watch(watch)),
             Verb::Watches => Some(Answer::Watches(self.watching.all())),
             Verb::Unwatch { watch } => Some(self.on_unwatch(&watch)),
-            Verb::Screen { styled, scrollback } => Some(self.screen(styled, scrollback)),
+            Verb::Screen { styled, scrollback, masked } => Some(self.screen(styled, scrollback, masked)),
         }
     }
 
@@ -79,13 +83,18 @@ impl Keeper {
             rows: &rows,
             awaiting: self.looking.awaiting.as_ref(),
             ports: &self.looking.ports,
+            masks: &self.ground.masks,
         };
         self.waits.begin((peer, id), wait, &now)
     }
 
-    /// The rows of the screen.
+    /// The rows of the screen, without secrets.
     pub(super) fn screen_rows(&mut self) -> Vec<String> {
-        self.channels.first_mut().map(|channel| channel.fold.screen().rows).unwrap_or_default()
+        let Some(channel) = self.channels.first_mut() else { return Vec::new() };
+        let shot = channel.fold.screen();
+        let mut rows = shot.rows;
+        masking::hide_on_screen(&self.ground.masks, channel, &mut rows, shot.size.cols);
+        rows
     }
 
     fn status(&self) -> Status {
@@ -113,7 +122,7 @@ impl Keeper {
 
     /// The unfinished line, or the last finished one if that is empty.
     pub(super) fn last_line(&self) -> String {
-        self.channels.first().map(|channel| channel.fold.unfinished()).unwrap_or_default()
+        self.channels.first().map(|channel| self.hide(&channel.fold.unfinished())).unwrap_or_default()
     }
 
     /// All living processes of the job, without those of jobs that were started from inside it.
@@ -151,7 +160,7 @@ impl Keeper {
         Answer::Done {}
     }
 
-    fn screen(&mut self, styled: bool, scrollback: usize) -> Answer {
+    fn screen(&mut self, styled: bool, scrollback: usize, masked: bool) -> Answer {
         let offset = self.grown().offset;
         if !self.info.has_terminal() {
             return Answer::Error(
@@ -162,8 +171,18 @@ impl Keeper {
         }
         let Some(channel) = self.channels.first_mut() else { return Answer::Done {} };
         let shot = channel.fold.screen();
-        let rows = if styled { channel.fold.styled_screen() } else { shot.rows };
-        let scrollback = if scrollback > 0 { channel.fold.scrollback(scrollback) } else { Vec::new() };
+        let mut rows = if styled { channel.fold.styled_screen() } else { shot.rows };
+        let mut scrollback = if scrollback > 0 { channel.fold.scrollback(scrollback) } else { Vec::new() };
+        let mut title = shot.title;
+        if masked {
+            let masks = &self.ground.masks;
+            masking::hide_on_screen(masks, channel, &mut rows, shot.size.cols);
+            let cols = usize::from(shot.size.cols);
+            secrets::with(masks, |masks| {
+                masks.rows(&mut scrollback, cols);
+                title = masks.text(&title);
+            });
+        }
         Answer::Screen(Box::new(ScreenShot {
             size: Size { cols: shot.size.cols, rows: shot.size.rows },
             rows,
@@ -173,7 +192,7 @@ impl Keeper {
                 col: narrow(shot.cursor.col),
                 visible: shot.cursor.visible,
             },
-            title: shot.title,
+            title,
             alternate: shot.alternate,
             bracketed_paste: shot.modes.bracketed_paste,
             application_cursor: shot.modes.application_cursor,

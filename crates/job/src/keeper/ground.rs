@@ -14,7 +14,9 @@ use super::shared::Shared;
 use crate::failure::Failure;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
+use crate::registry::format::Info;
 use crate::registry::{Home, JobDir, layout};
+use crate::secrets::SharedMasks;
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Streams, terminal_env};
 
@@ -35,6 +37,8 @@ pub(super) enum Ends {
         stdin: Option<OwnedFd>,
         stdout: OwnedFd,
         stderr: OwnedFd,
+        /// Where output waits until it is decided what of it is hidden, if the log is redacted.
+        staging: Option<[(OwnedFd, OwnedFd); 2]>,
         /// The command's ends, until it has them.
         given: Option<(OwnedFd, OwnedFd, OwnedFd)>,
     },
@@ -62,14 +66,18 @@ pub(super) struct Ground {
     pub(super) events: OwnedFd,
     pub(super) listener: OwnedFd,
     pub(super) shared: Shared,
+    /// What must be hidden.
+    pub(super) masks: SharedMasks,
     pub(super) _lock: Lock,
 }
 
 impl Ends {
-    pub(super) fn open(streams: Streams) -> Result<Self, StartError> {
+    pub(super) fn open(streams: Streams, redact_log: bool) -> Result<Self, StartError> {
         match streams {
             Streams::Terminal(size) => open_terminal(size),
-            Streams::Pipes => open_pipes().map_err(|error| system_error("no pipe can be had", error)),
+            Streams::Pipes => {
+                open_pipes(redact_log).map_err(|error| system_error("no pipe can be had", error))
+            }
         }
     }
 }
@@ -88,7 +96,7 @@ fn open_terminal(size: crate::spec::Size) -> Result<Ends, StartError> {
     Ok(Ends::Terminal { master: pty.master, slave, staging })
 }
 
-fn open_pipes() -> Result<Ends, Errno> {
+fn open_pipes(redact_log: bool) -> Result<Ends, Errno> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
     let (theirs_in, stdin) = pipe()?;
     let (stdout, theirs_out) = pipe()?;
@@ -102,7 +110,9 @@ fn open_pipes() -> Result<Ends, Errno> {
         above_stdio(theirs_out).map_err(|_| Errno::MFILE)?,
         above_stdio(theirs_err).map_err(|_| Errno::MFILE)?,
     );
-    Ok(Ends::Pipes { stdin: Some(stdin), stdout, stderr, given: Some(given) })
+    let staging = || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+    let staging = if redact_log { Some([staging()?, staging()?]) } else { None };
+    Ok(Ends::Pipes { stdin: Some(stdin), stdout, stderr, staging, given: Some(given) })
 }
 
 impl Files {
@@ -122,28 +132,37 @@ pub(super) fn open_to_append(job: &JobDir, name: &str) -> Result<OwnedFd, Errno>
 
 impl Ground {
     /// Starts the command. Only the keeper does, and only once.
-    pub(super) fn spawn(&mut self) -> Result<Pid, StartError> {
-        let (stdio, env) = match &mut self.ends {
+    pub(super) fn spawn(&mut self, info: &mut Info) -> Result<Pid, StartError> {
+        let env = match &self.ends {
+            Ends::Terminal { .. } => terminal_env(&self.spec.env),
+            Ends::Pipes { .. } => self.spec.env.clone(),
+        };
+        let walled = self.wall_in(env)?;
+        info.sandbox_by = walled.sandbox_by;
+        info.limited_by = walled.limited_by;
+        let stdio = match &mut self.ends {
             Ends::Terminal { slave, .. } => {
                 let slave =
                     slave.try_clone().map_err(|error| system_error("no terminal can be had", error))?;
-                (Stdio::Terminal(slave), terminal_env(&self.spec.env))
+                Stdio::Terminal(slave)
             }
             Ends::Pipes { given, .. } => {
                 let Some((stdin, stdout, stderr)) = given.take() else {
                     return Err(system_error("the command", "was already started"));
                 };
-                (Stdio::Pipes { stdin, stdout, stderr }, self.spec.env.clone())
+                Stdio::Pipes { stdin, stdout, stderr }
             }
         };
         let command = Command {
-            argv: self.spec.argv().into_iter().map(Into::into).collect(),
+            argv: walled.argv.into_iter().map(Into::into).collect(),
             cwd: (&self.spec.cwd).into(),
-            env: env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            env: walled.env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
             stdio,
             leads: Leads::Caller,
+            bounds: walled.bounds,
         };
-        let pid = command.spawn().map_err(explain)?;
+        let confined = self.spec.sandbox.is_some();
+        let pid = command.spawn().map_err(|error| explain(&error, confined))?;
         self.shared.set_command(pid);
         Ok(pid)
     }
@@ -178,9 +197,16 @@ impl Ground {
     }
 }
 
-fn explain(error: SpawnError) -> StartError {
+fn explain(error: &SpawnError, confined: bool) -> StartError {
     let message = error.to_string();
-    let (kind, hint) = match &error {
+    let (kind, hint) = match error {
+        SpawnError::NotExecutable { .. } if confined => (
+            "not_executable",
+            "in a sandbox only what is below its readable folders can be run; add its folder: --readable DIR",
+        ),
+        SpawnError::Bounds { .. } => {
+            ("no_sandbox", "nothing was started; see what this machine can do: outlast doctor")
+        }
         SpawnError::NoSuchProgram { .. } => {
             ("no_such_program", "check the spelling, or give its full path; PATH is the caller's")
         }

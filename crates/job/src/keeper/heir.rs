@@ -50,6 +50,10 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     if ground.shared.stdin_closed() {
         ground.close_stdin();
     }
+    if let Ok(masks) = crate::secrets::read(&ground.job) {
+        // What was typed as a secret since we fell asleep.
+        ground.masks = crate::secrets::SharedMasks::new(masks.into());
+    }
     if info.state == State::Starting {
         running(&ground, &mut info, command);
     }
@@ -59,6 +63,7 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     let input_lost = ground.shared.queued_input();
     let Ok(mut keeper) = Keeper::new(ground, info, command) else { return 1 };
     keeper.heir_lives = false;
+    keeper.forget_what_was_typed();
     // Whoever was attached comes again if they still can.
     keeper.settle_size(None);
     keeper.write_record(Durability::Process);

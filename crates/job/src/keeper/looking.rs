@@ -350,7 +350,8 @@ impl Keeper {
         let silent = self.last_output.max(self.last_input).elapsed();
         let claim = claim.or_else(|| self.watchdog.judge(&self.looking.text, silent, verdict));
         match (claim, &self.looking.awaiting) {
-            (Some(awaiting), None) => {
+            (Some(mut awaiting), None) => {
+                awaiting.prompt = self.hide(&awaiting.prompt);
                 self.looking.last_prompt = Some(self.looking.text.clone());
                 self.looking.awaiting = Some(awaiting.clone());
                 self.event(What::AwaitingInput { awaiting: Box::new(awaiting.clone()) });

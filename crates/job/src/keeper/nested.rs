@@ -70,7 +70,7 @@ fn is_a_keeper(process: &Proc) -> bool {
 /// The home in a keeper's command line: `outlast keep HOME`.
 fn keepers_home(arguments: &[Vec<u8>]) -> Option<String> {
     match arguments {
-        [_, verb, home] if verb == crate::client::start::KEEP.as_bytes() => {
+        [_, verb, home] | [_, verb, home, _] if verb == crate::client::start::KEEP.as_bytes() => {
             String::from_utf8(home.clone()).ok()
         }
         _ => None,

@@ -6,7 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use crate::failure::{Failure, Kind};
+use crate::socket::Who;
 use crate::spec::Handle;
+use crate::wiped::{Wiped, wipe};
 use crate::wire::event::Event;
 use crate::wire::{Answer, Grown, Hello, LONGEST_LINE, Line, PROTOCOL, Reply, line};
 
@@ -22,7 +25,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 pub(super) struct Peer {
     stream: UnixStream,
-    heard: Vec<u8>,
+    /// What came so far; it may hold a secret.
+    heard: Wiped,
     unsent: VecDeque<u8>,
     follows: bool,
     told: Option<Grown>,
@@ -64,11 +68,14 @@ impl Peer {
     }
 
     /// Reads what is there and returns the whole lines of it.
-    fn hear(&mut self) -> Vec<Vec<u8>> {
+    fn hear(&mut self) -> Vec<Wiped> {
         let mut piece = [0; 16 << 10];
         match self.stream.read(&mut piece) {
             Ok(0) => self.gone = true,
-            Ok(n) => self.heard.extend_from_slice(&piece[..n]),
+            Ok(n) => {
+                self.heard.extend(&piece[..n]);
+                wipe(&mut piece[..n]);
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.gone = true,
         }
@@ -78,9 +85,10 @@ impl Peer {
             }
             return Vec::new();
         };
-        let rest = self.heard.split_off(end + 1);
+        let rest = Wiped(self.heard[end + 1..].to_vec());
         let whole = std::mem::replace(&mut self.heard, rest);
-        whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+        let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| Wiped(line.to_vec())).collect()
     }
 }
 
@@ -105,14 +113,14 @@ impl Peers {
     pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) {
         let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return };
         while let Ok((stream, _)) = listener.accept() {
-            let ours = crate::socket::peer_is_us(&stream).unwrap_or(false);
-            if !ours || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
+            let who = crate::socket::who(&stream);
+            if who == Who::Stranger || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
                 continue;
             }
             let hello = Hello { outlast: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), handle };
             let mut peer = Peer {
                 stream,
-                heard: Vec::new(),
+                heard: Wiped::default(),
                 unsent: VecDeque::new(),
                 follows: false,
                 told: None,
@@ -120,13 +128,21 @@ impl Peers {
                 gone: false,
             };
             peer.say(&line(&hello));
+            if who == Who::Confined {
+                let failure = Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
+                    .hint("do it from outside the sandbox");
+                let answer = Answer::Error(failure.into());
+                peer.say(&line(&Line::Reply(Reply { id: 0, answer })));
+                peer.flush();
+                continue;
+            }
             self.all.insert(self.next, peer);
             self.next += 1;
         }
     }
 
     /// The whole lines that a client has sent.
-    pub(super) fn hear(&mut self, id: PeerId) -> Vec<Vec<u8>> {
+    pub(super) fn hear(&mut self, id: PeerId) -> Vec<Wiped> {
         self.all.get_mut(&id).map(Peer::hear).unwrap_or_default()
     }
 

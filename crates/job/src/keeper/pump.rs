@@ -1,23 +1,26 @@
 //! The pump: bytes from the terminal or the pipes go to the log, and from there through the fold.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_pty::reap;
-use outlast_stream::{Outcome, Pipeline};
+use outlast_stream::{Masks, Outcome, Pipeline};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::ground::{Ends, Files, Ground};
+use super::masking::Hiding;
 use super::shared::Shared;
 use super::{Keeper, Life};
 use crate::clock::millis;
 use crate::log::gone::Gone;
+use crate::log::redacted::Redaction;
 use crate::log::timing::TimingWriter;
 use crate::log::transcript::TranscriptWriter;
-use crate::log::writer::{LogWriter, read_exact_at};
+use crate::log::writer::{Fate, LogWriter, read_exact_at};
 use crate::registry::format::Info;
 use crate::search::fold_config;
+use crate::secrets::SharedMasks;
 use crate::wire::event::What;
 
 /// A terminal gives at most a page or so at a time, whatever it is asked for; asking for more makes the kernel
@@ -25,6 +28,8 @@ use crate::wire::event::What;
 const TERMINAL_READ: usize = 8 << 10;
 /// How much goes through the fold at once.
 const BATCH: usize = 64 << 10;
+/// How long what may become a secret is held back from a redacted log: less than a look at a prompt takes.
+const HOLD: Duration = Duration::from_millis(20);
 /// How much is pumped before others get their turn.
 const TURN: usize = 256 << 10;
 
@@ -38,6 +43,13 @@ pub(super) struct Channel {
     pub(super) outcome: Outcome,
     bytes: Vec<u8>,
     pub(super) was_failing: bool,
+    masks: SharedMasks,
+    hiding: Hiding,
+    /// Secrets are hidden in the log too.
+    redaction: Option<Redaction>,
+    held_since: Option<Instant>,
+    shared: Shared,
+    index: usize,
 }
 
 /// What one round of pumping brought.
@@ -74,7 +86,18 @@ impl Channel {
             outcome: Outcome::default(),
             bytes: Vec::new(),
             was_failing: false,
+            masks: ground.masks.clone(),
+            hiding: Hiding::default(),
+            redaction: None,
+            held_since: None,
+            shared: ground.shared,
+            index,
         };
+        if let Some(masks) = super::secret::log_masks(ground) {
+            channel.redact(&masks)?;
+            // What was written and not yet taken from the pipe is still in there.
+            channel.log.go_back_to(end);
+        }
         channel.replay_log();
         Ok(channel)
     }
@@ -98,20 +121,49 @@ impl Channel {
         self.source.as_ref().map(AsFd::as_fd)
     }
 
-    /// Where bytes may wait: the source, and the pipe that they go through.
+    /// Where bytes may wait: the source, and the pipe that they go through. What is held back there on purpose has a
+    /// time of its own.
     pub(super) fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let staged = self.staging.as_ref().map(|(out, _)| out.as_fd());
+        let staged = self.staging.as_ref().filter(|_| self.held_since.is_none()).map(|(out, _)| out.as_fd());
         self.source().into_iter().flat_map(move |source| [Some(source), staged]).flatten()
     }
 
-    /// Moves what is there into the log and through the fold, once.
-    fn pump(&mut self) -> Pumped {
+    /// From now on these are hidden in the log.
+    pub(super) fn redact(&mut self, masks: &Masks) -> Result<(), Errno> {
+        match &mut self.redaction {
+            Some(redaction) => redaction.set_masks(masks.clone()),
+            // Without a pipe to wait in, as on pipes that were not begun that way, only readers are kept from them.
+            None if self.staging.is_some() => self.redaction = Some(Redaction::new(masks.clone())?),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// When what is not decided yet counts as decided.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        self.held_since.map(|since| since + HOLD)
+    }
+
+    fn take(&mut self, last: bool) -> Result<Fate, Errno> {
+        let Some((out, _)) = &self.staging else { return Err(Errno::AGAIN) };
+        let Some(redaction) = &mut self.redaction else {
+            return self.log.take(out.as_fd(), BATCH, &mut self.bytes);
+        };
+        let taken = redaction.take(&mut self.log, (out.as_fd(), BATCH), &mut self.bytes, last);
+        // At once: these bytes are not in the pipe any more.
+        self.shared.set_log_end(self.index, self.log.end());
+        self.held_since = redaction.holds().then(|| self.held_since.unwrap_or_else(Instant::now));
+        taken
+    }
+
+    /// Moves what is there into the log and through the fold, once. With `last`, nothing is held back.
+    fn pump(&mut self, last: bool) -> Pumped {
         let Some(source) = &self.source else { return Pumped::Ended };
         self.bytes.clear();
         let pumped = match &self.staging {
-            Some((out, into)) => {
+            Some((_, into)) => {
                 let (staged, end) = stage(source, into);
-                let result = self.log.take(out.as_fd(), BATCH, &mut self.bytes);
+                let result = self.take(last || end);
                 match (result, end) {
                     (Ok(_), _) => Pumped::Some,
                     (Err(_), _) if staged => Pumped::Some,
@@ -141,6 +193,7 @@ impl Channel {
 
     fn write_transcript(&mut self) {
         if self.outcome.retract > 0 || !self.outcome.text.is_empty() {
+            self.hiding.hide(&self.masks, self.outcome.retract, &mut self.outcome.text);
             self.transcript.write(self.outcome.retract, &self.outcome.text);
             self.outcome.retract = 0;
             self.outcome.text.clear();
@@ -201,10 +254,15 @@ pub(super) fn open_channels(ground: &Ground, info: &Info) -> std::io::Result<Vec
             let staging = (staging.0.try_clone()?, staging.1.try_clone()?);
             Ok(vec![Channel::open(master.try_clone()?, Some(staging), &ground.output, 0, context)?])
         }
-        (Ends::Pipes { stdout, stderr, .. }, errors) => {
-            let mut channels = vec![Channel::open(stdout.try_clone()?, None, &ground.output, 0, context)?];
+        (Ends::Pipes { stdout, stderr, staging, .. }, errors) => {
+            let staging = |i: usize| -> std::io::Result<Option<(OwnedFd, OwnedFd)>> {
+                let Some(pairs) = staging else { return Ok(None) };
+                Ok(Some((pairs[i].0.try_clone()?, pairs[i].1.try_clone()?)))
+            };
+            let mut channels =
+                vec![Channel::open(stdout.try_clone()?, staging(0)?, &ground.output, 0, context)?];
             if let Some(files) = errors {
-                channels.push(Channel::open(stderr.try_clone()?, None, files, 1, context)?);
+                channels.push(Channel::open(stderr.try_clone()?, staging(1)?, files, 1, context)?);
             }
             Ok(channels)
         }
@@ -237,7 +295,7 @@ impl Keeper {
     pub(super) fn on_output(&mut self, index: usize) {
         let mut budget = TURN;
         while let Some(channel) = self.channels.get_mut(index) {
-            match channel.pump() {
+            match channel.pump(false) {
                 Pumped::Some if budget > 0 => {
                     budget = budget.saturating_sub(channel.bytes.len().max(1));
                     self.after_output(index);
@@ -274,10 +332,22 @@ impl Keeper {
         for index in 0..self.channels.len() {
             let mut left: usize = 1 << 20;
             while let Some(channel) = self.channels.get_mut(index) {
-                if left == 0 || channel.pump() != Pumped::Some {
+                if left == 0 || channel.pump(true) != Pumped::Some {
                     break;
                 }
                 left = left.saturating_sub(channel.bytes.len().max(1));
+                self.after_output(index);
+            }
+        }
+    }
+
+    /// Nothing came behind what was held back: it is what it is.
+    pub(super) fn release_held(&mut self, now: Instant) {
+        for index in 0..self.channels.len() {
+            if let Some(channel) = self.channels.get_mut(index)
+                && channel.held_until().is_some_and(|at| now >= at)
+                && channel.pump(true) == Pumped::Some
+            {
                 self.after_output(index);
             }
         }

@@ -94,7 +94,8 @@ impl Keeper {
         if number == rustix::process::Signal::HUP.as_raw() && !self.heir_lives {
             return EndedBy::Hangup;
         }
-        if number == rustix::process::Signal::KILL.as_raw() && oom_kills() > self.oom_kills_before {
+        let killed = number == rustix::process::Signal::KILL.as_raw();
+        if killed && (self.ran_out_of_memory() || oom_kills() > self.oom_kills_before) {
             return EndedBy::OomKiller;
         }
         EndedBy::Outside

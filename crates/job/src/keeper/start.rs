@@ -20,6 +20,8 @@ use crate::registry::claim::claim;
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::registry::{Home, JobDir, layout, names};
+use crate::secrets::{self, SharedMasks};
+use crate::settings::Settings;
 use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
 
 /// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
@@ -74,6 +76,8 @@ fn take_client() -> Option<UnixStream> {
 
 fn detach() {
     let _ = setsid();
+    // Environment and typed secrets are in our memory: no core file, and no other program looks into it.
+    let _ = outlast_pty::detach::keep_memory_private();
     let _ = rustix::process::chdir("/");
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let _ = become_subreaper();
@@ -145,9 +149,9 @@ fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
         return Err(not_started(&job, info, failure.into()));
     }
     let started = Instant::now();
-    match open_all(&job, &spec) {
+    match open_all(&job, &spec, &settings) {
         Ok(opened) => {
-            let Opened { ends, output, errors, timing, events, listener, shared } = opened;
+            let Opened { ends, output, errors, timing, events, listener, shared, masks } = opened;
             if let Ends::Terminal { slave, .. } = &ends
                 && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
             {
@@ -166,6 +170,7 @@ fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
                 events,
                 listener,
                 shared,
+                masks,
                 _lock: lock,
             };
             Ok((ground, info))
@@ -182,9 +187,10 @@ struct Opened {
     events: OwnedFd,
     listener: OwnedFd,
     shared: Shared,
+    masks: SharedMasks,
 }
 
-fn open_all(job: &JobDir, spec: &crate::spec::JobSpec) -> Result<Opened, StartError> {
+fn open_all(job: &JobDir, spec: &crate::spec::JobSpec, settings: &Settings) -> Result<Opened, StartError> {
     let files = |error| system_error("the job's files can't be made", error);
     let errors = match spec.streams {
         crate::spec::Streams::Terminal(_) => None,
@@ -192,14 +198,17 @@ fn open_all(job: &JobDir, spec: &crate::spec::JobSpec) -> Result<Opened, StartEr
             Some(Files::open(job, layout::ERRORS, layout::ERROR_TRANSCRIPT).map_err(files)?)
         }
     };
+    let masks = secrets::of_job(&spec.env, &settings.secrets);
+    secrets::write(job, &masks).map_err(files)?;
     Ok(Opened {
+        masks: SharedMasks::new(masks.into()),
         output: Files::open(job, layout::OUTPUT, layout::TRANSCRIPT).map_err(files)?,
         errors,
         timing: open_to_append(job, layout::TIMING).map_err(files)?,
         events: open_to_append(job, layout::EVENTS).map_err(files)?,
         listener: crate::socket::listen(job).map_err(|error| system_error("no socket can be had", error))?,
         shared: Shared::new().map_err(|error| system_error("no memory can be had", error))?,
-        ends: Ends::open(spec.streams)?,
+        ends: Ends::open(spec.streams, settings.secrets.redact_log)?,
     })
 }
 
@@ -221,9 +230,10 @@ pub(super) fn not_started(job: &JobDir, mut info: Info, error: StartError) -> St
 fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
     let _ = become_subreaper();
     info.keeper = this_process();
-    let pid = match ground.spawn() {
+    let pid = match ground.spawn(&mut info) {
         Ok(pid) => pid,
         Err(error) => {
+            ground.remove_temporary_folder();
             answer(client, &not_started(&ground.job, info, error));
             return 0;
         }

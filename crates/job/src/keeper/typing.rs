@@ -15,12 +15,18 @@ use super::ground::Ends;
 use super::peers::PeerId;
 use super::{Keeper, Life};
 use crate::failure::{Failure, Kind};
-use crate::wire::{self, Answer, Send, Sent};
+use crate::wiped::wipe;
+use crate::wire::{self, Answer, Send, Sent, Typed};
 
 /// Past this much, senders wait.
 const HIGH_WATER: usize = 256 << 10;
 /// The longest line that a terminal in line mode passes on; the kernel drops the rest without a word.
 const LONGEST_COOKED_LINE: usize = 4095;
+
+const CTRL_C: u8 = 3;
+const ESCAPE: u8 = 0x1b;
+/// How much of what was typed is kept: more than the longest line that anybody types in parts.
+const MOST_RECENT: usize = 16 << 10;
 
 /// For a name that is near to none.
 const COMMON_KEYS: &str = "Enter, Tab, Escape, Up, PageDown, F1, Ctrl-C, Alt-x, Shift-Tab";
@@ -34,6 +40,10 @@ pub(super) struct Typing {
     last_byte: Option<u8>,
     /// How long the line is that was begun in line mode and not ended yet.
     open_line: usize,
+    /// What was typed since the last Ctrl-C: for those who judge what is typed by the line that it makes.
+    recent: VecDeque<u8>,
+    /// How often something was typed.
+    count: u64,
 }
 
 impl Typing {
@@ -49,6 +59,27 @@ impl Typing {
         self.queue.extend(bytes);
     }
 
+    /// Notes what somebody typed.
+    fn note(&mut self, bytes: &[u8]) {
+        self.count += 1;
+        let bytes = match bytes.iter().rposition(|byte| *byte == CTRL_C) {
+            Some(at) => {
+                self.recent.clear();
+                &bytes[at + 1..]
+            }
+            None => bytes,
+        };
+        let bytes = &bytes[bytes.len().saturating_sub(MOST_RECENT)..];
+        let too_many = (self.recent.len() + bytes.len()).saturating_sub(MOST_RECENT);
+        self.recent.drain(..too_many);
+        self.recent.extend(bytes);
+    }
+
+    pub(super) fn typed(&self) -> Typed {
+        let bytes: Vec<u8> = self.recent.iter().copied().collect();
+        Typed { recent: wire::base64::encode(&bytes), count: self.count }
+    }
+
     /// Writes what the program takes now.
     fn write_to(&mut self, sink: BorrowedFd<'_>) -> Result<(), Errno> {
         while !self.queue.is_empty() {
@@ -57,6 +88,8 @@ impl Typing {
                 Ok(0) | Err(Errno::AGAIN) => return Ok(()),
                 Ok(n) => {
                     self.last_byte = front.get(n - 1).copied();
+                    // It may have been a secret.
+                    wipe(&mut self.queue.as_mut_slices().0[..n]);
                     self.queue.drain(..n);
                 }
                 Err(Errno::INTR) => {}
@@ -79,11 +112,16 @@ impl Keeper {
         }
     }
 
-    fn terminal_modes(&self) -> Option<Termios> {
+    pub(super) fn terminal_modes(&self) -> Option<Termios> {
         match &self.ground.ends {
             Ends::Terminal { master, .. } => tcgetattr(master).ok(),
             Ends::Pipes { .. } => None,
         }
+    }
+
+    /// Nobody knows any more what is half typed: an Escape stands for it, which may have been anything.
+    pub(super) fn forget_what_was_typed(&mut self) {
+        self.typing.recent.push_back(ESCAPE);
     }
 
     /// Answers a `send` request, now or when there is room.
@@ -113,10 +151,18 @@ impl Keeper {
             return Err(Failure::new(Kind::NotRunning, "the input of this job was ended before")
                 .hint("start it again to type into it"));
         }
+        if send.after.is_some_and(|count| count != self.typing.count) {
+            return Err(Failure::new(
+                Kind::Denied,
+                "somebody else typed in between, and nothing of this was typed",
+            )
+            .hint("look at the screen, and try again"));
+        }
         let bytes = self.encode(send)?;
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
+        self.typing.note(&bytes);
         self.typing.end_asked |= send.eof;
         if send.eof {
             self.typing.ended = false;
@@ -148,7 +194,7 @@ impl Keeper {
 
     /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no. What was
     /// typed before and not ended belongs to the line too.
-    fn refuse_long_line(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(super) fn refuse_long_line(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let modes = self.terminal_modes().filter(|modes| modes.local_modes.contains(LocalModes::ICANON));
         let Some(modes) = modes else {
             self.typing.open_line = 0;
@@ -177,6 +223,7 @@ impl Keeper {
         };
         if broken {
             // Nobody will ever read it: the program closed its input.
+            wipe(self.typing.queue.make_contiguous());
             self.typing.queue.clear();
         }
         if self.typing.queue.is_empty() && self.typing.end_asked && !self.typing.ended {

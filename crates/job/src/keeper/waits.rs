@@ -11,6 +11,7 @@ use crate::clock::{earliest, millis};
 use crate::failure::Failure;
 use crate::log::writer::LogWriter;
 use crate::search::Search;
+use crate::secrets::SharedMasks;
 use crate::spec::Streams;
 use crate::wire::{Answer, Awaiting, Found, Reason, Wait, Waited};
 
@@ -87,6 +88,7 @@ pub(super) struct Now<'a> {
     pub(super) rows: &'a [String],
     pub(super) awaiting: Option<&'a Awaiting>,
     pub(super) ports: &'a [u16],
+    pub(super) masks: &'a SharedMasks,
 }
 
 impl Pending {
@@ -177,7 +179,8 @@ impl Waits {
         let search = if wait.patterns.is_empty() {
             None
         } else {
-            Some(Search::new(&wait.patterns, now.streams, from)?)
+            let masks = wait.masked.then(|| now.masks.clone());
+            Some(Search::new(&wait.patterns, now.streams, from)?.masked(masks))
         };
         let began = Instant::now();
         let standing = match &wait.stable {

@@ -13,6 +13,7 @@ use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::registry::replace::{Durability, read_small, replace};
 use crate::search::Search;
+use crate::secrets::SharedMasks;
 use crate::spec::Streams;
 use crate::wire::event::What;
 use crate::wire::watch::{Fired, Watch};
@@ -51,12 +52,13 @@ struct Armed {
 }
 
 impl Armed {
-    fn new(mut watch: Watch, streams: Streams, end: u64) -> Result<Self, Failure> {
+    fn new(mut watch: Watch, (streams, masks): (Streams, &SharedMasks), end: u64) -> Result<Self, Failure> {
         let from = *watch.on.from.get_or_insert(end);
         let search = if watch.on.patterns.is_empty() {
             None
         } else {
-            Some(Search::new(&watch.on.patterns, streams, from)?)
+            // What it finds goes to whoever is told, agents among them.
+            Some(Search::new(&watch.on.patterns, streams, from)?.masked(Some(masks.clone())))
         };
         if let Some(stable) = &watch.on.stable {
             // A bad pattern is told at once; the screen is looked at later.
@@ -161,7 +163,8 @@ impl Watching {
                 true
             });
         }
-        let armed = watches.into_iter().filter_map(|watch| Armed::new(watch, info.streams, 0).ok());
+        let armed =
+            watches.into_iter().filter_map(|watch| Armed::new(watch, (info.streams, &ground.masks), 0).ok());
         Self { armed: armed.take(MOST).collect(), behind: true, moved: true }
     }
 
@@ -218,7 +221,7 @@ impl Keeper {
             watch.id = (1..).map(|i| format!("w{i}")).find(|id| !used(id)).unwrap_or_default();
         }
         let end = self.grown().offset;
-        let armed = match Armed::new(watch, self.info.streams, end) {
+        let armed = match Armed::new(watch, (self.info.streams, &self.ground.masks), end) {
             Ok(armed) => armed,
             Err(failure) => return Answer::Error(failure.into()),
         };

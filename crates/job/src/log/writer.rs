@@ -58,6 +58,13 @@ impl LogWriter {
         }
     }
 
+    /// Goes back to where everything is known to be: what was written behind it comes again.
+    pub(crate) fn go_back_to(&mut self, end: u64) {
+        if end < self.end && rustix::fs::ftruncate(&self.file, end).is_ok() {
+            self.end = end;
+        }
+    }
+
     /// The offset of the next byte.
     #[must_use]
     pub fn end(&self) -> u64 {

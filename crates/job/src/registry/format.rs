@@ -75,6 +75,18 @@ pub struct Info {
     /// In pipe mode, which bytes of stderr are gone.
     #[serde(default, skip_serializing_if = "Gone::is_empty")]
     pub errors_gone: Gone,
+    /// The sandbox it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<crate::sandbox::Sandbox>,
+    /// What of it this kernel really does, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_by: Option<String>,
+    /// How much it may use.
+    #[serde(default, skip_serializing_if = "crate::limits::Limits::is_none")]
+    pub limits: crate::limits::Limits,
+    /// Who sees to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<crate::limits::LimitedBy>,
     /// How many times the heir had to take over.
     #[serde(default)]
     pub takeovers: u32,
@@ -115,6 +127,10 @@ impl Info {
             heir: None,
             gone: Gone::default(),
             errors_gone: Gone::default(),
+            sandbox: spec.sandbox.clone(),
+            sandbox_by: None,
+            limits: spec.limits.clone(),
+            limited_by: None,
             takeovers: 0,
             state: State::Starting,
         }

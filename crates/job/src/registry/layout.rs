@@ -11,6 +11,9 @@ pub const RETIRED: &str = "retired";
 /// Below the home: its time is that of the last sweep.
 pub const SWEPT: &str = "swept";
 
+/// Below the home: temporary folders of jobs in a sandbox, by handle, while they run.
+pub const TEMPORARY: &str = "tmp";
+
 /// The job: spec, pids, state, receipt.
 pub const INFO: &str = "info.json";
 /// Held by keeper and heir for as long as one of them lives.
@@ -29,6 +32,8 @@ pub const TIMING: &str = "timing";
 pub const EVENTS: &str = "events.jsonl";
 /// The watches that clients have set; of a running job.
 pub const WATCHES: &str = "watches.json";
+/// Fingerprints of the job's secrets, so that they can be hidden.
+pub const MASKS: &str = "masks";
 /// The last screen, once the job has ended.
 pub const SCREEN: &str = "screen.txt";
 /// The keeper's socket, while it runs.

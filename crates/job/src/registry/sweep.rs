@@ -121,6 +121,8 @@ fn remove(home: &Home, finished: &Finished) -> Result<(), Errno> {
     if let Some(name) = &finished.info.name {
         names::forget(home, name, finished.info.handle);
     }
+    let temporary = home.path().join(layout::TEMPORARY).join(finished.info.handle.to_string());
+    let _ = std::fs::remove_dir_all(temporary);
     // Out of sight first: a reader sees a whole job or none.
     let gone = format!(".gone-{}", finished.info.handle);
     rustix::fs::renameat(home.jobs_dir(), finished.info.handle.to_string(), home.jobs_dir(), &gone)?;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use outlast_job::Failure;
-use outlast_mcp::{Options, Profile, serve_http, serve_stdio};
+use outlast_mcp::{Decision, Options, Profile, serve_http, serve_stdio};
 
 fn main() -> ExitCode {
     outlast_job::keep_if_asked();
@@ -29,6 +29,7 @@ fn serve() -> Result<(), Failure> {
             "--profile" => options.profile = Profile::from_name(&value()?)?,
             "--session" => options.session = Some(value()?),
             "--conformance-fixtures" => options.conformance_fixtures = true,
+            "--own" => options.own = Some(Decision::from_name(&value()?)?),
             "--no-token" => options.require_token = false,
             other => return Err(Failure::usage(format!("there is no option {other}"))),
         }

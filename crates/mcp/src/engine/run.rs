@@ -107,7 +107,11 @@ impl Engine {
         }
         spec.timeout = order.timeout;
         spec.inactivity_timeout = order.inactivity_timeout;
-        spec.log_cap = self.outlast.settings().log_cap;
+        let settings = self.outlast.settings();
+        spec.log_cap = settings.log_cap;
+        // The user's choice: an agent has no say in it.
+        spec.sandbox.clone_from(&settings.agents_sandbox);
+        spec.limits.clone_from(&settings.agents_limits);
         Ok(spec)
     }
 }
@@ -124,7 +128,7 @@ fn promise(answer: &mut Answer, wakes: &[Will], asked: bool) {
 }
 
 /// A folder as a person would give it: from where the server runs, or from home.
-fn absolute(folder: &str) -> Result<String, Failure> {
+pub(crate) fn absolute(folder: &str) -> Result<String, Failure> {
     let path = match (folder.strip_prefix("~"), std::env::var("HOME")) {
         (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ => folder.to_owned(),

@@ -15,7 +15,7 @@ impl Engine {
     pub(crate) fn screen(&self, job: &Job, scrollback: usize, budget: usize) -> Result<Answer, Failure> {
         let screen = match job.screen(false, scrollback) {
             Ok(shot) => Screen::from(shot),
-            Err(failure) if failure.kind == Kind::NotRunning => last_screen(job),
+            Err(failure) if failure.kind == Kind::NotRunning => last_screen(job)?,
             Err(failure) => return Err(failure),
         };
         let info = job.info()?;
@@ -47,10 +47,10 @@ impl Engine {
 }
 
 /// What the terminal showed when the job ended.
-fn last_screen(job: &Job) -> Screen {
+fn last_screen(job: &Job) -> Result<Screen, Failure> {
     let bytes = read_small(job.dir(), layout::SCREEN, LAST_SCREEN_LIMIT).unwrap_or_default();
-    let text = printed::shown(String::from_utf8_lossy(&bytes).trim_end());
-    Screen {
+    let text = printed::shown(&job.hide(String::from_utf8_lossy(&bytes).trim_end())?);
+    Ok(Screen {
         text,
         cursor: None,
         columns: None,
@@ -58,7 +58,7 @@ fn last_screen(job: &Job) -> Screen {
         title: String::new(),
         modes: None,
         scrollback: String::new(),
-    }
+    })
 }
 
 /// The newest of it that fits.

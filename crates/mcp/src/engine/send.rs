@@ -20,7 +20,6 @@ pub(crate) struct SendOrder {
 
 impl Engine {
     pub(crate) fn send(&self, caller: &Caller, job: &Job, order: &SendOrder) -> Result<Answer, Failure> {
-        self.check_owner(job, caller, "send_input")?;
         let wait = Wait {
             exit: true,
             awaiting_input: true,
@@ -30,7 +29,8 @@ impl Engine {
         wait.check()?;
         caller.watch.set_about(job.handle());
         let patience = self.patience(order.delay);
-        let sent = job.send(&order.send, Some(patience.allowed.max(Duration::from_secs(2))))?;
+        let send = Send { after: caller.typed_after, ..order.send.clone() };
+        let sent = job.send(&send, Some(patience.allowed.max(Duration::from_secs(2))))?;
         let waited = self.wait_past_echo(job, caller, (&wait, &order.send.text), sent, patience)?;
         let mut answer = self.answer(job, caller, waited, (sent.offset, order.budget), patience)?;
         if sent.queued > 0 && answer.is_live() {

@@ -72,7 +72,11 @@ fn kill_shell() -> Definition {
 }
 
 pub(crate) fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let order = RunOrder {
+    Ok(engine.run(caller, run_order(arguments)?)?.into())
+}
+
+pub(crate) fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
+    Ok(RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
         folder: None,
@@ -87,8 +91,7 @@ pub(crate) fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Re
         budget: budget(Some(OUTPUT)),
         notify: None,
         pushes: Vec::new(),
-    };
-    Ok(engine.run(caller, order)?.into())
+    })
 }
 
 /// A shell by its id.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_job::{Failure, Send};
+use outlast_job::{Failure, Job, Send};
 
 use crate::answer::Answer;
 use crate::arguments::Arguments;
@@ -68,7 +68,11 @@ fn bytes(arguments: &Arguments) -> Result<usize, Failure> {
 }
 
 pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let order = RunOrder {
+    Ok(reply(engine.run(caller, exec_order(arguments)?)?))
+}
+
+pub(crate) fn exec_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
+    Ok(RunOrder {
         command: arguments.required("cmd", "cmd=\"ls -l\"")?,
         description: arguments.filled("justification")?,
         folder: arguments.filled("workdir")?,
@@ -83,16 +87,21 @@ pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> R
         budget: bytes(arguments)?,
         notify: None,
         pushes: Vec::new(),
-    };
-    Ok(reply(engine.run(caller, order)?))
+    })
+}
+
+/// What is typed, and into which job; nothing when the call only waits.
+pub(crate) fn input(engine: &Engine, arguments: &Arguments) -> Result<Option<(Job, Send)>, Failure> {
+    let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
+    let text = arguments.text("chars")?.unwrap_or_default();
+    Ok((!text.is_empty()).then(|| (job, Send { text, ..Send::default() })))
 }
 
 pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
-    let text = arguments.text("chars")?.unwrap_or_default();
     let asked = arguments.millis("yield_time_ms")?;
     let budget = bytes(arguments)?;
-    if text.is_empty() {
+    let Some((job, send)) = input(engine, arguments)? else {
+        let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
         let timeout = Some(asked.unwrap_or(POLL_YIELD));
         let order = WaitOrder {
             until: vec!["exit".into(), "awaiting_input".into()],
@@ -101,8 +110,7 @@ pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> 
             ..WaitOrder::default()
         };
         return Ok(reply(engine.wait_for(caller, &[job], &order)?));
-    }
-    let send = Send { text, ..Send::default() };
+    };
     let order = SendOrder { send, delay: asked.unwrap_or(WRITE_YIELD), pattern: None, budget };
     Ok(reply(engine.send(caller, &job, &order)?))
 }

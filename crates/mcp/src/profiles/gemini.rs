@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_job::{Failure, Send};
+use outlast_job::{Failure, Job, Send};
 
 use crate::arguments::Arguments;
 use crate::calls::Reply;
@@ -71,6 +71,17 @@ pub(crate) fn write_to_shell(
     caller: &Caller,
     arguments: &Arguments,
 ) -> Result<Reply, Failure> {
+    let (job, send) = input(engine, arguments)?;
+    let order = SendOrder { send, delay: AFTER_INPUT, pattern: None, budget: budget(None) };
+    let sent = engine.send(caller, &job, &order)?;
+    if !sent.is_live() {
+        return Ok(sent.into());
+    }
+    Ok(engine.screen(&job, 0, budget(None))?.into())
+}
+
+/// What is typed, and into which job.
+pub(crate) fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure> {
     let job = job(engine, arguments)?;
     let send = Send {
         text: arguments.text("input")?.unwrap_or_default(),
@@ -80,12 +91,7 @@ pub(crate) fn write_to_shell(
     if send.text.is_empty() && send.keys.is_empty() {
         return Err(Failure::usage("there is nothing to type").hint("give input, special_keys, or both"));
     }
-    let order = SendOrder { send, delay: AFTER_INPUT, pattern: None, budget: budget(None) };
-    let sent = engine.send(caller, &job, &order)?;
-    if !sent.is_live() {
-        return Ok(sent.into());
-    }
-    Ok(engine.screen(&job, 0, budget(None))?.into())
+    Ok((job, send))
 }
 
 pub(crate) fn read_background_output(
@@ -102,7 +108,7 @@ pub(crate) fn read_background_output(
 }
 
 /// By pid, or by handle.
-pub(crate) fn job(engine: &Engine, arguments: &Arguments) -> Result<outlast_job::Job, Failure> {
+pub(crate) fn job(engine: &Engine, arguments: &Arguments) -> Result<Job, Failure> {
     match arguments.count("pid")? {
         Some(pid) => engine.job_of_pid(pid),
         None => engine.job(&arguments.required("handle", "pid=4242")?),

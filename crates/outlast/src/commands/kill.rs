@@ -1,19 +1,25 @@
 //! `outlast kill`.
 
-use outlast_job::{Failure, Outlast, session};
+use outlast_job::{Failure, Outlast};
 
 use crate::answer::{self, Answer};
+use crate::ask::AtTheDoor;
 use crate::cli::KillArgs;
 use crate::output::Output;
 
 pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Result<i32, Failure> {
     let jobs: Vec<_> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
-    let session = session::current();
+    let door = AtTheDoor::open(outlast.home())?;
+    // All or none: the first that may not be ended stops it.
+    for job in &jobs {
+        door.pass(door.gate().judge_kill(door.session(), job, args.force)?)?;
+    }
+    let session = door.session();
     let mut code = 0;
     for job in jobs {
         let killed = match &args.signal {
-            Some(signal) => job.signal(signal, &session)?,
-            None => job.kill(args.grace, &session)?,
+            Some(signal) => job.signal(signal, session)?,
+            None => job.kill(args.grace, session)?,
         };
         let info = job.info()?;
         if !killed.survivors.is_empty() {

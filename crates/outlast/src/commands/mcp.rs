@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use outlast_job::Failure;
-use outlast_mcp::{Options, Profile, serve_http, serve_stdio};
+use outlast_mcp::{Decision, Options, Profile, serve_http, serve_stdio};
 
 use crate::cli::McpArgs;
 use crate::output::Output;
@@ -17,6 +17,9 @@ pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Re
         options.longest_call = longest;
     }
     options.conformance_fixtures = args.conformance_fixtures;
+    if let Some(own) = &args.own {
+        options.own = Some(Decision::from_name(own)?);
+    }
     options.profile = Profile::from_name(&args.profile)?;
     match args.http {
         None => serve_stdio(options)?,

@@ -1,15 +1,22 @@
 //! `outlast run`.
 
 use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use outlast_job::client::read::MAX_OUTPUT;
+use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
+use outlast_job::sandbox::{By, Network, Sandbox};
+use outlast_job::settings::parse_processors;
 use outlast_job::wakes::{Wake, Will};
 use outlast_job::wire::Attach;
 use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
+use outlast_policy::Wanted;
 
 use crate::answer::{self, Answer};
-use crate::cli::RunArgs;
+use crate::ask::AtTheDoor;
+use crate::cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy};
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
@@ -28,6 +35,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     // A bad pattern is told before anything runs.
     wait.check()?;
     let spec = spec(outlast, &args)?;
+    may_run(outlast, &args, &spec)?;
     let wakes = outlast.wakes_of(&spec);
     let job = outlast.start(spec)?;
     if args.background {
@@ -59,6 +67,33 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
     }
     foreground(&job, &args, out)
+}
+
+/// Asks the policy, about the command and whatever else would be run for it.
+fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<(), Failure> {
+    let door = AtTheDoor::open(outlast.home())?;
+    let set = args.env.iter().filter_map(|setting| setting.split_once('='));
+    let env = set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let wanted = Wanted {
+        run: &spec.run,
+        folder: Path::new(&spec.cwd),
+        env: &env,
+        fed: !args.no_stdin && !args.background && !goes_on(args) && is_fed(),
+    };
+    door.pass(door.gate().judge_run(door.session(), &wanted)?)?;
+    for command in args.wake.iter().filter_map(|wake| wake.strip_prefix("exec:")) {
+        let run = Run::Shell(command.to_owned());
+        let wanted = Wanted { run: &run, fed: false, ..wanted };
+        door.pass(door.gate().judge_run(door.session(), &wanted)?)?;
+    }
+    Ok(())
+}
+
+/// Whether standard input is something that could feed a shell with commands.
+fn is_fed() -> bool {
+    let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
+    let ours = rustix::fs::fstat(rustix::stdio::stdin()).ok();
+    !std::io::stdin().is_terminal() && ours.is_some_and(|ours| Some(ours.st_rdev) != null)
 }
 
 /// Whether the caller comes back before the job has ended.
@@ -101,7 +136,39 @@ fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
     };
     spec.wakes = args.wake.iter().map(|wake| Wake::parse(wake)).collect::<Result<_, _>>()?;
     spec.log_cap = args.log_cap.unwrap_or(outlast.settings().log_cap);
+    spec.sandbox = sandbox(&args.bounds)?;
+    spec.limits = Limits {
+        memory: args.bounds.memory,
+        processes: args.bounds.processes,
+        cpu_milli: args.bounds.cpu.map(parse_processors).transpose()?,
+        cpu_time: args.bounds.cpu_time,
+    };
     Ok(spec)
+}
+
+fn sandbox(args: &BoundsArgs) -> Result<Option<Sandbox>, Failure> {
+    let Some(by) = args.sandbox else { return Ok(None) };
+    // Named from where the caller is, which need not be where the job starts.
+    let full = |paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
+        let full = |path: &std::path::PathBuf| {
+            std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        };
+        paths.iter().map(|path| Ok(full(path)?.to_string_lossy().into_owned())).collect()
+    };
+    Ok(Some(Sandbox {
+        by: match by {
+            SandboxBy::Kernel => By::Kernel,
+            SandboxBy::Bwrap => By::Bwrap,
+        },
+        writable: full(&args.writable)?,
+        readable: full(&args.readable)?,
+        network: match args.network {
+            None | Some(NetworkArg::Off) => Network::Off,
+            Some(NetworkArg::Loopback) => Network::Loopback,
+            Some(NetworkArg::On) => Network::On,
+        },
+        unix_sockets: args.unix_sockets,
+    }))
 }
 
 /// What a shell would take for a single plain word.

@@ -4,10 +4,11 @@ use std::io::Read;
 use std::time::Duration;
 
 use outlast_job::client::read::MAX_OUTPUT;
-use outlast_job::wire::{INPUT_PIECE, Sent};
+use outlast_job::wire::{INPUT_PIECE, Sent, base64};
 use outlast_job::{Failure, Job, Kind, Outlast, Reason, Send, Wait};
 
 use crate::answer::Answer;
+use crate::ask::AtTheDoor;
 use crate::cli::SendArgs;
 use crate::output::{DEADLINE, Output};
 
@@ -26,7 +27,9 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         eof: args.eof,
         ..Send::default()
     };
-    let streamed = if args.stdin { from_stdin(&job)? } else { None };
+    let door = AtTheDoor::open(outlast.home())?;
+    let streamed = if args.stdin { from_stdin(&job, &door)? } else { None };
+    let send = judged(&job, &door, send)?;
     let sent = match streamed {
         None => job.send(&send, Some(args.patience))?,
         Some(streamed) if args.keys.is_empty() && !args.eof => streamed,
@@ -61,23 +64,33 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
     Ok(if waited.reason == Reason::Deadline && !args.pattern.is_empty() { DEADLINE } else { 0 })
 }
 
+/// What is to be typed, if the policy lets it.
+fn judged(job: &Job, door: &AtTheDoor, send: Send) -> Result<Send, Failure> {
+    let (judged, after) = door.gate().judge_send(door.session(), job, &send)?;
+    door.pass(judged)?;
+    Ok(Send { after, ..send })
+}
+
 /// How long an answer may take, unless told otherwise.
 const ANSWER: Duration = Duration::from_secs(3);
 /// How long a pattern may take to come, unless told otherwise.
 const PATTERN: Duration = Duration::from_secs(30);
 
 /// Input of any size: the keeper answers each piece when it has room for the next. None when there was nothing.
-fn from_stdin(job: &Job) -> Result<Option<Sent>, Failure> {
+fn from_stdin(job: &Job, door: &AtTheDoor) -> Result<Option<Sent>, Failure> {
     let mut stdin = std::io::stdin().lock();
     let mut piece = vec![0; INPUT_PIECE];
     let mut total: Option<Sent> = None;
+    let minded = door.gate().minds_typing(job)?;
     loop {
         let n =
             stdin.read(&mut piece).map_err(|error| Failure::system("standard input can't be read", error))?;
         if n == 0 {
             return Ok(total);
         }
-        let sent = job.send_bytes(&piece[..n])?;
+        let send = Send { bytes: base64::encode(&piece[..n]), ..Send::default() };
+        let send = if minded { judged(job, door, send)? } else { send };
+        let sent = job.send(&send, None)?;
         let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
         total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, ..before });
     }

@@ -11,6 +11,7 @@ use outlast_job::wire::Stable;
 use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams};
 
 use crate::answer::Answer;
+use crate::ask::AtTheDoor;
 use crate::cli::{SubmitArgs, TmuxArgs, TmuxVerb};
 use crate::output::{DEADLINE, Output};
 
@@ -104,6 +105,8 @@ fn submit(
         clear: args.clear,
         number: std::path::PathBuf::new(),
     };
+    let door = AtTheDoor::open(outlast.home())?;
+    door.pass(door.gate().judge_line(door.session(), &wanted.command))?;
     let wanted = submit::prepare(outlast.home().path(), wanted, env)?;
     let number = wanted.number.display().to_string();
     let mut spec = own_job(vec!["tmux".to_owned(), "work".to_owned(), number]);

@@ -26,6 +26,13 @@ fn a_quiet_job_uses_no_processor_and_little_memory() {
     });
     assert!(quiet <= 1, "{quiet} ticks in two seconds");
     // Pages of the program itself are shared by all keepers; what each has written to is its own.
-    let private = private_dirty_kib(keeper) + private_dirty_kib(heir);
-    assert!(private <= 2048, "keeper and heir have {private} KiB of their own");
+    match private_dirty_kib(keeper).zip(private_dirty_kib(heir)) {
+        Some((keeper, heir)) => {
+            assert!(keeper + heir <= 2048, "they have {keeper} and {heir} KiB of their own")
+        }
+        None => {
+            assert!(!rustix::process::geteuid().is_root());
+            eprintln!("only root may look into a keeper's memory: its size is not tried");
+        }
+    }
 }

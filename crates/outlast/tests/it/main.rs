@@ -21,6 +21,7 @@ mod logs;
 mod names;
 mod nested;
 mod pipes;
+mod policy;
 mod prune;
 mod read;
 mod run;

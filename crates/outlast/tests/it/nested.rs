@@ -53,7 +53,8 @@ fn an_outer_job_ends_although_the_inner_one_runs_on() {
 fn a_job_can_end_itself() {
     let sandbox = sandbox();
     let (program, home) = (sandbox.program().display(), sandbox.home().display());
-    let job = sandbox.start([format!("'{program}' --home '{home}' kill 1; echo not reached; read x")]);
+    let job =
+        sandbox.start([format!("'{program}' --home '{home}' kill 1 --force; echo not reached; read x")]);
     let ended = sandbox.wait_for_end(job);
     assert_eq!(ended["status"], "killed", "{ended}");
     sandbox.nothing_runs();

@@ -7,6 +7,7 @@
 )]
 
 mod attach;
+mod confirm;
 mod crash;
 mod keys;
 mod person;
@@ -16,6 +17,7 @@ mod recordings;
 mod replay;
 mod resize;
 mod run;
+mod secret;
 mod transcript;
 
 use outlast_testkit::{PATIENCE, Sandbox, eventually};

@@ -63,6 +63,7 @@ impl Person {
             ],
             stdio: Stdio::Terminal(pty.slave),
             leads: Leads::Command,
+            bounds: outlast_pty::spawn::Bounds::default(),
         };
         let shell = command.spawn().unwrap();
         Self { shell, master: Some(pty.master), seen, stop: Some(stop), reader: Some(reader), before }

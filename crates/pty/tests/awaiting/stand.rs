@@ -214,9 +214,16 @@ impl Stand {
         }
         let stdio = Stdio::Terminal(pty.slave);
         let argv = row.argv.iter().map(OsString::from).collect();
-        Command { argv, cwd: folder.to_owned(), env, stdio, leads: Leads::Command }
-            .spawn()
-            .expect("the program");
+        Command {
+            argv,
+            cwd: folder.to_owned(),
+            env,
+            stdio,
+            leads: Leads::Command,
+            bounds: outlast_pty::spawn::Bounds::default(),
+        }
+        .spawn()
+        .expect("the program");
         let now = Instant::now();
         let screen = Screen::new(usize::from(size.rows), usize::from(size.cols));
         Self { master: pty.master, screen, last_output: now, last_input: now, ended: false }

@@ -3,7 +3,7 @@
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::util::start;
-use regex_automata::{Anchored, Input, meta};
+use regex_automata::{Anchored, Input, Span, meta};
 
 use super::{Hit, Printed};
 use crate::pattern::PatternSet;
@@ -38,6 +38,12 @@ pub(super) struct Watch {
     patterns: PatternSet,
     cache: Cache,
     state: LazyStateID,
+    /// How far in the buffer it has come.
+    pub(super) at: usize,
+    /// No match can be under way: none has begun in what was looked at. The state means nothing then.
+    idle: bool,
+    /// The state at the start of a line, and how often the automaton had forgotten its states then.
+    home: Option<(LazyStateID, usize)>,
     /// Where in the buffer this watch began.
     pub(super) since: usize,
     /// Patterns that matched in this line, and those of them that were reported.
@@ -54,24 +60,68 @@ impl Watch {
             id,
             cache,
             state: LazyStateID::default(),
+            at: since,
+            idle: false,
+            home: None,
             since,
             found: marks.clone(),
             reported: marks,
             news: false,
             patterns,
         };
-        watch.start(before.or(Some(b'\n')));
+        watch.start(before.or(Some(b'\n')), since);
         watch
     }
 
-    /// Begins anew after the byte `before`.
-    pub(super) fn start(&mut self, before: Option<u8>) {
+    /// Begins anew at a place in the buffer, after the byte `before`.
+    pub(super) fn start(&mut self, before: Option<u8>, at: usize) {
+        self.at = at;
+        self.idle = self.patterns.prefilter().is_some();
         if let Some(state) = start_state(self.patterns.dfa(), &mut self.cache, before) {
             self.state = state;
         }
     }
 
-    pub(super) fn run(&mut self, bytes: &[u8]) {
+    /// Looks at what was printed since it last did.
+    pub(super) fn advance(&mut self, printed: &Printed) {
+        if self.idle && !self.wake(printed) {
+            self.at = printed.bytes.len();
+            return;
+        }
+        self.run(&printed.bytes[self.at..]);
+        self.at = printed.bytes.len();
+    }
+
+    /// Goes to where a match may begin, if there is such a place. A word that was cut in two by a read counts.
+    fn wake(&mut self, printed: &Printed) -> bool {
+        let Some(prefilter) = self.patterns.prefilter() else { return true };
+        let end = printed.bytes.len();
+        let floor = self.since.max(printed.line_start).min(end);
+        let from = (self.at + 1).saturating_sub(prefilter.max_needle_len()).clamp(floor, end);
+        let Some(found) = prefilter.find(&printed.bytes, Span { start: from, end }) else { return false };
+        let before = if found.start > printed.line_start {
+            printed.bytes.get(found.start - 1).copied()
+        } else {
+            Some(b'\n')
+        };
+        let home = start_state(self.patterns.dfa(), &mut self.cache, Some(b'\n'));
+        self.home = home.map(|state| (state, self.cache.clear_count()));
+        self.start(before, found.start);
+        self.idle = false;
+        true
+    }
+
+    /// The line feed that ends a line.
+    pub(super) fn end_line(&mut self) {
+        if self.idle {
+            return;
+        }
+        self.run(b"\n");
+        // Nothing that began before goes on: the state is the one of a search that begins here.
+        self.idle = self.home == Some((self.state, self.cache.clear_count()));
+    }
+
+    fn run(&mut self, bytes: &[u8]) {
         let Self { patterns, cache, found, news, .. } = self;
         let dfa = patterns.dfa();
         let mut state = self.state;
@@ -91,6 +141,9 @@ impl Watch {
     /// Looks what would match if the stream ended here. Says whether the automaton forgot its states over it: then
     /// the place in the stream has to be found again.
     pub(super) fn peek(&mut self) -> bool {
+        if self.idle {
+            return false;
+        }
         let before = self.cache.clear_count();
         let Self { patterns, cache, found, news, .. } = self;
         if let Ok(state) = patterns.dfa().next_eoi_state(cache, self.state)
@@ -106,11 +159,13 @@ impl Watch {
         let from = self.since.max(printed.line_start).min(printed.bytes.len());
         let before =
             if from > printed.line_start { printed.bytes.get(from - 1).copied() } else { Some(b'\n') };
-        self.start(before);
-        self.run(&printed.bytes[from..]);
+        self.start(before, from);
+        self.advance(printed);
     }
 
-    pub(super) fn next_line(&mut self) {
+    /// Goes on at the start of a line.
+    pub(super) fn next_line(&mut self, at: usize) {
+        self.at = at;
         self.reported.clear();
     }
 

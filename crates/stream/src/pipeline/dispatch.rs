@@ -18,11 +18,15 @@ pub(super) struct Step<'a> {
 
 impl Sink for Step<'_> {
     fn text(&mut self, text: &str, end: u64) {
+        let only_patterns = self.fold.only_patterns;
         let Fold { transcript, screen, watches, modes, charsets, region, last_printed, .. } = &mut *self.fold;
         *last_printed = text.chars().next_back();
         let shown = charsets.map(text);
         if !watches.is_empty() {
             watches.text(shown.as_bytes(), end, &mut self.out.hits);
+        }
+        if only_patterns {
+            return;
         }
         if modes.alternate_screen || region.is_some() {
             screen.far_reaching(text.as_bytes());
@@ -171,6 +175,9 @@ impl Step<'_> {
         if !self.fold.watches.is_empty() {
             self.fold.watches.line_feed(end, &mut self.out.hits);
         }
+        if self.fold.only_patterns {
+            return;
+        }
         let Fold { transcript, screen, modes, region, .. } = &mut *self.fold;
         let drawn: &[u8] = if modes.terminal { &[byte] } else { b"\r\n" };
         if modes.alternate_screen {
@@ -199,6 +206,9 @@ impl Step<'_> {
 
     /// Something that the terminal draws within the cursor's line.
     fn draw_local(&mut self, bytes: &[u8]) {
+        if self.fold.only_patterns {
+            return;
+        }
         if self.fold.modes.alternate_screen || self.fold.region.is_some() {
             self.fold.screen.far_reaching(bytes);
         } else {
@@ -210,7 +220,7 @@ impl Step<'_> {
         // Built on the stack: colour is the most common sequence by far.
         let mut bytes = [0; 260];
         let length = csi.body.len() + 3;
-        if length > bytes.len() {
+        if length > bytes.len() || self.fold.only_patterns {
             return;
         }
         bytes[..2].copy_from_slice(b"\x1b[");
@@ -271,6 +281,7 @@ impl Step<'_> {
             }
         }
         if matches!(csi.last, b'A' | b'B' | b'E' | b'F')
+            && !self.fold.only_patterns
             && let Some(region) = self.fold.region
         {
             self.draw_step(csi.last, count, region);
@@ -307,14 +318,16 @@ impl Step<'_> {
     }
 
     fn transcribe(&mut self, params: &Params, last: u8) {
-        let Fold { transcript, modes, charsets, saved_charsets, .. } = &mut *self.fold;
+        let Fold { transcript, modes, charsets, saved_charsets, only_patterns, .. } = &mut *self.fold;
         if !modes.alternate_screen {
             match last {
                 b's' => *saved_charsets = *charsets,
                 b'u' => charsets.restore(*saved_charsets),
                 _ => {}
             }
-            transcript.csi(params, last, modes, self.out);
+            if !*only_patterns {
+                transcript.csi(params, last, modes, self.out);
+            }
         }
     }
 
@@ -356,7 +369,7 @@ impl Step<'_> {
     }
 
     fn answer(&mut self, params: &Params, last: u8, end: u64) {
-        if !self.fold.modes.terminal {
+        if !self.fold.modes.terminal || self.fold.only_patterns {
             return;
         }
         let size = self.fold.screen.size();
@@ -395,7 +408,7 @@ impl Step<'_> {
 
     /// Full-screen programs end no lines: without this their checkpoint would stay behind for ever.
     fn keep_checkpoint_near(&mut self, end: u64) {
-        if self.fold.marks.is_too_far(end) {
+        if !self.fold.only_patterns && self.fold.marks.is_too_far(end) {
             let point = self.fold.point(end);
             self.fold.marks.force(point);
         }

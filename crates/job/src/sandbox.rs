@@ -1,0 +1,319 @@
+//! A job in a sandbox: what it is asked to be, what that means in folders, and why it can't be had.
+//!
+//! By default such a job reads the system and the tools below the user's home, but nothing else of it; writes only into
+//! its own folder and a temporary one of its own; and reaches no network. It can't talk to any keeper, to any other Unix
+//! socket, or to processes outside. See `docs/sandbox.md`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Who builds the walls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The kernel alone: Landlock and seccomp.
+    #[default]
+    Kernel,
+    /// Bubblewrap: namespaces and bind mounts, and the same filter of system calls.
+    Bwrap,
+}
+
+/// What it may reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A loopback of its own.
+    Loopback,
+    /// Everything.
+    On,
+}
+
+/// A sandbox as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sandbox {
+    /// Who builds the walls.
+    pub by: By,
+    /// What it may change, besides its own folder.
+    pub writable: Vec<String>,
+    /// What it may read, besides the system, tools and its own folder.
+    pub readable: Vec<String>,
+    /// What it may reach.
+    pub network: Network,
+    /// Whether it may make Unix sockets. Keepers refuse it all the same; others may not.
+    pub unix_sockets: bool,
+}
+
+/// The system, as far as programs need it.
+const SYSTEM: &[&str] = &[
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/sys",
+    "/proc",
+    "/var/lib",
+    "/var/cache",
+    "/run/current-system",
+    "/run/systemd/resolve",
+];
+/// Devices that only give and take bytes.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Those among them that can be written to.
+const SINKS: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
+/// Tools below a user's home. Nothing here holds a key.
+const TOOLS: &[&str] = &[
+    ".asdf",
+    ".bun/bin",
+    ".bun/install",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".deno/bin",
+    ".gitconfig",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".npm/_npx",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman/candidates",
+    ".volta",
+    "go/bin",
+    "go/pkg",
+];
+/// Variables that name a tool's folder.
+const TOOL_VARIABLES: &[&str] = &[
+    "RUSTUP_HOME",
+    "NVM_DIR",
+    "NVM_BIN",
+    "PYENV_ROOT",
+    "GOROOT",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "FNM_DIR",
+];
+/// Where bubblewrap may be. Not looked up in the job's own `PATH`: whoever sets that must not choose the walls.
+const BWRAP: &[&str] =
+    &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+
+/// Where a job lives, as far as its sandbox must know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The home of all jobs.
+    pub(crate) home: &'a Path,
+    /// The folder that the job starts in.
+    pub(crate) cwd: &'a Path,
+    /// The temporary folder of its own.
+    pub(crate) temporary: &'a Path,
+    /// Its terminal, if it has one.
+    pub(crate) terminal: Option<&'a Path>,
+    /// Its environment.
+    pub(crate) env: &'a BTreeMap<String, String>,
+}
+
+/// A sandbox as folders, each with all links followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Folders {
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
+}
+
+impl Sandbox {
+    /// What it means in folders.
+    ///
+    /// # Errors
+    /// A usage failure when a folder is not there, or would let the job out.
+    pub(crate) fn folders(&self, place: Place<'_>) -> Result<Folders, Failure> {
+        let user = place.env.get("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+        let own = given(place.cwd.to_string_lossy().as_ref(), place)?;
+        if user.as_ref().is_some_and(|user| user.starts_with(&own)) {
+            return Err(Failure::usage(format!(
+                "a sandbox can't begin in {}: all of your home would be open to it",
+                own.display()
+            ))
+            .hint("start it in the folder that it is about: --cwd DIR"));
+        }
+        let mut writable = vec![own];
+        for path in &self.writable {
+            writable.push(given(path, place)?);
+        }
+        let mut readable: Vec<PathBuf> = SYSTEM.iter().chain(DEVICES).map(PathBuf::from).collect();
+        for path in &self.readable {
+            readable.push(given(path, place)?);
+        }
+        if let Some(user) = &user {
+            readable.extend(TOOLS.iter().map(|tool| user.join(tool)));
+        }
+        let named = TOOL_VARIABLES.iter().filter_map(|name| place.env.get(*name)).map(PathBuf::from);
+        let path = place.env.get("PATH").map(String::as_str).unwrap_or_default();
+        for tool in std::env::split_paths(path).chain(named) {
+            // A folder of programs, not all that the user has.
+            let wide =
+                user.as_ref().is_some_and(|user| user.starts_with(&tool)) || place.home.starts_with(&tool);
+            if !tool.is_absolute() || wide {
+                continue;
+            }
+            // Links into the rest of a version manager.
+            if let (Some("shims"), Some(manager)) =
+                (tool.file_name().and_then(|name| name.to_str()), tool.parent())
+            {
+                readable.push(manager.to_owned());
+            }
+            readable.push(tool);
+        }
+        writable.push(place.temporary.to_owned());
+        writable.extend(SINKS.iter().map(PathBuf::from));
+        writable.push("/dev/tty".into());
+        writable.extend(place.terminal.map(Path::to_owned));
+        writable.retain(|path| path.exists());
+        readable.retain(|path| path.exists());
+        Ok(Folders { readable, writable })
+    }
+
+    /// The command line of bubblewrap that builds the same walls; `filter` is the descriptor that it reads the system call
+    /// filter from.
+    ///
+    /// # Errors
+    /// When there is none on this machine.
+    pub(crate) fn bwrap(
+        &self,
+        folders: &Folders,
+        place: Place<'_>,
+        filter: i32,
+    ) -> Result<Vec<String>, Failure> {
+        let program = bwrap().ok_or_else(|| {
+            Failure::usage("bubblewrap is not on this machine")
+                .hint("install it (the program bwrap), or let the kernel do it: --sandbox")
+        })?;
+        let mut argv = vec![program.to_string_lossy().into_owned()];
+        let mut add = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
+        add(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
+        add(&["--die-with-parent", "--cap-drop", "ALL"]);
+        if self.network != Network::On {
+            add(&["--unshare-net"]);
+        }
+        let filter = filter.to_string();
+        for path in &folders.readable {
+            let path = path.to_string_lossy();
+            if !path.starts_with("/proc") && !path.starts_with("/dev") {
+                add(&["--ro-bind-try", &path, &path]);
+            }
+        }
+        add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+        for path in &folders.writable {
+            let path = path.to_string_lossy();
+            if !path.starts_with("/dev") {
+                add(&["--bind", &path, &path]);
+            }
+        }
+        let own = place.cwd.to_string_lossy();
+        // What runs outside when a person next uses the repository.
+        for guarded in [".git/hooks", ".git/config"] {
+            let path = place.cwd.join(guarded);
+            if path.exists() {
+                let path = path.to_string_lossy();
+                add(&["--ro-bind", &path, &path]);
+            }
+        }
+        add(&["--chdir", &own, "--seccomp", &filter, "--"]);
+        Ok(argv)
+    }
+}
+
+/// Bubblewrap, if it is on this machine.
+pub(crate) fn bwrap() -> Option<PathBuf> {
+    BWRAP.iter().map(PathBuf::from).find(|path| path.is_file())
+}
+
+/// A folder that was named: with its links followed, and not one that would open the jobs themselves.
+fn given(path: &str, place: Place<'_>) -> Result<PathBuf, Failure> {
+    let expanded = match (path.strip_prefix('~'), place.env.get("HOME")) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+        _ => path.to_owned(),
+    };
+    let full = place.cwd.join(&expanded).canonicalize().map_err(|error| {
+        Failure::usage(format!("the sandbox can't have {path:?}: {error}"))
+            .hint("make the folder first, or leave it out")
+    })?;
+    let jobs = place.home.canonicalize().unwrap_or_else(|_| place.home.to_owned());
+    if jobs.starts_with(&full) || full.starts_with(&jobs) {
+        return Err(Failure::usage(format!(
+            "a sandbox can't have {}: the jobs themselves are in there",
+            full.display()
+        ))
+        .hint("name narrower folders"));
+    }
+    Ok(full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_has_its_folder_and_the_system_and_not_the_home() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for folder in ["user/.ssh", "user/.cargo/bin", "user/work", "user/state/outlast", "tmp", "extra"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let user = root.join("user");
+        let env: BTreeMap<String, String> = [
+            ("HOME".to_owned(), user.to_string_lossy().into_owned()),
+            ("PATH".to_owned(), format!("/usr/bin:{}:{}", user.display(), user.join(".cargo/bin").display())),
+        ]
+        .into();
+        let (home, temporary) = (user.join("state/outlast"), root.join("tmp"));
+        let work = user.join("work");
+        let at_work = Place { home: &home, cwd: &work, temporary: &temporary, terminal: None, env: &env };
+        let sandbox = Sandbox { readable: vec!["../../extra".into()], ..Sandbox::default() };
+        let folders = sandbox.folders(at_work).unwrap();
+        assert!(folders.writable.contains(&work) && folders.writable.contains(&temporary));
+        assert!(folders.readable.contains(&root.join("extra")));
+        assert!(folders.readable.contains(&user.join(".cargo/bin")));
+        let all = || folders.readable.iter().chain(&folders.writable);
+        assert!(!all().any(|path| user.join(".ssh").starts_with(path)), "{folders:?}");
+        assert!(!all().any(|path| home.starts_with(path)), "{folders:?}");
+        let wide = |sandbox: &Sandbox| sandbox.folders(at_work).unwrap_err().message;
+        let at_home = Place { cwd: &user, ..at_work };
+        assert!(sandbox.folders(at_home).unwrap_err().message.contains("the jobs themselves"));
+        let elsewhere = root.join("extra/jobs");
+        std::fs::create_dir(&elsewhere).unwrap();
+        let alone = Place { home: &elsewhere, ..at_home };
+        assert!(Sandbox::default().folders(alone).unwrap_err().message.contains("all of your home"));
+        let through = Sandbox { writable: vec!["~".into()], ..Sandbox::default() };
+        assert!(wide(&through).contains("the jobs themselves"));
+        let missing = Sandbox { writable: vec!["nowhere".into()], ..Sandbox::default() };
+        assert!(wide(&missing).contains("nowhere"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Which secrets a job knows, and where that is written down: in its folder, as fingerprints, never as values.
+//!
+//! The keeper makes the [masks](Masks) when it starts the job, from the values of variables that are named like secrets
+//! and from the settings, and adds what people type with `outlast secret`. Whoever reads for an agent takes them from the
+//! file. See `docs/secrets.md`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+use outlast_stream::Masks;
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::registry::replace::{Durability, read_small, replace};
+use crate::registry::{JobDir, layout};
+
+/// The shortest value of a variable that counts.
+const SHORTEST_VALUE: usize = 6;
+/// Larger than any file of masks that we write.
+const LIMIT: usize = 8 << 20;
+
+/// Words in a variable's name, between underscores, that say what its value is.
+const WORDS: &[&str] = &[
+    "KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "AUTH",
+    "COOKIE",
+    "PAT",
+    "PRIVATE",
+];
+/// The ends of such words in names that use no underscores.
+const ENDS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD"];
+/// Names that only look like it.
+const HARMLESS_NAMES: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD"];
+/// Values that everybody knows: to hide them would hide half of what a development database prints.
+const HARMLESS_VALUES: &[&str] = &[
+    "postgres",
+    "password",
+    "passwd",
+    "secret",
+    "changeme",
+    "example",
+    "default",
+    "development",
+    "production",
+    "localhost",
+    "undefined",
+    "disabled",
+    "enabled",
+    "docker",
+    "github",
+    "gitlab",
+    "mysql",
+    "redis",
+    "master",
+];
+
+/// What the user says about secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecretSettings {
+    /// Values to hide.
+    pub values: Vec<String>,
+    /// Regular expressions of what to hide: the first group, or all of it.
+    pub patterns: Vec<String>,
+    /// Variables whose values are secrets, besides those that are named like it.
+    pub env: Vec<String>,
+    /// Variables whose values are none, whatever they are called.
+    pub not_env: Vec<String>,
+    /// Hide secrets in logs too: what is hidden there is gone.
+    pub redact_log: bool,
+}
+
+impl SecretSettings {
+    /// Whether all of it can be used.
+    ///
+    /// # Errors
+    /// A usage failure that names the pattern or value.
+    pub fn check(&self) -> Result<(), Failure> {
+        let mut masks = Masks::new([0; 32]);
+        for value in &self.values {
+            if !masks.add(value, false) {
+                let least = outlast_stream::SHORTEST_SECRET;
+                return Err(Failure::usage(format!(
+                    "[secrets]: a value shorter than {least} bytes can't be hidden"
+                ))
+                .hint("use a pattern with what stands around it, for example patterns = ['pin: (\\d+)']"));
+            }
+        }
+        for pattern in &self.patterns {
+            masks.add_pattern(pattern).map_err(|error| Failure::usage(format!("[secrets]: {error}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Masks that several readers share, and that can grow.
+pub(crate) type SharedMasks = Arc<RwLock<Masks>>;
+
+/// Looks at shared masks.
+pub(crate) fn with<T>(masks: &SharedMasks, look: impl FnOnce(&Masks) -> T) -> T {
+    match masks.read() {
+        Ok(masks) => look(&masks),
+        // Nothing that panics holds it; and half-written masks are still masks.
+        Err(poisoned) => look(&poisoned.into_inner()),
+    }
+}
+
+/// The masks of a new job.
+pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) -> Masks {
+    let mut key = [0; 32];
+    let _ = getrandom(&mut key, GetRandomFlags::empty());
+    let mut masks = Masks::new(key);
+    for (name, value) in env {
+        let named = settings.env.contains(name) || is_named_like_a_secret(name);
+        if settings.not_env.contains(name) {
+            continue;
+        }
+        if named && (settings.env.contains(name) || is_worth_hiding(value)) {
+            masks.add(value, false);
+        } else if let Some(password) = password_of_address(value) {
+            masks.add(password, false);
+        }
+    }
+    for value in &settings.values {
+        masks.add(value, false);
+    }
+    for pattern in &settings.patterns {
+        // Checked when the settings were read.
+        let _ = masks.add_pattern(pattern);
+    }
+    masks
+}
+
+fn is_named_like_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    if HARMLESS_NAMES.contains(&name.as_str()) {
+        return false;
+    }
+    name.split(['_', '-', '.']).any(|word| WORDS.contains(&word))
+        || ENDS.iter().any(|end| name.ends_with(end) && !name.ends_with("MONKEY"))
+}
+
+fn is_worth_hiding(value: &str) -> bool {
+    let value = value.trim();
+    let word = value.to_ascii_lowercase();
+    value.len() >= SHORTEST_VALUE
+        && !HARMLESS_VALUES.contains(&word.as_str())
+        // The path of a key is not the key.
+        && !(value.starts_with('/') && std::path::Path::new(value).exists())
+        && password_of_address(value).is_none()
+}
+
+/// The password in `scheme://user:password@host`.
+fn password_of_address(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (password.len() >= SHORTEST_VALUE && !HARMLESS_VALUES.contains(&password)).then_some(password)
+}
+
+/// Writes the masks of a job down.
+pub(crate) fn write(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
+    replace(job, layout::MASKS, masks.to_text().as_bytes(), Durability::Process)
+}
+
+/// The masks of a job; of one that has none written down, the common key formats.
+///
+/// # Errors
+/// When there are some and they can't be read: then nothing of the job may be shown to an agent.
+pub(crate) fn read(job: &JobDir) -> Result<Masks, Failure> {
+    let damaged = |why: &dyn std::fmt::Display| {
+        let handle = job.handle();
+        Failure::system(format!("what must be hidden of job {handle} can't be read"), why)
+            .hint("a person can still read it on the command line: outlast read")
+    };
+    match read_small(job, layout::MASKS, LIMIT) {
+        Ok(bytes) => {
+            let text = String::from_utf8(bytes).map_err(|error| damaged(&error))?;
+            Masks::parse(&text).ok_or_else(|| damaged(&"it is damaged"))
+        }
+        Err(Errno::NOENT) => Ok(Masks::new([0; 32])),
+        Err(error) => Err(damaged(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hides(env: &[(&str, &str)], settings: &SecretSettings, text: &str) -> bool {
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        of_job(&env, settings).text(text) != text
+    }
+
+    #[test]
+    fn variables_named_like_secrets_are_known() {
+        let none = SecretSettings::default();
+        for name in
+            ["MY_API_KEY", "GITHUB_TOKEN", "db_password", "SecretKey", "AUTH", "CI_JOB_TOKEN", "X_PAT"]
+        {
+            assert!(hides(&[(name, "v4lue-of-it")], &none, "a v4lue-of-it b"), "{name}");
+        }
+        for name in ["PATH", "MONKEY", "KEYBOARD", "PWD", "TOKENIZER", "HOME", "AUTHOR", "PATTERN"] {
+            assert!(!hides(&[(name, "v4lue-of-it")], &none, "a v4lue-of-it b"), "{name}");
+        }
+    }
+
+    #[test]
+    fn everyday_values_and_paths_are_not_hidden_but_passwords_in_addresses_are() {
+        let none = SecretSettings::default();
+        assert!(!hides(&[("POSTGRES_PASSWORD", "postgres")], &none, "user postgres"));
+        assert!(!hides(&[("SSL_KEY", "/etc/passwd")], &none, "read /etc/passwd"));
+        assert!(!hides(&[("DB_TOKEN", "abc")], &none, "abc"));
+        assert!(hides(&[("DATABASE_URL", "postgres://me:hunter22@db/x")], &none, "got hunter22"));
+        assert!(!hides(&[("DATABASE_URL", "postgres://me:hunter22@db/x")], &none, "at db/x"));
+    }
+
+    #[test]
+    fn settings_add_and_leave_out() {
+        let settings = SecretSettings {
+            values: vec!["zebra-crossing".into()],
+            patterns: vec![r"pin: (\d+)".into()],
+            env: vec!["CODENAME".into()],
+            not_env: vec!["PUBLIC_KEY".into()],
+            redact_log: false,
+        };
+        assert!(settings.check().is_ok());
+        assert!(hides(&[], &settings, "a zebra-crossing"));
+        assert!(hides(&[], &settings, "pin: 77"));
+        assert!(hides(&[("CODENAME", "bluebird")], &settings, "bluebird"));
+        assert!(!hides(&[("PUBLIC_KEY", "v4lue-of-it")], &settings, "v4lue-of-it"));
+        let short = SecretSettings { values: vec!["abc".into()], ..SecretSettings::default() };
+        assert!(short.check().unwrap_err().message.contains("shorter"));
+        let bad = SecretSettings { patterns: vec!["(".into()], ..SecretSettings::default() };
+        assert!(bad.check().unwrap_err().message.contains("pattern"));
+    }
+}

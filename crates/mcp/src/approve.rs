@@ -1,0 +1,136 @@
+//! Whether a call may go ahead: what the policy says of it, and what a person says when that is a question.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use outlast_job::{Failure, Kind, Run};
+use outlast_policy::{Answer, Judged, Question, Tool, Topic};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolRequestParams, InputRequiredResult};
+use rmcp::service::RequestContext;
+
+use crate::arguments::Arguments;
+use crate::calls::{Wanted, wanted};
+use crate::confirm::{Confirmed, confirm};
+use crate::engine::{Caller, Engine, run::absolute};
+
+/// How long a person may take to answer a question.
+const PERSON: Duration = Duration::from_secs(45);
+
+/// What came of it, when it is no refusal.
+#[derive(Debug)]
+pub(crate) enum Approved {
+    /// Go ahead.
+    Yes,
+    /// The client must ask, and call again.
+    Ask(Box<InputRequiredResult>),
+}
+
+/// Judges a call, and asks a person if need be.
+pub(crate) async fn approve(
+    engine: &Arc<Engine>,
+    caller: &mut Caller,
+    (request, arguments): (&CallToolRequestParams, &Arguments),
+    context: &RequestContext<RoleServer>,
+) -> Result<Approved, Failure> {
+    let (judging, session) = (Arc::clone(engine), caller.session.clone());
+    let (name, given) = (request.name.to_string(), arguments.clone());
+    let judged = tokio::task::spawn_blocking(move || judge(&judging, &session, &name, &given)).await;
+    let (judged, typed_after) =
+        judged.map_err(|error| Failure::system("the call could not be judged", error))??;
+    caller.typed_after = typed_after;
+    match judged {
+        Judged::Free => Ok(Approved::Yes),
+        Judged::Refused(failure) => Err(failure),
+        Judged::Asked(question) => {
+            let says_so = || arguments.flag("confirmed").ok().flatten() == Some(true);
+            let began = engine.asked.began(&question, request.input_responses.is_some());
+            let answer = match confirm(question.text(), request, context, PERSON).await {
+                Confirmed::Ask(asks) => {
+                    engine.asked.note(&question);
+                    return Ok(Approved::Ask(asks));
+                }
+                Confirmed::Yes => Answer::Yes,
+                Confirmed::No if question.topic == Topic::Own && nobody_was_asked(context, began) => {
+                    Answer::Unable
+                }
+                Confirmed::No => Answer::No,
+                Confirmed::Late => Answer::Late,
+                Confirmed::Unable if question.allows(Answer::Confirmed) && says_so() => Answer::Confirmed,
+                Confirmed::Unable => Answer::Unable,
+            };
+            note(engine, question, answer).await.map(|()| Approved::Yes)
+        }
+    }
+}
+
+/// Agents that are known to say no by themselves, at once, when nobody is in front of them: Codex without
+/// approvals, and Claude Code with `-p`. Nobody can read and answer a question in that time.
+const ANSWER_THEMSELVES: [&str; 2] = ["codex-mcp-client", "claude-code"];
+const SOONEST: Duration = Duration::from_millis(250);
+
+fn nobody_was_asked(context: &RequestContext<RoleServer>, began: Option<Instant>) -> bool {
+    let known = context.client_info().is_some_and(|info| ANSWER_THEMSELVES.contains(&info.name.as_str()));
+    known && began.is_some_and(|began| began.elapsed() < SOONEST)
+}
+
+/// When questions went out that are answered by another call.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(Mutex<VecDeque<(Question, Instant)>>);
+
+impl Asked {
+    /// How many are remembered.
+    const MOST: usize = 64;
+
+    fn note(&self, question: &Question) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() == Self::MOST {
+            asked.pop_front();
+        }
+        asked.push_back((question.clone(), Instant::now()));
+    }
+
+    /// When a question went out: now, unless this call brings the answer to an earlier one.
+    fn began(&self, question: &Question, answered: bool) -> Option<Instant> {
+        if !answered {
+            return Some(Instant::now());
+        }
+        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.iter().rev().find(|(earlier, _)| earlier == question).map(|(_, at)| *at)
+    }
+}
+
+/// Notes the answer, in a thread that may wait for the disk.
+async fn note(engine: &Arc<Engine>, question: Box<Question>, answer: Answer) -> Result<(), Failure> {
+    let engine = Arc::clone(engine);
+    tokio::task::spawn_blocking(move || engine.gate.answered(&question, answer))
+        .await
+        .unwrap_or_else(|error| Err(Failure::system("the answer could not be noted", error)))
+}
+
+/// What the policy says of a call, and after which input that holds.
+fn judge(
+    engine: &Engine,
+    session: &str,
+    name: &str,
+    arguments: &Arguments,
+) -> Result<(Judged, Option<u64>), Failure> {
+    let tool = Tool::from_name(name)
+        .ok_or_else(|| Failure::new(Kind::Denied, format!("nothing is known of the tool {name:?}")))?;
+    match wanted(engine, name, arguments)? {
+        Wanted::Run { command, folder, env } => {
+            let folder = match folder {
+                Some(folder) => PathBuf::from(absolute(&folder)?),
+                None => std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned()),
+            };
+            let run = Run::Shell(command);
+            let wanted = outlast_policy::Wanted { run: &run, folder: &folder, env: &env, fed: false };
+            Ok((engine.gate.judge_run(session, &wanted)?, None))
+        }
+        Wanted::Type { job, send } => engine.gate.judge_send(session, &job, &send),
+        Wanted::End { job } => Ok((engine.gate.judge_kill(session, &job, false)?, None)),
+        Wanted::Look => Ok((engine.gate.judge_look(session, tool), None)),
+    }
+}

@@ -1,0 +1,96 @@
+//! What the policy says of a verb, and the question to the person at the terminal where that is what it says.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+use outlast_job::registry::Home;
+use outlast_job::{Failure, session};
+use outlast_policy::{Answer, Door, Gate, Judged, Question};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
+
+/// How long a person may think about it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The door of the command line.
+#[derive(Debug)]
+pub(crate) struct AtTheDoor {
+    gate: Gate,
+    session: String,
+}
+
+impl AtTheDoor {
+    /// Loads the policy.
+    pub(crate) fn open(home: &Home) -> Result<Self, Failure> {
+        Ok(Self { gate: Gate::open(home, Door::CommandLine)?, session: session::current() })
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Goes on if it may: asks if need be.
+    pub(crate) fn pass(&self, judged: Judged) -> Result<(), Failure> {
+        match judged {
+            Judged::Free => Ok(()),
+            Judged::Refused(failure) => Err(failure),
+            Judged::Asked(question) => self.gate.answered(&question, ask(&question)),
+        }
+    }
+}
+
+/// Asks whoever sits at our terminal. In a job nobody does: whoever types into a job could be who asks.
+fn ask(question: &Question) -> Answer {
+    if Gate::is_in_a_job() {
+        return Answer::Unable;
+    }
+    let Some(mut terminal) = own_terminal() else { return Answer::Unable };
+    // What was typed before the question is no answer to it.
+    let _ = tcflush(&terminal, QueueSelector::IFlush);
+    let asked = format!("outlast: {}\nDo it? [y/N] ", question.text());
+    if terminal.write_all(asked.as_bytes()).is_err() {
+        return Answer::Unable;
+    }
+    let answer = answer(&mut terminal);
+    if answer == Answer::Late {
+        let _ = terminal.write_all(b"\nnobody answered: no\n");
+    }
+    answer
+}
+
+/// The terminal that this program is in front of.
+fn own_terminal() -> Option<File> {
+    let flags = rustix::fs::OFlags::NOCTTY.bits();
+    let terminal =
+        OpenOptions::new().read(true).write(true).custom_flags(flags.cast_signed()).open("/dev/tty").ok()?;
+    // In the background, asking would stop us.
+    Gate::is_in_front().then_some(terminal)
+}
+
+fn answer(terminal: &mut File) -> Answer {
+    let until = Instant::now() + PATIENCE;
+    let mut line = Vec::new();
+    while !line.contains(&b'\n') && line.len() < 1024 {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&*terminal, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Answer::Late,
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return Answer::No,
+        }
+        let mut bytes = [0; 128];
+        match terminal.read(&mut bytes) {
+            Ok(0) | Err(_) => break,
+            Ok(n) => line.extend(&bytes[..n]),
+        }
+    }
+    let said = String::from_utf8_lossy(&line).trim().to_ascii_lowercase();
+    if said == "y" || said == "yes" { Answer::Yes } else { Answer::No }
+}

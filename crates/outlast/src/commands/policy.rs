@@ -1,0 +1,127 @@
+//! `outlast policy`.
+
+use outlast_job::{Failure, Run};
+use outlast_policy::{Decision, Finding, Policy, Tool, Verdict};
+use serde_json::json;
+
+use crate::cli::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
+use crate::output::{DENIED, Output};
+
+pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure> {
+    match &args.verb {
+        PolicyVerb::Check(check) => self::check(check, out),
+    }
+}
+
+fn check(args: &PolicyCheckArgs, out: &mut Output) -> Result<i32, Failure> {
+    let here = std::env::current_dir().ok();
+    let folders: Vec<&std::path::Path> =
+        [here.as_deref(), args.cwd.as_deref()].into_iter().flatten().collect();
+    let policy = Policy::load(&folders)?;
+    if args.command.is_empty() {
+        return Ok(files(&policy, out));
+    }
+    let verdict = judged(&policy, args)?;
+    if out.json {
+        out.value(&as_json(&policy, &verdict));
+    } else {
+        out.line(verdict.decision.name());
+        let shown = if args.explain { verdict.findings.len() } else { 1 };
+        for finding in verdict.findings.iter().take(shown) {
+            out.line(&explained(finding));
+        }
+        if verdict.findings.is_empty() && args.explain {
+            out.line(&format!("  {}", nothing_said(&policy)));
+        }
+        if !verdict.reaches.is_empty() && args.explain {
+            out.line("  it uses outlast itself: an agent is asked about");
+        }
+        notes(&policy, out);
+    }
+    Ok(if verdict.decision == Decision::Deny { DENIED } else { 0 })
+}
+
+fn judged(policy: &Policy, args: &PolicyCheckArgs) -> Result<Verdict, Failure> {
+    let tool = match &args.tool {
+        None => Tool::Run,
+        Some(name) => Tool::from_name(name).ok_or_else(|| {
+            Failure::usage(format!("there is no tool {name:?}"))
+                .hint(format!("the tools are {}", Tool::names().join(", ")))
+        })?,
+    };
+    let about_tool = policy.judge_tool(tool);
+    Ok(match (tool, args.command.as_slice()) {
+        (Tool::Send, words) => about_tool.and(policy.judge_line(Tool::Send, &words.join(" "))),
+        (Tool::Run, [line]) => about_tool.and(policy.judge_line(Tool::Run, line)),
+        (Tool::Run, argv) => {
+            about_tool.and(policy.judge_run(&Run::Program(argv.to_vec()), &Default::default(), false))
+        }
+        _ => about_tool,
+    })
+}
+
+/// Without a command: which files are in force, and what is odd about them.
+fn files(policy: &Policy, out: &mut Output) -> i32 {
+    if out.json {
+        let files: Vec<String> = policy.files().iter().map(|file| file.display().to_string()).collect();
+        out.value(&json!({ "files": files, "notes": policy.notes() }));
+        return 0;
+    }
+    if policy.is_empty() {
+        let file = Policy::user_file().map(|file| file.display().to_string()).unwrap_or_default();
+        out.line(&format!("there is no policy; it would be {file}, or .outlast/policy.toml in a project"));
+    }
+    for file in policy.files() {
+        out.line(&format!("in force: {}", file.display()));
+    }
+    notes(policy, out);
+    0
+}
+
+fn notes(policy: &Policy, out: &mut Output) {
+    for note in policy.notes() {
+        out.talk(&format!("note: {note}"));
+    }
+}
+
+fn nothing_said(policy: &Policy) -> &'static str {
+    if policy.is_empty() { "there is no policy" } else { "no rule is about it" }
+}
+
+fn explained(finding: &Finding) -> String {
+    let mut text = format!(
+        "  {}: {}\n    in: {}",
+        finding.decision.name(),
+        finding.why,
+        finding.part.replace('\n', "\n        ")
+    );
+    if let Some(rule) = &finding.rule {
+        text.push_str(&format!("\n    rule: {} ({})", rule.shown(), rule.place));
+        if let Some(why) = &rule.why {
+            text.push_str(&format!("\n    reason: {why}"));
+        }
+    }
+    text
+}
+
+fn as_json(policy: &Policy, verdict: &Verdict) -> serde_json::Value {
+    let findings: Vec<_> = verdict
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "decision": finding.decision,
+                "why": finding.why,
+                "part": finding.part,
+                "rule": finding.rule.as_ref().map(|rule| json!({
+                    "rule": rule.shown(),
+                    "file": rule.place.file.display().to_string(),
+                    "line": rule.place.line,
+                    "reason": rule.why,
+                })),
+            })
+        })
+        .collect();
+    let reaches: Vec<&str> = verdict.reaches.iter().map(|tool| tool.name()).collect();
+    json!({ "decision": verdict.decision, "findings": findings, "uses_tools": reaches, "notes": policy.notes() })
+}

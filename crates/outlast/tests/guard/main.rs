@@ -1,0 +1,18 @@
+//! What guards: secrets that nobody sees, jobs in a sandbox, and their limits, with the real program on the real kernel.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it skips"
+)]
+
+mod limits;
+mod sandbox;
+mod secrets;
+
+use outlast_testkit::Sandbox;
+
+/// A fresh home for the program under test.
+fn sandbox() -> Sandbox {
+    Sandbox::new(env!("CARGO_BIN_EXE_outlast"))
+}

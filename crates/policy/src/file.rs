@@ -1,0 +1,241 @@
+//! The text of a policy file, checked: unknown keys, impossible rules, and examples that do not come true are
+//! errors that name the line; rules that can never decide anything are told.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::decision::{Decision, Tool};
+use crate::judge::Finding;
+use crate::reading::Reading;
+use crate::rule::{Place, Rule, Strength};
+
+/// Why a policy does not load.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}: {message}", file.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct LoadError {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl From<LoadError> for outlast_job::Failure {
+    fn from(error: LoadError) -> Self {
+        Self::usage(error.to_string())
+            .hint("nothing was started: without its policy, nothing is; mend the file, or move it away")
+    }
+}
+
+/// What agents may do to jobs; none where a file does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Agents {
+    pub(crate) kill: Option<Decision>,
+    pub(crate) input: Option<Decision>,
+    pub(crate) others: Option<Decision>,
+}
+
+/// One file.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) file: Arc<PathBuf>,
+    pub(crate) default: Decision,
+    pub(crate) rules: Vec<Arc<Rule>>,
+    pub(crate) agents: Agents,
+    /// What is odd about it, but no error.
+    pub(crate) notes: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    default: Decision,
+    agents: AgentsTable,
+    rule: Vec<Spanned<RuleTable>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct AgentsTable {
+    kill: Option<Decision>,
+    input: Option<Decision>,
+    others: Option<Decision>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    decision: Decision,
+    prefix: Option<Prefix>,
+    tool: Option<String>,
+    why: Option<String>,
+    #[serde(rename = "match", default)]
+    matches: Vec<String>,
+    #[serde(default)]
+    not_match: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Prefix {
+    Line(String),
+    Tokens(Vec<Token>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Token {
+    One(String),
+    Any(Vec<String>),
+}
+
+impl Layer {
+    /// Reads the text of a file.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, LoadError> {
+        let file = Arc::new(path.to_owned());
+        let line_of = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
+        let fail = |line: Option<usize>, message: String| LoadError { file: path.to_owned(), line, message };
+        let parsed: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| line_of(span.start));
+            fail(line, error.message().to_owned())
+        })?;
+        let mut rules = Vec::new();
+        for table in parsed.rule {
+            let line = line_of(table.span().start);
+            let place = Place { file: Arc::clone(&file), line };
+            rules.push(rule(table.into_inner(), place).map_err(|message| fail(Some(line), message))?);
+        }
+        let agents =
+            Agents { kill: parsed.agents.kill, input: parsed.agents.input, others: parsed.agents.others };
+        let mut layer = Self { file, default: parsed.default, rules, agents, notes: Vec::new() };
+        layer.notes = layer.dead_rules();
+        Ok(layer)
+    }
+
+    /// Rules that never decide anything, because another always decides before them.
+    fn dead_rules(&self) -> Vec<String> {
+        let covers = |other: &Rule, rule: &Rule| {
+            let tools = other.tool.is_none() || other.tool == rule.tool;
+            let shorter =
+                other.prefix.len() <= rule.prefix.len() && other.prefix.is_empty() == rule.prefix.is_empty();
+            let words = other.prefix.iter().zip(&rule.prefix);
+            tools
+                && shorter
+                && words.into_iter().all(|(all, some)| some.iter().all(|token| all.contains(token)))
+        };
+        let mut notes = Vec::new();
+        for (i, rule) in self.rules.iter().enumerate() {
+            let before = self.rules.iter().enumerate().find(|(j, other)| {
+                let same =
+                    other.decision == rule.decision && other.prefix == rule.prefix && other.tool == rule.tool;
+                *j != i
+                    && covers(other, rule)
+                    && (other.decision > rule.decision
+                        || (other.decision == rule.decision && (!same || *j < i)))
+            });
+            if let Some((_, other)) = before {
+                notes.push(format!(
+                    "{}: \"{}\" never decides: \"{}\" in line {} does before it",
+                    rule.place,
+                    rule.shown(),
+                    other.shown(),
+                    other.place.line
+                ));
+            } else if rule.decision == Decision::Allow
+                && self.default == Decision::Allow
+                && !self.rules.iter().any(|rule| rule.decision > Decision::Allow)
+            {
+                notes.push(format!(
+                    "{}: \"{}\" never decides: everything is allowed anyway",
+                    rule.place,
+                    rule.shown()
+                ));
+            }
+        }
+        notes
+    }
+}
+
+/// One rule, with its examples tried.
+fn rule(table: RuleTable, place: Place) -> Result<Arc<Rule>, String> {
+    let prefix: Vec<Vec<String>> = match &table.prefix {
+        None => Vec::new(),
+        Some(Prefix::Line(line)) => line.split_whitespace().map(|word| vec![word.to_owned()]).collect(),
+        Some(Prefix::Tokens(tokens)) => tokens
+            .iter()
+            .map(|token| match token {
+                Token::One(word) => vec![word.clone()],
+                Token::Any(words) => words.clone(),
+            })
+            .collect(),
+    };
+    let tool = match &table.tool {
+        None => None,
+        Some(name) => Some(Tool::from_name(name).ok_or_else(|| {
+            format!("there is no tool {name:?}; the tools are {}", Tool::names().join(", "))
+        })?),
+    };
+    check_words(&prefix, tool, &table)?;
+    let rule = Arc::new(Rule { decision: table.decision, prefix, tool, why: table.why, place });
+    for example in &table.matches {
+        if !findings(&rule, example).iter().any(|(strength, _)| *strength == Strength::Yes) {
+            return Err(format!("the rule \"{}\" does not match its example {example:?}", rule.shown()));
+        }
+    }
+    for example in &table.not_match {
+        if let Some((_, finding)) = findings(&rule, example).into_iter().next() {
+            return Err(format!(
+                "the rule \"{}\" matches {example:?}, which it should not: {}",
+                rule.shown(),
+                finding.why
+            ));
+        }
+    }
+    Ok(rule)
+}
+
+fn check_words(prefix: &[Vec<String>], tool: Option<Tool>, table: &RuleTable) -> Result<(), String> {
+    if prefix.is_empty() {
+        if table.prefix.is_some() || tool.is_none() {
+            return Err("a rule needs a prefix, such as [\"git\", \"push\"], or a tool".into());
+        }
+        if !table.matches.is_empty() || !table.not_match.is_empty() {
+            return Err("examples are commands: a rule about a whole tool can't have any".into());
+        }
+        return Ok(());
+    }
+    if tool.is_some_and(|tool| tool != Tool::Run && tool != Tool::Send) {
+        return Err("only run_shell_command and send_input have commands that a prefix can match".into());
+    }
+    for choice in prefix {
+        if choice.is_empty() || choice.iter().any(String::is_empty) {
+            return Err("a word of a prefix can't be empty".into());
+        }
+        if let Some(word) = choice.iter().find(|word| word.contains(char::is_whitespace)) {
+            return Err(format!(
+                "{word:?} would never match: a word has no blanks; write the words of a prefix one by one"
+            ));
+        }
+        if let Some(word) = choice.iter().find(|word| word.contains(['*', '?', '$', '"', '\'', '`', '\\'])) {
+            return Err(format!(
+                "{word:?} would never match: words are compared as they are, without patterns and quotes"
+            ));
+        }
+        if choice.iter().any(|word| word.starts_with('-') != choice[0].starts_with('-')) {
+            return Err(format!("options and words can't be alternatives of each other: {choice:?}"));
+        }
+    }
+    if prefix[0][0].starts_with('-') {
+        return Err("a prefix begins with a program".into());
+    }
+    Ok(())
+}
+
+/// How a rule alone judges an example.
+fn findings(rule: &Arc<Rule>, example: &str) -> Vec<(Strength, Finding)> {
+    crate::judge::of_rule(rule, &Reading::of_line(example))
+}

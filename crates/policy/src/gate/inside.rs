@@ -1,0 +1,44 @@
+//! Whether whoever asks runs in a job.
+
+use outlast_job::lifecycle::Process;
+use outlast_job::registry::format::Info;
+use outlast_pty::procfs;
+use rustix::process::{Pid, getpid};
+
+/// Nobody has more ancestors.
+const MOST: usize = 4096;
+
+/// Whether this process runs in a job, or in one that was started from inside it: ending the one would end who
+/// asks, or who had it started.
+pub(super) fn we_are_in(info: &Info) -> bool {
+    let is = |known: &Option<Process>, pid: Pid, started: u64| {
+        known
+            .as_ref()
+            .is_some_and(|known| known.pid == pid.as_raw_nonzero().get() && known.started == started)
+    };
+    ancestors().any(|(pid, started)| is(&info.keeper, pid, started) || is(&info.heir, pid, started))
+}
+
+/// Whether this process runs in a job of any home.
+pub(super) fn we_are_in_any() -> bool {
+    let keeps = |pid: Pid| {
+        procfs::arguments(pid).is_some_and(|arguments| arguments.get(1).is_some_and(|verb| verb == b"keep"))
+    };
+    ancestors().any(|(pid, _)| keeps(pid))
+}
+
+/// Whether our group is the foreground group of our terminal. A group outside our pid namespace has no number.
+pub(super) fn we_are_in_front() -> bool {
+    procfs::stat(getpid()).is_some_and(|me| me.pgrp == me.tpgid)
+}
+
+/// Those above this process, with when they started.
+fn ancestors() -> impl Iterator<Item = (Pid, u64)> {
+    let mut next = procfs::stat(getpid()).and_then(|me| me.ppid);
+    std::iter::from_fn(move || {
+        let process = procfs::stat(next?)?;
+        next = process.ppid;
+        Some((process.pid, process.start_time))
+    })
+    .take(MOST)
+}

@@ -1,0 +1,94 @@
+//! Who reads what is typed into a job, by what the kernel says of its processes.
+
+use outlast_job::lifecycle::Process;
+use outlast_job::{Failure, Job};
+use outlast_pty::procfs;
+use rustix::process::Pid;
+
+use crate::typed::Reader;
+use crate::unwrap::{FRONTS, SHELLS};
+use crate::word::base;
+
+/// Who reads. What a program that does not read leaves in the terminal, the shell that started it gets: so a shell
+/// anywhere in the job counts, unless another program is known to read now.
+pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
+    // A job that has no keeper any more takes no input.
+    let Some(status) = job.status()? else { return Ok(Reader::Shell) };
+    let shell = status.processes.is_empty() || status.processes.iter().any(reads_commands);
+    let reading = status.awaiting_input.as_ref().filter(|awaiting| awaiting.level != "possible");
+    let program = reading.map(|awaiting| &awaiting.evidence).filter(|evidence| evidence.pid > 0);
+    let is_shell =
+        |pid: i32| status.processes.iter().any(|process| process.pid == pid && reads_commands(process));
+    Ok(match program {
+        Some(evidence) if is_shell(evidence.pid) => Reader::Shell,
+        Some(evidence) if shell => Reader::Before { program: evidence.program.clone() },
+        Some(evidence) => Reader::Program { program: evidence.program.clone() },
+        None if shell => Reader::Shell,
+        None => {
+            let program = status.processes.last().map(|process| process.program.clone());
+            Reader::Program { program: program.unwrap_or_default() }
+        }
+    })
+}
+
+/// Whether a process takes commands from whoever types: a shell without a command or file of its own, or
+/// something that may have one behind it.
+fn reads_commands(process: &Process) -> bool {
+    let pid = Pid::from_raw(process.pid).filter(|pid| procfs::start_time(*pid) == Some(process.started));
+    let arguments = pid.and_then(procfs::arguments).unwrap_or_default();
+    let arguments: Vec<String> =
+        arguments.iter().map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
+    let program = pid.and_then(procfs::program_file);
+    let names = [program.as_deref().unwrap_or_default(), &process.program];
+    let names: Vec<&str> = names.iter().map(|name| base(name).trim_start_matches('-')).collect();
+    if names.iter().any(|name| FRONTS.contains(name)) {
+        return true;
+    }
+    names.iter().any(|name| SHELLS.contains(name)) && !has_its_orders(&arguments)
+}
+
+/// Whether a shell was started with a command or a file to run.
+fn has_its_orders(arguments: &[String]) -> bool {
+    let mut arguments = arguments.iter().skip(1);
+    while let Some(argument) = arguments.next() {
+        let is_option = argument.len() > 1 && (argument.starts_with('-') || argument.starts_with('+'));
+        if !is_option {
+            return true;
+        }
+        if argument.starts_with("--") {
+            if ["--rcfile", "--init-file"].contains(&argument.as_str()) {
+                arguments.next();
+            }
+            continue;
+        }
+        // Interactive, or told to read its input: whatever else, it takes commands.
+        if argument.contains(['i', 's']) {
+            return false;
+        }
+        if argument.contains('c') {
+            return true;
+        }
+        if argument.ends_with(['o', 'O']) {
+            arguments.next();
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_with_orders_of_its_own_takes_none() {
+        let given = |line: &str| has_its_orders(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for line in ["bash -c x", "sh -ec x", "bash script.sh", "bash -o pipefail -c x", "bash --norc -c x"] {
+            assert!(given(line), "{line}");
+        }
+        for line in
+            ["bash", "-bash", "bash -i", "bash -l", "sh -s x", "bash --rcfile x -i", "zsh -o extendedglob"]
+        {
+            assert!(!given(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! All files that are in force, together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use outlast_job::Run;
+use outlast_job::settings::Settings;
+
+use crate::decision::{Decision, Tool};
+use crate::file::{Layer, LoadError};
+use crate::judge::Verdict;
+use crate::reading::{Piece, Reading};
+use crate::word::plain_words;
+
+/// Where a project keeps its policy.
+const IN_PROJECT: &str = ".outlast/policy.toml";
+/// A policy longer than this is a mistake.
+const LONGEST: u64 = 1 << 20;
+
+/// What agents may do to jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForAgents {
+    /// End jobs of their own session.
+    pub kill: Decision,
+    /// Type into jobs of their own session.
+    pub input: Decision,
+    /// End, or type into, jobs of other sessions.
+    pub others: Decision,
+}
+
+/// The policy in force.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    layers: Vec<Layer>,
+    /// Whether the first layer is the user's own.
+    has_user: bool,
+}
+
+impl Policy {
+    /// The user's policy, and those of the projects that folders are in. Where there is no file, nothing is
+    /// opened, and nothing is asked for.
+    ///
+    /// # Errors
+    /// When a file can't be read, or is wrong.
+    pub fn load(folders: &[&Path]) -> Result<Self, LoadError> {
+        let mut policy = Self::default();
+        if let Some(layer) = Self::user_file().map(|file| read(&file)).transpose()?.flatten() {
+            policy.layers.push(layer);
+            policy.has_user = true;
+        }
+        for folder in folders {
+            policy.add_projects(folder)?;
+        }
+        Ok(policy)
+    }
+
+    /// The same, and what the projects around another folder say.
+    ///
+    /// # Errors
+    /// When a file can't be read, or is wrong.
+    pub fn at(&self, folder: &Path) -> Result<Self, LoadError> {
+        let mut policy = self.clone();
+        policy.add_projects(folder)?;
+        Ok(policy)
+    }
+
+    /// The policy of one text, as the user's own.
+    ///
+    /// # Errors
+    /// When it is wrong.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, LoadError> {
+        Ok(Self { layers: vec![Layer::parse(path, text)?], has_user: true })
+    }
+
+    fn add_projects(&mut self, folder: &Path) -> Result<(), LoadError> {
+        // As it is, and as it really is: a link is no way around a project's policy.
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        for start in [folder, real.as_path()] {
+            for folder in start.ancestors() {
+                let file = folder.join(IN_PROJECT);
+                if !self.layers.iter().any(|layer| *layer.file == file)
+                    && let Some(layer) = read(&file)?
+                {
+                    self.layers.push(layer);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the user's own policy would be: `policy.toml` beside the settings.
+    #[must_use]
+    pub fn user_file() -> Option<PathBuf> {
+        Settings::path().map(|settings| settings.with_file_name("policy.toml"))
+    }
+
+    /// The files in force.
+    #[must_use]
+    pub fn files(&self) -> Vec<&Path> {
+        self.layers.iter().map(|layer| layer.file.as_path()).collect()
+    }
+
+    /// What is odd about the files, but no error: rules that never decide.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.layers.iter().flat_map(|layer| layer.notes.clone()).collect()
+    }
+
+    /// Whether there is no file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// Whether any command of a tool could be asked for or denied.
+    #[must_use]
+    pub fn has_teeth(&self, tool: Tool) -> bool {
+        self.layers.iter().any(|layer| layer.has_teeth(tool))
+    }
+
+    /// What agents may do to jobs. Unless the user says otherwise a person is asked; a project can only tighten.
+    /// `own` is what whoever started the server said of an agent's own jobs.
+    #[must_use]
+    pub fn for_agents(&self, own: Option<Decision>) -> ForAgents {
+        let resolved = |default: Option<Decision>, said: fn(&Layer) -> Option<Decision>| {
+            let (user, projects) = self.layers.split_at(usize::from(self.has_user));
+            let user = default.or_else(|| user.first().and_then(said)).unwrap_or(Decision::Ask);
+            projects.iter().filter_map(said).fold(user, Decision::max)
+        };
+        ForAgents {
+            kill: resolved(own, |layer| layer.agents.kill),
+            input: resolved(own, |layer| layer.agents.input),
+            others: resolved(None, |layer| layer.agents.others),
+        }
+    }
+
+    /// What is said of a tool, whatever it is used for.
+    #[must_use]
+    pub fn judge_tool(&self, tool: Tool) -> Verdict {
+        Verdict::of(self.layers.iter().flat_map(|layer| layer.judge_tool(tool)).collect())
+    }
+
+    /// What is said of a line for the shell.
+    #[must_use]
+    pub fn judge_line(&self, tool: Tool, line: &str) -> Verdict {
+        if self.layers.is_empty() && !line.contains("outlast") {
+            return Verdict::default();
+        }
+        self.judge(tool, &Reading::of_line(line))
+    }
+
+    /// What is said of a command, and of the variables that it is given besides those of its caller; `fed` when
+    /// something that we do not see comes on its standard input.
+    #[must_use]
+    pub fn judge_run(&self, run: &Run, env: &BTreeMap<String, String>, fed: bool) -> Verdict {
+        let mut verdict = match run {
+            Run::Shell(line) if fed && !self.layers.is_empty() => {
+                self.judge(Tool::Run, &Reading::of_fed_line(line))
+            }
+            Run::Shell(line) => self.judge_line(Tool::Run, line),
+            Run::Program(argv)
+                if self.layers.is_empty() && !argv.iter().any(|arg| arg.contains("outlast")) =>
+            {
+                Verdict::default()
+            }
+            Run::Program(argv) => self.judge(Tool::Run, &Reading::of_words(plain_words(argv), fed)),
+        };
+        if !self.layers.is_empty() {
+            for (name, value) in env {
+                verdict = verdict.and(self.judge(Tool::Run, &Reading::of_variable(name, value)));
+            }
+        }
+        verdict
+    }
+
+    pub(crate) fn judge(&self, tool: Tool, reading: &Reading) -> Verdict {
+        let mut verdict =
+            Verdict::of(self.layers.iter().flat_map(|layer| layer.judge(tool, reading)).collect());
+        verdict.reaches = reading
+            .found
+            .iter()
+            .filter_map(|found| match found.piece {
+                Piece::Tool { tool } => Some(tool),
+                _ => None,
+            })
+            .collect();
+        verdict
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Layer>, LoadError> {
+    let fail = |message: String| LoadError { file: path.to_owned(), line: None, message };
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.len() > LONGEST => return Err(fail("it is longer than 1 MiB".into())),
+        Ok(_) => {}
+        Err(error)
+            if [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory].contains(&error.kind()) =>
+        {
+            return Ok(None);
+        }
+        // A folder above that we may not look into has no policy for us.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(fail(format!("it can't be read: {error}"))),
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| fail(format!("it can't be read: {error}")))?;
+    Layer::parse(path, &text).map(Some)
+}

@@ -1,0 +1,273 @@
+//! Commands that start other commands: what is inside them.
+//!
+//! A wrapper that is known is taken apart exactly. Of any other program, what it is told is searched for words of
+//! rules: it may be a wrapper too.
+
+mod programs;
+mod tables;
+
+use crate::decision::Tool;
+use crate::reading::Fed;
+use crate::word::{Kind, Word, base, joined, known_text};
+pub(crate) use tables::{FRONTS, SHELLS};
+use tables::{HARMLESS, Then, VALUES, WRAPPERS, Wrapper};
+
+/// What is inside a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// Another command.
+    Words(Vec<Word>),
+    /// A line for a shell.
+    Line(String),
+    /// It could be anything.
+    Opaque(&'static str),
+    /// It could be what its text mentions.
+    Mention(String),
+    /// It writes into a file.
+    Write(Word),
+    /// It is one of our own tools.
+    Tool(Tool),
+    /// It sets a variable.
+    Set(String, Word),
+    /// The command itself does nothing of its own.
+    Transparent,
+}
+
+pub(crate) const MADE: &str = "a part of it is made only when it runs";
+
+/// Takes a command apart.
+pub(crate) fn unwrap(words: &[Word], fed: &Fed) -> Vec<Inner> {
+    let Some((program, rest)) = words.split_first() else { return Vec::new() };
+    let Some(path) = program.known() else {
+        return vec![
+            Inner::Mention(known_text(rest)),
+            Inner::Opaque("the name of its program is made only when it runs"),
+        ];
+    };
+    let name = base(path).trim_start_matches('=');
+    if SHELLS.contains(&name) {
+        return shell(name, rest, fed);
+    }
+    let mut inner = told(name, rest, fed);
+    // What is fed to it, a shell behind it may get.
+    match fed {
+        Fed::Text(text) if FRONTS.contains(&name) => inner.push(Inner::Line(text.clone())),
+        Fed::Unknown if FRONTS.contains(&name) => inner.push(Inner::Opaque("a shell behind it may be fed")),
+        _ => {}
+    }
+    inner
+}
+
+/// What is inside a command that is no shell, by what it is told.
+fn told(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
+    // Only says what it would run.
+    if name == "command"
+        && rest.iter().take_while(|word| word.is_option()).any(|word| word.text.contains(['v', 'V']))
+    {
+        return Vec::new();
+    }
+    if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
+        return wrapped(wrapper, name, rest);
+    }
+    programs::unwrap(name, rest, fed).unwrap_or_else(|| {
+        if HARMLESS.contains(&name) { Vec::new() } else { vec![Inner::Mention(known_text(rest))] }
+    })
+}
+
+/// A shell: with a string, a file, something fed to it, or somebody who types.
+fn shell(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
+    let mut string = false;
+    let mut words = rest.iter();
+    let mut operand = None;
+    while let Some(word) = words.next() {
+        if word.kind == Kind::Dynamic {
+            return vec![Inner::Mention(known_text(rest)), Inner::Opaque(MADE)];
+        }
+        let text = word.text.as_str();
+        if text == "--" || text == "-" {
+            operand = words.next();
+            break;
+        }
+        if let Some(option) = text.strip_prefix("--") {
+            if ["rcfile", "init-file", "command", "init-command"].iter().any(|with| option.starts_with(with))
+            {
+                return vec![
+                    Inner::Mention(known_text(rest)),
+                    Inner::Opaque("it reads commands from a file"),
+                ];
+            }
+        } else if text.len() > 1 && (text.starts_with('-') || text.starts_with('+')) {
+            string |= text[1..].contains('c') && text.starts_with('-');
+            if text.ends_with(['o', 'O']) {
+                words.next();
+            }
+        } else {
+            operand = Some(word);
+            break;
+        }
+    }
+    let mut inner = Vec::new();
+    match (string, operand, fed) {
+        (true, Some(line), _) => match line.known() {
+            Some(line) => inner.push(Inner::Line(line.to_owned())),
+            None => inner.extend([Inner::Mention(line.text.clone()), Inner::Opaque(MADE)]),
+        },
+        (true, None, _) => {}
+        (false, Some(_), _) => inner.push(Inner::Opaque("it runs a file of commands, which is not read")),
+        (false, None, Fed::Outside) => {}
+        (false, None, Fed::Text(text)) => inner.push(Inner::Line(text.clone())),
+        (false, None, Fed::Unknown) => inner.push(Inner::Opaque("it is a shell that something is fed to")),
+    }
+    if !tables::LIKE_BASH.contains(&name) && !inner.is_empty() {
+        inner.push(Inner::Opaque("it is in the language of another shell"));
+    }
+    inner
+}
+
+/// A known wrapper: behind its options and their values comes the command.
+fn wrapped(wrapper: &Wrapper, name: &str, rest: &[Word]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    if wrapper.transparent {
+        inner.push(Inner::Transparent);
+    }
+    let mut at = 0;
+    let mut skip = wrapper.positionals;
+    while let Some(word) = rest.get(at) {
+        if word.kind == Kind::Dynamic && (skip == 0 || word.text.starts_with('-')) {
+            inner.extend([Inner::Mention(known_text(rest)), Inner::Opaque(MADE)]);
+            return inner;
+        }
+        let text = word.text.as_str();
+        if text == "--" {
+            at += 1;
+            if skip == 0 {
+                break;
+            }
+        } else if text == "-" {
+            at += 1;
+        } else if word.is_option() {
+            at += option(wrapper, rest, at, &mut inner);
+        } else if let Some((variable, value)) =
+            text.split_once('=').filter(|(name, _)| wrapper.assigns && is_name(name))
+        {
+            inner.push(Inner::Set(variable.to_owned(), Word { text: value.to_owned(), kind: word.kind }));
+            at += 1;
+        } else if skip > 0 {
+            skip -= 1;
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    let command = rest.get(at..).unwrap_or_default();
+    if command.is_empty() {
+        return inner;
+    }
+    match wrapper.then {
+        Then::Words => inner.push(Inner::Words(command.to_vec())),
+        Then::Line => inner.extend(line_of(command)),
+        Then::More => inner.push(Inner::Words(with_replaced(command, rest))),
+    }
+    // Its options may be read otherwise than we do.
+    if name != "env" && name != "command" {
+        inner.push(Inner::Mention(known_text(rest)));
+    }
+    inner
+}
+
+/// Steps over an option of a wrapper; says how many words it takes.
+fn option(wrapper: &Wrapper, rest: &[Word], at: usize, inner: &mut Vec<Inner>) -> usize {
+    let text = rest[at].text.as_str();
+    let next = rest.get(at + 1);
+    if let Some(long) = text.strip_prefix("--") {
+        let (long, value) = long.split_once('=').map_or((long, None), |(long, value)| (long, Some(value)));
+        if wrapper.lines.iter().any(|line| line.len() > 1 && line.starts_with(long)) {
+            inner.extend(
+                value
+                    .map(|value| vec![Inner::Line(value.into())])
+                    .or_else(|| next.map(one_line))
+                    .into_iter()
+                    .flatten(),
+            );
+            return if value.is_some() { 1 } else { 2 };
+        }
+        let takes = value.is_none() && wrapper.longs.contains(&long);
+        return if takes { 2 } else { 1 };
+    }
+    for (i, letter) in text[1..].char_indices() {
+        let attached = &text[1 + i + letter.len_utf8()..];
+        let is_line = wrapper.lines.iter().any(|line| line.len() == 1 && line.starts_with(letter));
+        if is_line && attached.is_empty() {
+            inner.extend(next.map(one_line).into_iter().flatten());
+            return 2;
+        }
+        if is_line {
+            inner.push(Inner::Line(attached.to_owned()));
+            return 1;
+        }
+        if wrapper.shorts.contains(letter) {
+            return if attached.is_empty() { 2 } else { 1 };
+        }
+    }
+    1
+}
+
+fn one_line(word: &Word) -> Vec<Inner> {
+    line_of(std::slice::from_ref(word))
+}
+
+/// Words that are put together to a line for a shell.
+pub(crate) fn line_of(words: &[Word]) -> Vec<Inner> {
+    match joined(words) {
+        Some(line) => vec![Inner::Line(line)],
+        None => vec![Inner::Mention(known_text(words)), Inner::Opaque(MADE)],
+    }
+}
+
+/// What `xargs` runs: its words, those with the mark replaced, and more behind them.
+fn with_replaced(command: &[Word], all: &[Word]) -> Vec<Word> {
+    let mut marks = vec!["{}".to_owned()];
+    for pair in all.windows(2) {
+        if pair[0].text == "-I" || pair[0].text == "--replace" {
+            marks.push(pair[1].text.clone());
+        }
+    }
+    marks.extend(
+        all.iter().filter_map(|word| {
+            word.text.strip_prefix("-I").filter(|mark| !mark.is_empty()).map(str::to_owned)
+        }),
+    );
+    let mut words = replaced(command, &marks);
+    words.push(Word::dynamic());
+    words
+}
+
+/// Words in which a mark stands for something else.
+pub(crate) fn replaced(words: &[Word], marks: &[String]) -> Vec<Word> {
+    let marked = |word: &Word| marks.iter().any(|mark| word.text.contains(mark.as_str()));
+    words
+        .iter()
+        .map(|word| if marked(word) { Word { kind: Kind::Dynamic, ..word.clone() } } else { word.clone() })
+        .collect()
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// Variables whose value is run, or changes what is.
+pub(crate) fn assignment(name: &str, value: &Word) -> Vec<Inner> {
+    let name = name.split('[').next().unwrap_or(name);
+    let substitutes =
+        value.kind == Kind::Dynamic || value.text.contains("$(") || value.text.contains(['`', '@']);
+    if tables::RUNS_FILES.contains(&name)
+        || (tables::PROMPTS.contains(&name) && substitutes)
+        || tables::RUNS_FILES_LIKE.iter().any(|start| name.starts_with(start))
+    {
+        return vec![Inner::Opaque("it sets a variable that makes programs run something")];
+    }
+    if VALUES.contains(&name) {
+        return one_line(value).into_iter().filter(|inner| *inner != Inner::Line(String::new())).collect();
+    }
+    Vec::new()
+}

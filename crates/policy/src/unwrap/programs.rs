@@ -1,0 +1,337 @@
+//! Programs that are no mere wrappers, but run what they are told all the same.
+
+use super::tables::{INTERPRETERS, MILD};
+use super::{Inner, MADE, line_of, replaced};
+use crate::decision::Tool;
+use crate::reading::Fed;
+use crate::word::{Kind, Word, known_text};
+
+/// What is inside; none when nothing special is known of the program.
+pub(super) fn unwrap(name: &str, rest: &[Word], fed: &Fed) -> Option<Vec<Inner>> {
+    Some(match name {
+        "." | "source" => vec![Inner::Opaque("it runs a file of commands, which is not read")],
+        "trap" => trap(rest),
+        "alias" => alias(rest),
+        "bind" | "enable" | "fc" | "compgen" | "complete" | "tmux" | "screen" | "zellij" => {
+            vec![
+                Inner::Mention(known_text(rest)),
+                Inner::Opaque("it can make something run that it does not show"),
+            ]
+        }
+        "hash" | "mapfile" | "readarray"
+            if rest.iter().any(|word| ["-p", "-C"].contains(&word.text.as_str())) =>
+        {
+            vec![Inner::Opaque("it can make something run that it does not show")]
+        }
+        "stty"
+            if rest.iter().any(|word| word.text.chars().all(char::is_alphabetic) && word.text.len() > 3) =>
+        {
+            vec![Inner::Opaque("it can change what keys do")]
+        }
+        "find" => find(rest),
+        "git" => git(rest),
+        "outlast" => outlast(rest),
+        "awk" | "gawk" | "mawk" | "nawk" => awk(rest),
+        "sed" | "gsed" => sed(rest),
+        "make" | "gmake" => fed_or_told(rest, fed),
+        "at" | "batch" | "crontab" if !rest.iter().all(|word| word.text == "-l") || *fed != Fed::Outside => {
+            vec![Inner::Mention(known_text(rest)), Inner::Opaque("it has something run later")]
+        }
+        "curl" | "wget" => downloaded(rest),
+        "tee" => rest.iter().filter(|word| !word.is_option()).cloned().map(Inner::Write).collect(),
+        "dd" => written_by_dd(rest),
+        "cp" | "mv" | "ln" | "install" => copied(rest),
+        _ if INTERPRETERS.contains(&name) || versioned(name) => interpreter(name, rest, fed),
+        _ => return None,
+    })
+}
+
+/// `python3.12`.
+fn versioned(name: &str) -> bool {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    stem != name && INTERPRETERS.contains(&stem)
+}
+
+fn trap(rest: &[Word]) -> Vec<Inner> {
+    match rest.iter().find(|word| word.text != "--") {
+        Some(word) if word.text == "-" || word.is_option() => Vec::new(),
+        Some(word) => line_of(std::slice::from_ref(word)),
+        None => Vec::new(),
+    }
+}
+
+fn alias(rest: &[Word]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    for word in rest {
+        if let Some((_, value)) = word.text.split_once('=') {
+            inner.push(Inner::Line(value.to_owned()));
+        }
+        if word.text.contains('=') || word.kind == Kind::Dynamic {
+            inner.push(Inner::Opaque("it gives a command another name"));
+        }
+    }
+    inner
+}
+
+fn find(rest: &[Word]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    let starts = |word: &Word| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.text.as_str());
+    let mut words = rest;
+    while let Some(at) = words.iter().position(starts) {
+        words = &words[at + 1..];
+        let ends = |word: &Word| word.text == ";" || word.text == "+";
+        let end = words.iter().position(ends).unwrap_or(words.len());
+        inner.push(Inner::Words(replaced(&words[..end], &["{}".to_owned()])));
+        words = &words[end..];
+    }
+    if rest.iter().any(|word| word.kind == Kind::Dynamic && word.text.is_empty()) {
+        inner.push(Inner::Opaque(MADE));
+    }
+    inner
+}
+
+/// Settings of git that are commands.
+const GIT_RUNS: [&str; 13] = [
+    "help.autocorrect",
+    "alias.",
+    "core.pager",
+    "core.editor",
+    "core.sshcommand",
+    "core.fsmonitor",
+    "core.hookspath",
+    "core.askpass",
+    "diff.external",
+    "sequence.editor",
+    "credential.helper",
+    "pager.",
+    "filter.",
+];
+
+fn git(rest: &[Word]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    let runs = |key: &str| {
+        let key = key.to_ascii_lowercase();
+        GIT_RUNS.iter().any(|start| key.starts_with(start))
+            || key.ends_with(".command")
+            || key.ends_with(".cmd")
+    };
+    let is_verb = |word: &Word, verbs: &[&str]| verbs.contains(&word.text.as_str());
+    for (i, word) in rest.iter().enumerate() {
+        let next = rest.get(i + 1..).unwrap_or_default();
+        if word.text.contains("ext::") {
+            inner.push(Inner::Opaque("git runs what stands behind ext::"));
+        }
+        if word.text == "-c" || word.text.starts_with("--config-env") || word.text.starts_with("--exec-path=")
+        {
+            let set = next.first().map_or("", |setting| setting.text.as_str());
+            let dynamic = next.first().is_some_and(|setting| setting.kind == Kind::Dynamic);
+            if word.text != "-c" || dynamic || runs(set) {
+                inner.push(Inner::Mention(known_text(next)));
+                inner.push(Inner::Opaque("it sets something that git runs"));
+            }
+        } else if is_verb(word, &["config"])
+            && next.iter().any(|word| runs(&word.text) || word.kind == Kind::Dynamic)
+        {
+            inner.push(Inner::Mention(known_text(next)));
+            inner.push(Inner::Opaque("it sets something that git runs"));
+        } else if is_verb(
+            word,
+            &[
+                "run",
+                "foreach",
+                "-x",
+                "--exec",
+                "--extcmd",
+                "filter-branch",
+                "--tree-filter",
+                "--index-filter",
+            ],
+        ) || word.text.starts_with("--exec=")
+            || word.text.starts_with("--extcmd=")
+            || word.text.starts_with("--upload-pack")
+            || word.text.starts_with("--receive-pack")
+            || word.text.starts_with("--open-files-in-pager")
+            || word.text.starts_with("-O")
+        {
+            inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ").replace("-O", " ")));
+        }
+    }
+    inner
+}
+
+/// Verbs of our own that do what a tool does.
+fn outlast(rest: &[Word]) -> Vec<Inner> {
+    let with_value = ["--home"];
+    let mut words = rest.iter().enumerate();
+    let mut verb = None;
+    while let Some((i, word)) = words.next() {
+        if with_value.contains(&word.text.as_str()) {
+            words.next();
+        } else if !word.is_option() {
+            verb = Some(i);
+            break;
+        }
+    }
+    let Some(at) = verb else { return Vec::new() };
+    let after = &rest[at + 1..];
+    match rest[at].known() {
+        Some("run") => vec![Inner::Mention(known_text(after)), command_of_run(after)],
+        Some("send") => {
+            let text: Vec<Word> = after.iter().skip(1).filter(|word| !word.is_option()).cloned().collect();
+            [vec![Inner::Tool(Tool::Send), Inner::Mention(known_text(after))], line_of(&text)].concat()
+        }
+        Some("tmux") => {
+            [vec![Inner::Tool(Tool::Send), Inner::Mention(known_text(after))], line_of(after)].concat()
+        }
+        Some("attach" | "secret") => vec![Inner::Tool(Tool::Send)],
+        Some("kill") => vec![Inner::Tool(Tool::Kill)],
+        Some(_) => Vec::new(),
+        None => vec![Inner::Opaque(MADE)],
+    }
+}
+
+/// Options of `outlast run` with a value in the next word.
+const RUN_VALUES: [&str; 17] = [
+    "--pattern",
+    "--quiet-for",
+    "--deadline",
+    "--timeout",
+    "--inactivity-timeout",
+    "--name",
+    "--description",
+    "--cwd",
+    "--env",
+    "-e",
+    "--size",
+    "--log-cap",
+    "--notify",
+    "--wake",
+    "--home",
+    "--sandbox",
+    "--memory",
+];
+
+fn command_of_run(words: &[Word]) -> Inner {
+    let mut at = 0;
+    while let Some(word) = words.get(at).filter(|word| word.is_option()) {
+        at += if RUN_VALUES.contains(&word.text.as_str()) { 2 } else { 1 };
+        if word.text == "--" {
+            break;
+        }
+    }
+    match words.get(at..).unwrap_or_default() {
+        [one] => match one.known() {
+            Some(line) => Inner::Line(line.to_owned()),
+            None => Inner::Opaque(MADE),
+        },
+        command => Inner::Words(command.to_vec()),
+    }
+}
+
+fn awk(rest: &[Word]) -> Vec<Inner> {
+    let text = known_text(rest);
+    let runs = ["system", "|", "getline", "@", "-f"].iter().any(|sign| text.contains(sign))
+        || rest.iter().any(|word| word.kind == Kind::Dynamic);
+    let mut inner = vec![Inner::Mention(text)];
+    if runs {
+        inner.push(Inner::Opaque("its program can run commands"));
+    }
+    inner
+}
+
+/// GNU sed runs commands with `e`: as a command of its own, and as a flag of `s`.
+fn sed(rest: &[Word]) -> Vec<Inner> {
+    let text = known_text(rest);
+    let script = rest.iter().filter(|word| !word.is_option()).map(|word| word.text.as_str());
+    let runs = script.clone().any(|script| {
+        let parts = script.split([';', '\n', '{', '}']);
+        parts.map(str::trim).any(|part| {
+            let command = part.trim_start_matches(|c: char| c.is_ascii_digit() || "$,!~ ".contains(c));
+            let flags = part.rsplit(['/', '|', '#', ',', '@', '!']).next().unwrap_or_default();
+            let substitutes = command.starts_with('s') && flags.len() < 6 && flags.contains('e');
+            command == "e" || command.starts_with("e ") || substitutes || part.contains("/e ")
+        })
+    });
+    let unknown = rest.iter().any(|word| word.kind == Kind::Dynamic)
+        && !rest.iter().any(|word| word.is_plain() && !word.is_option());
+    if runs || unknown {
+        return vec![Inner::Mention(text), Inner::Opaque("its script can run commands")];
+    }
+    let in_place = rest.iter().any(|word| word.text.starts_with("-i") || word.text.starts_with("--in-place"));
+    let files = rest.iter().filter(|word| in_place && !word.is_option()).skip(1);
+    files.cloned().map(Inner::Write).collect()
+}
+
+fn fed_or_told(rest: &[Word], fed: &Fed) -> Vec<Inner> {
+    let mut inner = vec![Inner::Mention(known_text(rest))];
+    let told = rest
+        .iter()
+        .any(|word| word.text == "-" || word.text.starts_with("--eval") || word.text.starts_with("SHELL="));
+    if *fed != Fed::Outside || told {
+        inner.push(Inner::Opaque("it runs what is fed to it"));
+    }
+    inner
+}
+
+/// Where something is put that came from elsewhere.
+fn downloaded(rest: &[Word]) -> Vec<Inner> {
+    let mut inner = vec![Inner::Mention(known_text(rest))];
+    for (i, word) in rest.iter().enumerate() {
+        let names = ["--output-document", "--output", "-o", "-O"];
+        let Some(path) = names.iter().find_map(|name| word.text.strip_prefix(name)) else { continue };
+        match path.strip_prefix('=').unwrap_or(path) {
+            "" => inner.extend(rest.get(i + 1).cloned().map(Inner::Write)),
+            path => inner.push(Inner::Write(Word { text: path.to_owned(), kind: word.kind })),
+        }
+    }
+    inner
+}
+
+fn written_by_dd(rest: &[Word]) -> Vec<Inner> {
+    let target = |word: &Word| {
+        let path = word.text.strip_prefix("of=")?;
+        Some(Inner::Write(Word { text: path.to_owned(), kind: word.kind }))
+    };
+    rest.iter().filter_map(target).collect()
+}
+
+/// A copy of a program is that program.
+fn copied(rest: &[Word]) -> Vec<Inner> {
+    let mut inner = vec![Inner::Mention(known_text(rest))];
+    inner.extend(rest.iter().rfind(|word| !word.is_option()).cloned().map(Inner::Write));
+    inner
+}
+
+/// A program in another language can do anything.
+fn interpreter(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
+    if MILD.contains(&name) {
+        return Vec::new();
+    }
+    let code = |word: &Word| {
+        let text = word.text.as_str();
+        let short = text.len() > 1 && text.starts_with('-') && !text.starts_with("--");
+        (short && text[1..].starts_with(['c', 'e', 'E', 'r', 'p', 'x', 'm']) && !text.contains('='))
+            || ["--eval", "--command", "--execute", "--print", "--run", "eval"]
+                .iter()
+                .any(|long| text.starts_with(long))
+            || (text.starts_with('+') && text[1..].starts_with(|c: char| !c.is_ascii_digit()))
+    };
+    // A module is a file like any other, and so is what comes behind it.
+    let module = rest.first().is_some_and(|word| word.text == "-m");
+    let told = !module
+        && rest
+            .iter()
+            .take_while(|word| word.is_option() || word.text.starts_with('+') || word.text == "eval")
+            .any(code);
+    let fed = *fed != Fed::Outside && rest.iter().all(|word| word.is_option() || word.text == "-");
+    let mut inner = vec![Inner::Mention(known_text(rest))];
+    if told
+        || fed
+        || rest
+            .iter()
+            .any(|word| word.kind == Kind::Dynamic && word.text.is_empty() && !module && rest.len() == 1)
+    {
+        inner.push(Inner::Opaque("it is code that can run commands"));
+    }
+    inner
+}

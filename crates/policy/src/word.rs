@@ -1,0 +1,139 @@
+//! A word of a command, as the shell would hand it over, as far as that can be known from the text.
+
+/// How much is known of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Exactly its text.
+    Plain,
+    /// A pattern for file names: one or more words.
+    Glob,
+    /// Made when the command runs: anything.
+    Dynamic,
+}
+
+/// A word without its quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
+}
+
+impl Word {
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: Kind::Plain }
+    }
+
+    pub(crate) fn dynamic() -> Self {
+        Self { text: String::new(), kind: Kind::Dynamic }
+    }
+
+    /// Puts another right behind it.
+    pub(crate) fn append(&mut self, part: &Self) {
+        self.text.push_str(&part.text);
+        self.kind = match (self.kind, part.kind) {
+            (Kind::Dynamic, _) | (_, Kind::Dynamic) => Kind::Dynamic,
+            (Kind::Glob, _) | (_, Kind::Glob) => Kind::Glob,
+            (Kind::Plain, Kind::Plain) => Kind::Plain,
+        };
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind == Kind::Plain
+    }
+
+    /// The text, if it is known for sure.
+    pub(crate) fn known(&self) -> Option<&str> {
+        self.is_plain().then_some(self.text.as_str())
+    }
+
+    pub(crate) fn is_option(&self) -> bool {
+        self.text.len() > 1 && self.text.starts_with('-') && self.kind != Kind::Dynamic
+    }
+}
+
+/// The program that a path names.
+pub(crate) fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Plain words from given arguments.
+pub(crate) fn plain_words(argv: &[String]) -> Vec<Word> {
+    argv.iter().map(Word::plain).collect()
+}
+
+/// Words as one line; none if some of them are not known.
+pub(crate) fn joined(words: &[Word]) -> Option<String> {
+    words.iter().map(Word::known).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
+}
+
+/// What is known of the words, in one text.
+pub(crate) fn known_text(words: &[Word]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// What `$'...'` stands for, given what is between its quotes; none where we do not know what bash makes of it.
+pub(crate) fn ansi_c(body: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = body.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let (&escape, after) = rest.split_first()?;
+        rest = after;
+        match escape {
+            b'a' => bytes.push(7),
+            b'b' => bytes.push(8),
+            b'e' | b'E' => bytes.push(27),
+            b'f' => bytes.push(12),
+            b'n' => bytes.push(b'\n'),
+            b'r' => bytes.push(b'\r'),
+            b't' => bytes.push(b'\t'),
+            b'v' => bytes.push(11),
+            b'\\' | b'\'' | b'"' | b'?' => bytes.push(escape),
+            b'x' => bytes.push(u8::try_from(number(&mut rest, 16, 2)?).ok()?),
+            b'u' => push(&mut bytes, number(&mut rest, 16, 4)?)?,
+            b'U' => push(&mut bytes, number(&mut rest, 16, 8)?)?,
+            b'0'..=b'7' => {
+                rest = &body.as_bytes()[body.len() - rest.len() - 1..];
+                bytes.push(u8::try_from(number(&mut rest, 8, 3)? & 0xff).ok()?);
+            }
+            _ => return None,
+        }
+    }
+    // A NUL ends the word for bash, in the middle of what we see.
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+fn push(bytes: &mut Vec<u8>, code: u32) -> Option<()> {
+    bytes.extend(char::from_u32(code)?.encode_utf8(&mut [0; 4]).bytes());
+    Some(())
+}
+
+/// Takes a number of so many digits at the most.
+fn number(rest: &mut &[u8], radix: u32, most: usize) -> Option<u32> {
+    let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
+    let count = rest.iter().take(most).take_while(|byte| is_digit(byte)).count();
+    let (digits, after) = rest.split_at(count);
+    *rest = after;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_what_bash_makes_of_them() {
+        let cases =
+            [(r"\x72m", "rm"), (r"\162m", "rm"), (r"r\u006d", "rm"), (r"a\tb\'c", "a\tb'c"), ("é", "é")];
+        for (written, meant) in cases {
+            assert_eq!(ansi_c(written).as_deref(), Some(meant), "{written}");
+        }
+        assert_eq!(ansi_c(r"\c["), None);
+        assert_eq!(ansi_c(r"\xff"), None, "no text");
+        assert_eq!(ansi_c(r"rm\0x"), None, "bash ends it there");
+    }
+}

@@ -1,0 +1,116 @@
+//! A network of a command's own, with nothing in it but loopback.
+
+use std::ffi::CStr;
+use std::io;
+
+use super::ConfineError;
+
+/// How the child gets a network of its own.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    /// By way of a user namespace in which it stays who it is; root needs none.
+    as_user: Option<Maps>,
+}
+
+/// Who it is in the user namespace, as the kernel wants it written.
+#[derive(Debug)]
+struct Maps {
+    user: Vec<u8>,
+    group: Vec<u8>,
+}
+
+/// Whether an ordinary user, or whoever we are, can have one.
+///
+/// # Errors
+/// What the kernel says.
+pub fn has_namespaces() -> io::Result<()> {
+    let namespace = Namespace::prepare().map_err(|error| io::Error::other(error.to_string()))?;
+    // SAFETY: the child only makes system calls and leaves.
+    #[expect(unsafe_code, reason = "what it does to a process is tried in one of its own")]
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let code = namespace.enter().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+            libc::_exit(code);
+        }
+        if child < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut status = 0;
+        while libc::waitpid(child, &raw mut status, 0) < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        match libc::WEXITSTATUS(status) {
+            0 if libc::WIFEXITED(status) => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+impl Namespace {
+    pub(super) fn prepare() -> Result<Self, ConfineError> {
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let same = |id: u32| format!("{id} {id} 1\n").into_bytes();
+        let as_user = (user != 0).then(|| Maps { user: same(user), group: same(group) });
+        Ok(Self { as_user })
+    }
+
+    /// Runs in the child: only system calls.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        let flags = libc::CLONE_NEWNET | if self.as_user.is_some() { libc::CLONE_NEWUSER } else { 0 };
+        // SAFETY: numbers only; a process just forked has a single thread.
+        #[expect(unsafe_code, reason = "unshare")]
+        if unsafe { libc::unshare(flags) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if let Some(maps) = &self.as_user {
+            // A copy of a process whose memory is private has files in /proc that only root may write.
+            // SAFETY: numbers only.
+            #[expect(unsafe_code, reason = "prctl")]
+            unsafe {
+                libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+            }
+            write_to(c"/proc/self/setgroups", b"deny")?;
+            write_to(c"/proc/self/uid_map", &maps.user)?;
+            write_to(c"/proc/self/gid_map", &maps.group)?;
+        }
+        bring_loopback_up()
+    }
+}
+
+fn write_to(path: &CStr, text: &[u8]) -> io::Result<()> {
+    // SAFETY: the path ends in NUL and the text outlives the call; the descriptor is closed again.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let written = libc::write(fd, text.as_ptr().cast(), text.len());
+        let error = io::Error::last_os_error();
+        libc::close(fd);
+        if written < 0 { Err(error) } else { Ok(()) }
+    }
+}
+
+fn bring_loopback_up() -> io::Result<()> {
+    // SAFETY: `request` is as large as the kernel wants, and outlives the calls.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+        let done = libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request);
+        let error = io::Error::last_os_error();
+        libc::close(socket);
+        if done < 0 { Err(error) } else { Ok(()) }
+    }
+}

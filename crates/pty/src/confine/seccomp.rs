@@ -1,0 +1,205 @@
+//! A filter of system calls, as a small program that the kernel runs before each of them.
+//!
+//! Denied is what reaches into other processes, types into terminals, makes new namespaces, or opens sockets of
+//! families that were not asked for. Everything else is none of this filter's business.
+
+use std::io;
+
+use rustix::process::Pid;
+
+use super::{ConfineError, Network};
+
+#[cfg(target_arch = "x86_64")]
+const PROCESSOR: Option<u32> = Some(0xC000_003E);
+#[cfg(target_arch = "aarch64")]
+const PROCESSOR: Option<u32> = Some(0xC000_00B7);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const PROCESSOR: Option<u32> = None;
+
+/// On x86-64, numbers from here on are a second set of the same calls.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+const LOAD: u16 = 0x20;
+const IF_EQUAL: u16 = 0x15;
+#[cfg(target_arch = "x86_64")]
+const IF_AT_LEAST: u16 = 0x35;
+const IF_ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+/// Where the lower half of an argument is; both processors we know have it first.
+const fn argument(index: u32) -> u32 {
+    16 + 8 * index
+}
+
+const ALLOW: u32 = 0x7fff_0000;
+const fn refuse(errno: i32) -> u32 {
+    0x0005_0000 | errno as u32
+}
+
+/// What reaches into other processes or around the rest of the sandbox.
+const DENIED: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_perf_event_open,
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+];
+
+/// What programs have another way for when the kernel does not know it: rings that make sockets unseen, and a `clone` whose
+/// flags can't be looked at.
+const UNKNOWN: &[libc::c_long] =
+    &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
+
+/// Types into a terminal as if it were its keyboard.
+const TIOCSTI: u32 = 0x5412;
+/// The same by way of a virtual console's selection.
+const TIOCLINUX: u32 = 0x541c;
+
+const NAMESPACES: u32 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u32;
+
+/// A filter, ready to be installed.
+#[derive(Debug)]
+pub(super) struct Filter {
+    program: Vec<libc::sock_filter>,
+}
+
+fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+fn number(call: libc::c_long) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+impl Filter {
+    pub(super) fn new(network: Network, unix_sockets: bool) -> Result<Self, ConfineError> {
+        let processor = PROCESSOR.ok_or(ConfineError::UnknownProcessor)?;
+        let mut program = vec![
+            instruction(LOAD, 0, 0, ARCHITECTURE),
+            instruction(IF_EQUAL, 1, 0, processor),
+            // Another processor's calls have other numbers: none of them is let through.
+            instruction(RETURN, 0, 0, refuse(libc::ENOSYS)),
+            instruction(LOAD, 0, 0, NUMBER),
+        ];
+        #[cfg(target_arch = "x86_64")]
+        program
+            .extend([instruction(IF_AT_LEAST, 0, 1, X32), instruction(RETURN, 0, 0, refuse(libc::ENOSYS))]);
+        for (calls, errno) in [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS)] {
+            for call in calls {
+                program.push(instruction(IF_EQUAL, 0, 1, number(*call)));
+                program.push(instruction(RETURN, 0, 0, refuse(errno)));
+            }
+        }
+        if_call(
+            &mut program,
+            libc::SYS_ioctl,
+            &[
+                instruction(LOAD, 0, 0, argument(1)),
+                instruction(IF_EQUAL, 1, 0, TIOCSTI),
+                instruction(IF_EQUAL, 0, 1, TIOCLINUX),
+                instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                instruction(RETURN, 0, 0, ALLOW),
+            ],
+        );
+        if_call(
+            &mut program,
+            libc::SYS_clone,
+            &[
+                instruction(LOAD, 0, 0, argument(0)),
+                instruction(IF_ANY_BIT, 0, 1, NAMESPACES),
+                instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                instruction(RETURN, 0, 0, ALLOW),
+            ],
+        );
+        let mut families = Vec::new();
+        if network != Network::Off {
+            // Netlink: how a program learns of its own addresses.
+            families.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
+        }
+        if unix_sockets {
+            families.push(libc::AF_UNIX);
+        }
+        let mut sockets = vec![instruction(LOAD, 0, 0, argument(0))];
+        for family in families {
+            sockets.push(instruction(IF_EQUAL, 0, 1, family as u32));
+            sockets.push(instruction(RETURN, 0, 0, ALLOW));
+        }
+        sockets.push(instruction(RETURN, 0, 0, refuse(libc::EPERM)));
+        if_call(&mut program, libc::SYS_socket, &sockets);
+        program.push(instruction(RETURN, 0, 0, ALLOW));
+        Ok(Self { program })
+    }
+
+    /// As the kernel reads it.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let bytes = |step: &libc::sock_filter| {
+            let [a, b] = step.code.to_ne_bytes();
+            let [c, d, e, f] = step.k.to_ne_bytes();
+            [a, b, step.jt, step.jf, c, d, e, f]
+        };
+        self.program.iter().flat_map(bytes).collect()
+    }
+
+    /// Installs it in this process, for ever.
+    pub(super) fn install(&self) -> io::Result<()> {
+        let program = libc::sock_fprog {
+            len: u16::try_from(self.program.len()).unwrap_or(0),
+            filter: self.program.as_ptr().cast_mut(),
+        };
+        // SAFETY: the program outlives the call, and the kernel copies and checks it.
+        #[expect(unsafe_code, reason = "seccomp has no safe wrapper here")]
+        let done = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0_u32, &raw const program)
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// Runs `steps`, which end in a verdict, if it is this call. The number is in the register before and after.
+fn if_call(program: &mut Vec<libc::sock_filter>, call: libc::c_long, steps: &[libc::sock_filter]) {
+    let past = u8::try_from(steps.len()).unwrap_or(u8::MAX);
+    program.push(instruction(IF_EQUAL, 0, past, number(call)));
+    program.extend_from_slice(steps);
+}
+
+/// How many filters a process is under; none if the kernel does not say.
+#[must_use]
+pub fn filters_of(pid: Pid) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    line("Seccomp_filters:").or_else(|| line("Seccomp:"))
+}

@@ -1,0 +1,45 @@
+//! How much a command may use: by a control group of its own, or, where none can be had, process by process.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Limits, prepared: what the child does before it becomes the command.
+#[derive(Debug, Default)]
+pub struct Limits {
+    /// `cgroup.procs` of the control group to enter.
+    pub group: Option<OwnedFd>,
+    /// Private memory of each process, in bytes.
+    pub memory: Option<u64>,
+    /// Processes of this user, all together.
+    pub processes: Option<u64>,
+    /// CPU time of each process, in seconds.
+    pub cpu_seconds: Option<u64>,
+}
+
+impl Limits {
+    /// Runs in the child, between fork and exec: only system calls.
+    pub(crate) fn apply(&self) -> io::Result<()> {
+        if let Some(group) = &self.group {
+            rustix::io::write(group, b"0")?;
+        }
+        if let Some(bytes) = self.memory {
+            limit(libc::RLIMIT_DATA as i32, bytes, bytes)?;
+        }
+        if let Some(count) = self.processes {
+            limit(libc::RLIMIT_NPROC as i32, count, count)?;
+        }
+        if let Some(seconds) = self.cpu_seconds {
+            // SIGXCPU first, and a moment to clean up.
+            limit(libc::RLIMIT_CPU as i32, seconds, seconds.saturating_add(2))?;
+        }
+        Ok(())
+    }
+}
+
+fn limit(what: i32, soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: soft as libc::rlim_t, rlim_max: hard as libc::rlim_t };
+    // SAFETY: the kernel only reads `limit`.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    let done = unsafe { libc::setrlimit(what as _, &raw const limit) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

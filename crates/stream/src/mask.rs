@@ -1,0 +1,251 @@
+//! Hides secrets in what others read: byte for byte, so that every offset stays true.
+//!
+//! Three kinds are known: [values](known) that a job was given or that were typed into it, of which only fingerprints
+//! are kept; the [formats](formats) of common keys; and patterns of the user. All are looked for in the text as a person
+//! would see it ([`view`]): colours, cursor moves and line breaks do not break a secret.
+//!
+//! A secret may be cut by the end of what there is. So readers look a [`CONTEXT`] further in both directions than what
+//! they show, and what could be the beginning of a known value at the very end is hidden too. Where text must
+//! be given out while it comes, [`Redactor`] holds back what is not decided yet.
+
+mod formats;
+mod known;
+mod redactor;
+mod view;
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use regex_automata::meta::Regex;
+use unicode_width::UnicodeWidthStr;
+
+pub use known::SHORTEST;
+use known::{Known, Print};
+pub use redactor::Redactor;
+use view::View;
+
+/// How far around a piece one must look to find every secret that is cut by its borders.
+pub const CONTEXT: usize = 8 << 10;
+
+/// What stands in the place of each byte of a secret.
+const MASK: u8 = b'*';
+
+/// The first line of the written form.
+const TITLE: &str = "outlast-masks 1";
+
+/// What must be hidden.
+#[derive(Clone, Debug)]
+pub struct Masks {
+    known: Known,
+    patterns: Vec<(String, Regex)>,
+    formats: bool,
+}
+
+/// What was found in a piece of text.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// What to hide, by position; may overlap.
+    spans: Vec<Range<usize>>,
+    /// Those of them that are known values to their last byte.
+    whole: Vec<Range<usize>>,
+    /// From here on it is not decided yet: more bytes could make it a secret, or show that it is none.
+    undecided: Option<usize>,
+}
+
+impl Found {
+    fn undecided_from(&mut self, at: usize) {
+        self.undecided = Some(self.undecided.map_or(at, |known| known.min(at)));
+    }
+}
+
+/// A pattern that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the pattern {pattern:?} of secrets can't be used: {why}")]
+pub struct BadMask {
+    pattern: String,
+    why: String,
+}
+
+impl Masks {
+    /// Common key formats only. The key, random bytes, makes fingerprints worthless anywhere else.
+    #[must_use]
+    pub fn new(key: [u8; 32]) -> Self {
+        Self { known: Known::new(key), patterns: Vec::new(), formats: true }
+    }
+
+    /// Also hides a value; says whether it is long enough for that. `typed` is what a person typed as a secret.
+    pub fn add(&mut self, value: &str, typed: bool) -> bool {
+        self.known.add(value, typed)
+    }
+
+    /// Also hides what a regular expression matches: its first group, or all of it.
+    ///
+    /// # Errors
+    /// [`BadMask`], when it is none, or matches nothing at all.
+    pub fn add_pattern(&mut self, pattern: &str) -> Result<(), BadMask> {
+        let bad = |why: String| BadMask { pattern: pattern.to_owned(), why };
+        let regex = Regex::new(pattern).map_err(|error| bad(error.to_string()))?;
+        if regex.is_match(b"".as_slice()) {
+            return Err(bad("it also matches where nothing is".into()));
+        }
+        self.patterns.push((pattern.to_owned(), regex));
+        Ok(())
+    }
+
+    /// Only what was typed as a secret; none when nothing was.
+    #[must_use]
+    pub fn typed_only(&self) -> Option<Self> {
+        let known = self.known.typed_only();
+        (!known.is_empty()).then(|| Self { known, patterns: Vec::new(), formats: false })
+    }
+
+    /// Hides every secret in bytes as a program wrote them.
+    pub fn hide(&self, bytes: &mut [u8]) {
+        let found = self.look(bytes);
+        found.spans.into_iter().for_each(|span| cover(bytes, span));
+    }
+
+    /// Hides every secret in text. Its length in bytes stays.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        let mut found = self.look(text.as_bytes());
+        if found.spans.is_empty() {
+            return text.to_owned();
+        }
+        let mut bytes = text.as_bytes().to_vec();
+        for span in &mut found.spans {
+            // Half a character would be no text any more.
+            let whole = text.floor_char_boundary(span.start)..text.ceil_char_boundary(span.end);
+            cover(&mut bytes, whole);
+        }
+        String::from_utf8(bytes).unwrap_or_else(|_| "*".repeat(text.len()))
+    }
+
+    /// Hides every secret in rows of a screen, also where one goes on in the next row: a row as wide as the screen was
+    /// broken by it, and not by the program.
+    pub fn rows(&self, rows: &mut [String], cols: usize) {
+        let ends = |row: &str| if row.width() < cols { "\n" } else { "" };
+        let joined: String = rows.iter().flat_map(|row| [row.as_str(), ends(row)]).collect();
+        let hidden = self.text(&joined);
+        // Lengths stay, so the rows fall apart where they were joined.
+        let mut rest = hidden.as_str();
+        for row in rows {
+            let (this, after) = rest.split_at(rest.floor_char_boundary(row.len()));
+            let line_break = ends(row).len();
+            this.clone_into(row);
+            rest = &after[line_break.min(after.len())..];
+        }
+    }
+
+    /// Looks at bytes as a program wrote them.
+    pub(crate) fn look(&self, bytes: &[u8]) -> Found {
+        let mut found = Found::default();
+        let (screen, strings) = view::split(bytes);
+        self.look_at(&screen, true, &mut found);
+        // What titles and other strings hold is no part of the text around them.
+        strings.iter().for_each(|string| self.look_at(string, false, &mut found));
+        found
+    }
+
+    fn look_at(&self, view: &View<'_>, goes_on: bool, found: &mut Found) {
+        let mut here = Found::default();
+        self.known.find(view.bytes(), &mut here);
+        if self.formats {
+            formats::find(view.bytes(), &mut here);
+        }
+        for (_, regex) in &self.patterns {
+            let mut groups = regex.create_captures();
+            let mut at = 0;
+            while at <= view.bytes().len() {
+                regex.search_captures(&regex_automata::Input::new(view.bytes()).range(at..), &mut groups);
+                let Some(whole) = groups.get_group(0) else { break };
+                let hidden = groups.get_group(1).unwrap_or(whole);
+                here.spans.push(hidden.range());
+                at = whole.end.max(at + 1);
+            }
+        }
+        if !self.patterns.is_empty() && goes_on {
+            let line = memchr::memrchr(b'\n', view.bytes()).map_or(0, |feed| feed + 1);
+            if view.bytes().len() - line < CONTEXT / 8 {
+                here.undecided_from(line);
+            }
+        }
+        found.spans.extend(here.spans.into_iter().map(|span| view.origin(span)));
+        found.whole.extend(here.whole.into_iter().map(|span| view.origin(span)));
+        if let Some(at) = here.undecided.filter(|_| goes_on) {
+            found.undecided_from(view.origin(at..at + 1).start);
+        }
+    }
+
+    /// The written form, without any value: what a reader needs that comes later.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{TITLE}\nkey {}\n", hex(self.known.key()));
+        for print in self.known.prints() {
+            let kind = if print.typed { "typed" } else { "known" };
+            let (len, head, chain, proof) = (print.len, print.head, hex(&print.chain), hex(&print.proof));
+            let _ = writeln!(text, "{kind} {len} {head:04x} {chain} {proof}");
+        }
+        for (pattern, _) in &self.patterns {
+            let _ = writeln!(text, "pattern {}", pattern.replace('\n', "\\n"));
+        }
+        text
+    }
+
+    /// Reads the written form; none if it is not one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != TITLE {
+            return None;
+        }
+        let key: [u8; 32] = unhex(lines.next()?.strip_prefix("key ")?)?.try_into().ok()?;
+        let mut masks = Self::new(key);
+        for line in lines {
+            let (kind, rest) = line.split_once(' ')?;
+            match kind {
+                "known" | "typed" => {
+                    let mut fields = rest.split(' ');
+                    let mut field = || fields.next();
+                    masks.known.push(Print {
+                        typed: kind == "typed",
+                        len: field()?.parse().ok()?,
+                        head: u16::from_str_radix(field()?, 16).ok()?,
+                        chain: unhex(field()?)?,
+                        proof: unhex(field()?)?.try_into().ok()?,
+                    });
+                }
+                "pattern" => masks.add_pattern(rest).ok()?,
+                // Something a newer version knows.
+                _ => {}
+            }
+        }
+        Some(masks)
+    }
+}
+
+/// Hides a range: what can be seen of it, not the sequences and line breaks in between.
+fn cover(bytes: &mut [u8], span: Range<usize>) {
+    let end = span.end.min(bytes.len());
+    let start = span.start.min(end);
+    view::each_visible(&mut bytes[start..end], |byte| *byte = MASK);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+#[path = "mask_tests.rs"]
+mod tests;

@@ -1,0 +1,221 @@
+//! Formats of common keys: what follows a telling beginning is hidden, the beginning itself stays to be recognised.
+
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::Found;
+
+/// The most of one key that is looked at.
+const LONGEST: usize = 6 << 10;
+
+/// How the rest of a key looks.
+#[derive(Clone, Copy, Debug)]
+enum Rest {
+    /// So many characters of a set, or more.
+    Run(Set, usize),
+    /// Three parts with dots between them.
+    Token,
+    /// Up to the end of the block.
+    Block,
+    /// `user:password@` of an address.
+    Address,
+    /// The value of a variable whose name says that it is a secret.
+    Value,
+}
+
+/// Which characters.
+#[derive(Clone, Copy, Debug)]
+enum Set {
+    /// Upper case letters and digits.
+    Upper,
+    /// Letters and digits.
+    Plain,
+    /// And `_` and `-`.
+    Word,
+    /// And `.`, `~`, `+`, `/`, `=`.
+    Base64,
+}
+
+impl Set {
+    fn has(self, byte: u8) -> bool {
+        match self {
+            Set::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Set::Plain => byte.is_ascii_alphanumeric(),
+            Set::Word => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
+            Set::Base64 => {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
+            }
+        }
+    }
+}
+
+/// Beginnings, and what follows them.
+const FORMATS: &[(&str, Rest)] = &[
+    // AWS.
+    ("AKIA", Rest::Run(Set::Upper, 16)),
+    ("ASIA", Rest::Run(Set::Upper, 16)),
+    // GitHub.
+    ("ghp_", Rest::Run(Set::Plain, 30)),
+    ("gho_", Rest::Run(Set::Plain, 30)),
+    ("ghu_", Rest::Run(Set::Plain, 30)),
+    ("ghs_", Rest::Run(Set::Plain, 30)),
+    ("ghr_", Rest::Run(Set::Plain, 30)),
+    ("github_pat_", Rest::Run(Set::Word, 22)),
+    // GitLab.
+    ("glpat-", Rest::Run(Set::Word, 20)),
+    ("gldt-", Rest::Run(Set::Word, 20)),
+    ("glrt-", Rest::Run(Set::Word, 20)),
+    ("glcbt-", Rest::Run(Set::Word, 20)),
+    ("glptt-", Rest::Run(Set::Word, 20)),
+    // Slack.
+    ("xoxb-", Rest::Run(Set::Word, 10)),
+    ("xoxp-", Rest::Run(Set::Word, 10)),
+    ("xoxa-", Rest::Run(Set::Word, 10)),
+    ("xoxr-", Rest::Run(Set::Word, 10)),
+    ("xoxs-", Rest::Run(Set::Word, 10)),
+    ("xapp-", Rest::Run(Set::Word, 10)),
+    ("hooks.slack.com/services/", Rest::Run(Set::Base64, 20)),
+    // OpenAI, Anthropic and those who write theirs alike.
+    ("sk-", Rest::Run(Set::Word, 20)),
+    // Stripe.
+    ("sk_live_", Rest::Run(Set::Plain, 16)),
+    ("sk_test_", Rest::Run(Set::Plain, 16)),
+    ("rk_live_", Rest::Run(Set::Plain, 16)),
+    ("rk_test_", Rest::Run(Set::Plain, 16)),
+    ("whsec_", Rest::Run(Set::Base64, 16)),
+    // Google.
+    ("AIza", Rest::Run(Set::Word, 35)),
+    ("ya29.", Rest::Run(Set::Word, 20)),
+    ("GOCSPX-", Rest::Run(Set::Word, 20)),
+    // Package registries and other services.
+    ("npm_", Rest::Run(Set::Plain, 36)),
+    ("pypi-", Rest::Run(Set::Word, 50)),
+    ("hf_", Rest::Run(Set::Plain, 30)),
+    ("dckr_pat_", Rest::Run(Set::Word, 20)),
+    ("dop_v1_", Rest::Run(Set::Plain, 40)),
+    ("hvs.", Rest::Run(Set::Word, 20)),
+    ("SG.", Rest::Run(Set::Base64, 40)),
+    ("lin_api_", Rest::Run(Set::Plain, 30)),
+    ("AGE-SECRET-KEY-1", Rest::Run(Set::Upper, 40)),
+    // Headers.
+    ("Bearer ", Rest::Run(Set::Base64, 16)),
+    ("bearer ", Rest::Run(Set::Base64, 16)),
+    ("uthorization: Basic ", Rest::Run(Set::Base64, 8)),
+    ("uthorization: basic ", Rest::Run(Set::Base64, 8)),
+    ("uthorization: token ", Rest::Run(Set::Base64, 16)),
+    ("eyJ", Rest::Token),
+    ("-----BEGIN ", Rest::Block),
+    ("://", Rest::Address),
+    // As `env` and `.env` files show them.
+    ("KEY=", Rest::Value),
+    ("TOKEN=", Rest::Value),
+    ("SECRET=", Rest::Value),
+    ("PASSWORD=", Rest::Value),
+    ("PASSWD=", Rest::Value),
+    ("PASSPHRASE=", Rest::Value),
+];
+
+fn beginnings() -> Option<&'static AhoCorasick> {
+    static ALL: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let words = FORMATS.iter().map(|(beginning, _)| beginning);
+        AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words).ok()
+    })
+    .as_ref()
+}
+
+/// Finds keys in visible text.
+pub(super) fn find(text: &[u8], found: &mut Found) {
+    let Some(beginnings) = beginnings() else { return };
+    for hit in beginnings.find_iter(text) {
+        let (_, rest) = FORMATS[hit.pattern().as_usize()];
+        let at = hit.end();
+        let joined = hit.start().checked_sub(1).is_some_and(|before| text[before].is_ascii_alphanumeric());
+        match rest {
+            Rest::Run(..) | Rest::Token if joined && text[hit.start()] != b'u' => {}
+            Rest::Run(set, least) => run(text, at, (set, least), found),
+            Rest::Token => token(text, hit.start(), found),
+            Rest::Block => block(text, at, found),
+            Rest::Address => address(text, at, found),
+            Rest::Value => value(text, at, found),
+        }
+    }
+}
+
+/// Where characters end that pass a test, and whether that is only the end of what there is.
+fn until(text: &[u8], from: usize, most: usize, fits: impl Fn(u8) -> bool) -> (usize, bool) {
+    let len = text[from..].iter().take(most).take_while(|byte| fits(**byte)).count();
+    (from + len, from + len == text.len())
+}
+
+fn run(text: &[u8], at: usize, (set, least): (Set, usize), found: &mut Found) {
+    let (end, open) = until(text, at, LONGEST, |byte| set.has(byte));
+    if end - at >= least {
+        found.spans.push(at..end);
+    } else if open {
+        if end - at >= least / 2 {
+            found.spans.push(at..end);
+        }
+        found.undecided_from(at);
+    }
+}
+
+fn token(text: &[u8], start: usize, found: &mut Found) {
+    let (end, open) = until(text, start, LONGEST, |byte| Set::Word.has(byte) || byte == b'.');
+    let body = &text[start..end];
+    let parts = body.split(|byte| *byte == b'.').filter(|part| part.len() >= 8).count();
+    let is_token = parts >= 2 && body.len() >= 24;
+    if is_token || (open && body.len() >= 24) {
+        found.spans.push(start + 3..end);
+    }
+    if open && !is_token {
+        found.undecided_from(start);
+    }
+}
+
+fn block(text: &[u8], at: usize, found: &mut Found) {
+    let (end, open) =
+        until(text, at, 48, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ');
+    let kind = &text[at..end];
+    let private = kind.ends_with(b"PRIVATE KEY") || kind.ends_with(b"PRIVATE KEY BLOCK");
+    if !private || open || !text[end..].starts_with(b"-----") {
+        return;
+    }
+    let from = end + 5;
+    let body = &text[from..text.len().min(from + LONGEST)];
+    let len = memchr::memmem::find(body, b"-----END").unwrap_or(body.len());
+    found.spans.push(from..from + len);
+}
+
+fn address(text: &[u8], at: usize, found: &mut Found) {
+    let (end, open) = until(text, at, 512, |byte| {
+        byte > b' ' && byte != 0x7f && !matches!(byte, b'/' | b'"' | b'\'' | b'<' | b'>' | b'`')
+    });
+    let authority = &text[at..end];
+    let Some(colon) = memchr::memchr(b':', authority) else { return };
+    match memchr::memrchr(b'@', authority) {
+        Some(host) if host > colon + 1 => found.spans.push(at + colon + 1..at + host),
+        Some(_) => {}
+        // `localhost:3000` looks the same so far.
+        None if open => found.undecided_from(at + colon + 1),
+        None => {}
+    }
+}
+
+fn value(text: &[u8], at: usize, found: &mut Found) {
+    let quoted = text.get(at).is_some_and(|byte| matches!(byte, b'"' | b'\''));
+    let at = at + usize::from(quoted);
+    if at >= text.len() || matches!(text[at], b'$' | b'<' | b'/' | b'(' | b'{' | b'*') {
+        return;
+    }
+    let (end, open) = until(text, at, LONGEST, |byte| {
+        byte > b' ' && byte != 0x7f && !matches!(byte, b'"' | b'\'' | b';' | b'&' | b'|' | b')' | b',')
+    });
+    let telling = text[at..end].iter().any(u8::is_ascii_digit) || end - at >= 16;
+    if end - at >= 8 && telling {
+        found.spans.push(at..end);
+    } else if open {
+        found.undecided_from(at);
+    }
+}
