@@ -121,7 +121,8 @@ impl Channel {
         self.source.as_ref().map(AsFd::as_fd)
     }
 
-    /// Where bytes may wait: the source, and the pipe that they go through, unless they are held there on purpose.
+    /// Where bytes may wait: the source, and the pipe that they go through. What is held back there on purpose has a
+    /// time of its own.
     pub(super) fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let staged = self.staging.as_ref().filter(|_| self.held_since.is_none()).map(|(out, _)| out.as_fd());
         self.source().into_iter().flat_map(move |source| [Some(source), staged]).flatten()
