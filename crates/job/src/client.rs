@@ -42,9 +42,7 @@ use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
 use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
-use crate::wire::{
-    Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64,
-};
+use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
 use connection::{Asked, Connection};
 use start::Starter;
 

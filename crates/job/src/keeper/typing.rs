@@ -162,12 +162,23 @@ impl Keeper {
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
-        self.typing.note(&bytes);
+        if self.hides_typing() {
+            self.typing.note(&without_what_is_hidden(&bytes));
+        } else {
+            self.typing.note(&bytes);
+        }
         self.typing.end_asked |= send.eof;
         if send.eof {
             self.typing.ended = false;
         }
         Ok(Sent { offset, taken: bytes.len() as u64, queued: 0 })
+    }
+
+    /// Whether a program reads a line that it does not show: a password, as a rule.
+    fn hides_typing(&self) -> bool {
+        self.terminal_modes().is_some_and(|modes| {
+            modes.local_modes.contains(LocalModes::ICANON) && !modes.local_modes.contains(LocalModes::ECHO)
+        })
     }
 
     /// The bytes for what is to be typed. An unknown key is an error, and then nothing is typed.
@@ -267,6 +278,18 @@ impl Keeper {
             }
         }
     }
+}
+
+/// A password is not kept; that something was typed there, which may have been anything, is.
+fn without_what_is_hidden(bytes: &[u8]) -> Vec<u8> {
+    let mut kept: Vec<u8> = Vec::new();
+    for byte in bytes {
+        let byte = if [b'\r', b'\n', CTRL_C].contains(byte) { *byte } else { ESCAPE };
+        if byte != ESCAPE || kept.last() != Some(&ESCAPE) {
+            kept.push(byte);
+        }
+    }
+    kept
 }
 
 /// The longest line of what is typed, and how much of a line it leaves open, after a line that is already begun.
