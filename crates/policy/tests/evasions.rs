@@ -273,6 +273,7 @@ const ASKED: &[&str] = &[
     "wget http://x/y; ./y",
     "stty erase x",
     ">y\\ # rm x",
+    "sh -c 'echo \"a $(\nE\n\\rm x) b\"'",
     "echo\\ #; rm x",
     "$'rm\\0' x",
     "echo 'rm x' | sudo -s",

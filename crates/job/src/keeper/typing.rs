@@ -119,12 +119,6 @@ impl Keeper {
         }
     }
 
-    fn hides_what_is_typed(&self) -> bool {
-        self.terminal_modes().is_some_and(|modes| {
-            modes.local_modes.contains(LocalModes::ICANON) && !modes.local_modes.contains(LocalModes::ECHO)
-        })
-    }
-
     /// Nobody knows any more what is half typed: an Escape stands for it, which may have been anything.
     pub(super) fn forget_what_was_typed(&mut self) {
         self.typing.recent.push_back(ESCAPE);
@@ -168,13 +162,23 @@ impl Keeper {
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
-        // A line that the terminal hides is no command, and nobody's business.
-        self.typing.note(if self.hides_what_is_typed() { &[] } else { &bytes });
+        if self.hides_typing() {
+            self.typing.note(&without_what_is_hidden(&bytes));
+        } else {
+            self.typing.note(&bytes);
+        }
         self.typing.end_asked |= send.eof;
         if send.eof {
             self.typing.ended = false;
         }
         Ok(Sent { offset, taken: bytes.len() as u64, queued: 0 })
+    }
+
+    /// Whether a program reads a line that it does not show: a password, as a rule.
+    fn hides_typing(&self) -> bool {
+        self.terminal_modes().is_some_and(|modes| {
+            modes.local_modes.contains(LocalModes::ICANON) && !modes.local_modes.contains(LocalModes::ECHO)
+        })
     }
 
     /// The bytes for what is to be typed. An unknown key is an error, and then nothing is typed.
@@ -274,6 +278,18 @@ impl Keeper {
             }
         }
     }
+}
+
+/// A password is not kept; that something was typed there, which may have been anything, is.
+fn without_what_is_hidden(bytes: &[u8]) -> Vec<u8> {
+    let mut kept: Vec<u8> = Vec::new();
+    for byte in bytes {
+        let byte = if [b'\r', b'\n', CTRL_C].contains(byte) { *byte } else { ESCAPE };
+        if byte != ESCAPE || kept.last() != Some(&ESCAPE) {
+            kept.push(byte);
+        }
+    }
+    kept
 }
 
 /// The longest line of what is typed, and how much of a line it leaves open, after a line that is already begun.

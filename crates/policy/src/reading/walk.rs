@@ -90,6 +90,11 @@ fn substitutes(text: &str) -> bool {
     false
 }
 
+/// Whether a line ends in a text that no backslash joins with the next.
+fn has_bare_newline(text: &str) -> bool {
+    text.char_indices().any(|(i, c)| c == '\n' && !text[..i].ends_with('\\'))
+}
+
 impl Walk<'_> {
     pub(super) fn text(&self, node: Node<'_>) -> &str {
         self.source.get(node.byte_range()).unwrap_or_default()
@@ -138,6 +143,9 @@ impl Walk<'_> {
                 self.children(node, fed);
             }
             kind if HOLDERS.contains(&kind) => {
+                if kind == "word" && has_bare_newline(&shown) {
+                    self.reading.opaque("it has a line end where the grammar sees none", &shown);
+                }
                 // Arithmetic runs what stands in the index of an array, even from a variable.
                 if node.named_child_count() == 0 && (shown.contains("[$(") || shown.contains("[`")) {
                     self.reading.opaque("it has text that arithmetic would run", &shown);
