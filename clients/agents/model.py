@@ -3,8 +3,9 @@
     model.py SCRIPT.json      prints its port, then one line of JSON for each tool result that it was given
 
 The script is a list of [tool, arguments]. A request with as many tool results as steps done gets the next step; after the
-last, a text. A step ["until", TEXT] ends the turn, until somebody has said TEXT to the agent. The names of tools are found
-among those that the agent offers, whatever the agent puts in front of them.
+last, a text. A step ["until", TEXT] ends the turn, until somebody has said TEXT to the agent. {"always": [tool, arguments]}
+is a step for the first prompt and for every prompt that tells of events. The names of tools are found among those that the
+agent offers, whatever the agent puts in front of them.
 """
 
 import http.server
@@ -31,7 +32,13 @@ def text_of(content):
     return str(content)
 
 
-def step(results, names, said=()):
+def script_for(body):
+    if isinstance(SCRIPT, list):
+        return SCRIPT
+    return [SCRIPT["always"]] * (1 + json.dumps(body).count("[outlast events "))
+
+
+def step(results, names, body, said=()):
     """The next step, with the agent's own name for the tool; none when the script is done, or waits for a word."""
     for index, result in enumerate(results):
         with LOCK:
@@ -39,7 +46,7 @@ def step(results, names, said=()):
                 SHOWN.add(index)
                 print(json.dumps({"result": index, "text": text_of(result)}), flush=True)
     done = 0
-    for tool, arguments in SCRIPT:
+    for tool, arguments in script_for(body):
         if tool == "until":
             heard = [text for text in said if arguments in text]
             if not heard:
@@ -105,7 +112,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         names = [tool["name"] for tool in body.get("tools", [])]
         parts = [part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]]
         results = [part.get("content", "") for part in parts if part["type"] == "tool_result"]
-        next_step = step(results, names) if names else None
+        next_step = step(results, names, body) if names else None
         usage = {"input_tokens": 1, "output_tokens": 1}
         if next_step:
             block = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": next_step[0], "input": {}}
@@ -140,7 +147,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         results = [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
         said = [text_of(item.get("content", "")) for item in body["input"] if item.get("role") == "user"]
         # A terminal asks before its servers have started; such a turn gets no step.
-        next_step = step(results, names, said) if names else None
+        next_step = step(results, names, body, said) if names else None
         if next_step:
             item = {"type": "function_call", "id": f"fc_{len(results)}", "call_id": f"call_{len(results)}",
                     "name": next_step[0], "arguments": json.dumps(next_step[1])}
@@ -158,7 +165,7 @@ class Model(http.server.BaseHTTPRequestHandler):
     def chat(self, body):
         names = [tool["function"]["name"] for tool in body.get("tools", [])]
         results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
-        next_step = step(results, names) if names else None
+        next_step = step(results, names, body) if names else None
         if next_step:
             call = {"index": 0, "id": f"call_{len(results)}", "type": "function",
                     "function": {"name": next_step[0], "arguments": json.dumps(next_step[1])}}
@@ -176,7 +183,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         names = [d["name"] for tool in body.get("tools", []) for d in tool.get("functionDeclarations", [])]
         parts = [part for content in body["contents"] for part in content.get("parts", [])]
         results = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
-        next_step = step(results, names) if names else None
+        next_step = step(results, names, body) if names else None
         if next_step:
             part = {"functionCall": {"name": next_step[0], "args": next_step[1]}}
         else:

@@ -7,6 +7,7 @@ pub mod attach;
 pub mod connection;
 pub mod follow;
 pub mod leftover;
+pub mod lines;
 pub mod probe;
 pub mod read;
 pub mod replay;

@@ -8,6 +8,9 @@ use crate::registry::sweep::parse_duration;
 use crate::wire::watch::Watch;
 use crate::wire::{Stable, Wait};
 
+/// A finished line with something in it.
+const LINE: &str = r".+\n";
+
 /// What a job tells its session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -35,7 +38,12 @@ impl Notify {
         !self.exit && !self.input && !self.port && self.watches.is_empty()
     }
 
-    /// Reads `exit,input,port,pattern=REGEX,quiet=30s,stable`. A comma that no known word follows belongs to the
+    /// Every line that it prints is worth an entry: those of 200 ms are one, with a count and offsets.
+    pub fn stream_lines(&mut self) {
+        self.watch("lines", Wait { patterns: vec![LINE.into()], from: Some(0), ..Wait::default() });
+    }
+
+    /// Reads `exit,input,port,lines,pattern=REGEX,quiet=30s,stable`. A comma that no known word follows belongs to the
     /// pattern before it.
     ///
     /// # Errors
@@ -57,6 +65,7 @@ impl Notify {
             ("exit", None) => self.exit = true,
             ("input", None) => self.input = true,
             ("port", None) => self.port = true,
+            ("lines", None) => self.stream_lines(),
             ("pattern", Some(pattern)) => {
                 let patterns = vec![pattern.to_owned()];
                 outlast_stream::PatternSet::compile(&patterns)
@@ -75,7 +84,7 @@ impl Notify {
             }
             _ => {
                 return Err(Failure::usage(format!("{word:?} is nothing that a job can tell")).hint(
-                    "choose among: exit, input, port, pattern=REGEX, quiet=30s, stable, stable=5, none",
+                    "choose among: exit, input, port, lines, pattern=REGEX, quiet=30s, stable, stable=5, none",
                 ));
             }
         }
@@ -93,7 +102,7 @@ fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for piece in text.split(',') {
         let key = piece.split_once('=').map_or(piece, |(key, _)| key);
-        let known = ["none", "exit", "input", "port", "pattern", "quiet", "stable"].contains(&key);
+        let known = ["none", "exit", "input", "port", "lines", "pattern", "quiet", "stable"].contains(&key);
         match words.last_mut() {
             Some(last) if !known && last.starts_with("pattern=") => {
                 last.push(',');

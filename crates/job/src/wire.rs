@@ -59,10 +59,10 @@ pub enum Verb {
     Status,
     /// Type something.
     Send(Send),
-    /// Type what nobody may see.
-    Secret(Secret),
     /// What was typed last.
     Typed,
+    /// Type what nobody may see.
+    Secret(Secret),
     /// Wait until something holds.
     Wait(Wait),
     /// Give up a wait of this connection.

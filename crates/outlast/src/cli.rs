@@ -1,13 +1,15 @@
 //! The command line: clap types whose doc comments are the help.
 
+mod acp;
 mod conditions;
-mod guard;
 mod policy;
+mod guard;
 mod tell;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use acp::*;
 use clap::{Args, Parser, Subcommand};
 use conditions::Conditions;
 pub(crate) use guard::*;
@@ -75,6 +77,7 @@ pub(crate) enum Verb {
     Prune(PruneArgs),
     Policy(PolicyArgs),
     Mcp(McpArgs),
+    Acp(AcpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
     Doctor(DoctorArgs),
@@ -144,7 +147,7 @@ pub(crate) struct RunArgs {
     /// How much of its output is kept; past it, the middle goes [default: 1GiB].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) log_cap: Option<u64>,
-    /// What goes to the session's outbox: exit, input, port, pattern=REGEX, quiet=30s, stable, or none [default:
+    /// What goes to the session's outbox: exit, input, port, lines, pattern=REGEX, quiet=30s, stable, or none [default:
     /// exit,input, and nothing in the foreground].
     #[arg(long, value_name = "WHAT")]
     pub(crate) notify: Vec<String>,

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod acp;
 mod attach;
 mod doctor;
 mod events;
@@ -55,6 +56,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
+        Verb::Acp(args) => acp::acp(open, args, out),
         Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
         Verb::Uninstall(args) => install::uninstall(&args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),

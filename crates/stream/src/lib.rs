@@ -17,7 +17,7 @@
 //! - [`excerpt`](fn@excerpt): long text cut to what fits an answer
 //! - [`visible`](fn@visible): text in which nothing acts or hides
 //! - [`Passthrough`]: raw output that may reach a person's terminal
-//! - [`LineStream`]: each line once, as it comes
+//! - [`LineStream`]: each line once, as it comes; [`plain`](fn@plain): without what only a terminal understands
 //! - [`Masks`], [`Redactor`]: secrets hidden, in what is there and while it comes
 
 mod size;
@@ -39,10 +39,13 @@ mod visible;
 mod passthrough;
 mod line_stream;
 mod mask;
+mod line_batch;
+mod plain;
 
 pub use checkpoint::Checkpoint;
 pub use excerpt::{Excerpt, excerpt};
 pub use keys::{Base, Key, UnknownKey, encode, paste, typed};
+pub use line_batch::{LeftOut, LineBatch, LineBatches};
 pub use line_stream::{CUT_MARK, LineStream, MAX_LINE_BYTES};
 pub use mask::{BadMask, CONTEXT as MASK_CONTEXT, Masks, Redactor, SHORTEST as SHORTEST_SECRET};
 pub use matching::Hit;
@@ -51,6 +54,7 @@ pub use outcome::Outcome;
 pub use passthrough::Passthrough;
 pub use pattern::{MAX_PATTERN_BYTES, MAX_PATTERNS, PatternError, PatternSet};
 pub use pipeline::{Config, Pipeline, scan};
+pub use plain::plain;
 pub use screen::{CursorPosition, Snapshot};
 pub use size::Size;
 pub use visible::visible;

@@ -11,6 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde_json::Value;
 
+use crate::Conversation;
+
 /// No call may take longer, unless it says so.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -92,6 +94,12 @@ impl Call {
             std::thread::spawn(move || drop(pipe.write_all(&bytes)))
         });
         Running { child, stdout, stderr, shown, limit: self.limit, feeder, waited: false }
+    }
+
+    /// Makes the call, and talks with it.
+    #[must_use]
+    pub fn converse(self) -> Conversation {
+        Conversation::begin(self.command)
     }
 
     /// Makes the call and waits for its end.

@@ -70,7 +70,13 @@ impl Sandbox {
     /// Our own fixture program, which `cargo test` builds beside the one under test.
     #[must_use]
     pub fn fixture(&self) -> String {
-        let path = self.program.with_file_name("examples").join("fixture");
+        self.example("fixture")
+    }
+
+    /// Another program of ours for tests.
+    #[must_use]
+    pub fn example(&self, name: &str) -> String {
+        let path = self.program.with_file_name("examples").join(name);
         assert!(path.is_file(), "{} is not there; build it: cargo build --examples", path.display());
         path.to_str().unwrap().to_owned()
     }

@@ -51,6 +51,14 @@ impl Follower<'_> {
         }
     }
 
+    /// Tries again to reach a keeper, where there was none.
+    ///
+    /// # Errors
+    /// When the keeper can't be reached.
+    pub(crate) fn knock(&mut self) -> Result<(), Failure> {
+        self.connect()
+    }
+
     /// What to wait on before [`next`](Self::next) has something; none once it is over.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -47,8 +47,8 @@ impl Keeper {
                 Some(Answer::Status(Box::new(self.status())))
             }
             Verb::Send(send) => self.on_send(peer, id, &send),
-            Verb::Secret(secret) => Some(self.on_secret(peer, &secret)),
             Verb::Typed => Some(Answer::Typed(self.typing.typed())),
+            Verb::Secret(secret) => Some(self.on_secret(peer, &secret)),
             Verb::Wait(wait) => {
                 let answer = self.begin_wait(peer, id, wait);
                 self.plan_look();

@@ -14,5 +14,5 @@ mod resources;
 mod tasks;
 mod profiles;
 mod http;
-mod masking;
 mod node;
+mod masking;

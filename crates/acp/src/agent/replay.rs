@@ -1,0 +1,62 @@
+//! A session seen again: its jobs, from the files.
+
+use std::collections::BTreeMap;
+
+use agent_client_protocol::v1::schema::{ContentChunk, ListSessionsResponse, SessionInfo, SessionUpdate};
+use outlast_job::Job;
+use outlast_job::registry::format::Info;
+
+use super::streams::PREFIX;
+use super::{Client, Shared};
+use crate::showing::View;
+
+/// So many of the newest jobs are shown again.
+const NEWEST: usize = 50;
+/// How much of what each printed.
+const OUTPUT: usize = 8 << 10;
+
+fn jobs_of(client: &Client) -> Vec<Info> {
+    let mut jobs = client.shared.outlast.jobs();
+    jobs.retain(|info| info.session == client.owner);
+    let old = jobs.len().saturating_sub(NEWEST);
+    jobs.drain(..old);
+    jobs
+}
+
+fn job(client: &Client, info: &Info) -> Option<Job> {
+    client.shared.outlast.job(&info.handle.to_string()).ok()
+}
+
+/// Sends the session's past jobs; returns those that still run.
+pub(super) fn past(client: &Client) -> Vec<Job> {
+    let mut live = Vec::new();
+    for info in jobs_of(client) {
+        let Some(job) = job(client, &info) else { continue };
+        client.send(SessionUpdate::UserMessageChunk(ContentChunk::new(info.command.clone().into())));
+        if info.state.is_live() {
+            live.push(job);
+            continue;
+        }
+        let output = job.read_text(0, OUTPUT).map(|text| text.text).unwrap_or_default();
+        client.send(View::new(PREFIX, &info, false).past(&info, output.trim_end()));
+    }
+    live
+}
+
+/// The session's jobs that still run.
+pub(super) fn live(client: &Client) -> Vec<Job> {
+    jobs_of(client).iter().filter(|info| info.state.is_live()).filter_map(|info| job(client, info)).collect()
+}
+
+/// Every session that has jobs.
+pub(super) fn sessions(shared: &Shared) -> ListSessionsResponse {
+    let mut sessions: BTreeMap<String, SessionInfo> = BTreeMap::new();
+    for info in shared.outlast.jobs() {
+        if let Some(id) = info.session.strip_prefix("acp:") {
+            let title = crate::showing::one_line(&info.command);
+            let fresh = SessionInfo::new(id.to_owned(), info.cwd.clone()).title(title);
+            sessions.entry(id.to_owned()).or_insert(fresh);
+        }
+    }
+    ListSessionsResponse::new(sessions.into_values().collect())
+}

@@ -1,0 +1,219 @@
+//! One turn: what a prompt asks for is done, and the client is told when there is nothing more to wait for.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, PromptResponse, StopReason};
+use outlast_job::client::read::Stream;
+use outlast_job::{Failure, Job, JobSpec, Reason, Send, Wait, Waited, wait_any};
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::commands::Order;
+use super::permission::{Action, permitted};
+use super::{Client, lock, streams};
+use crate::showing::{ending, visible};
+
+/// How long an answer to typed input is waited for.
+const REPLY: Duration = Duration::from_secs(3);
+/// How much output goes into a message.
+const OUTPUT: usize = 8 << 10;
+/// How long a job may take to end by itself when it is ended.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// A turn that runs.
+#[derive(Debug)]
+pub(super) struct Turn {
+    cancelled: AtomicBool,
+    /// Becomes readable when the turn is cancelled.
+    bell: Option<OwnedFd>,
+}
+
+impl Turn {
+    fn new() -> Self {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
+        Self { cancelled: AtomicBool::new(false), bell }
+    }
+
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        if let Some(bell) = &self.bell {
+            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn wait(&self, job: &Job, wait: &Wait, limit: Option<Duration>) -> Result<Waited, Failure> {
+        wait_any(&[job], wait, limit, self.bell.as_ref().map(AsFd::as_fd)).map(|(_, waited)| waited)
+    }
+}
+
+/// Begins a turn in a thread of its own.
+pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responder<PromptResponse>) {
+    let text = text_of(prompt);
+    let told = prompt
+        .iter()
+        .any(|block| matches!(block, ContentBlock::Text(text) if text.text.starts_with(crate::TOLD)));
+    let turn = Arc::new(Turn::new());
+    lock(&client.session.turns).push(Arc::clone(&turn));
+    std::thread::spawn(move || {
+        // A prompt of nothing but news is taken note of.
+        let only_news = text.is_empty() && told;
+        if !only_news && let Err(failure) = Order::parse(&text).and_then(|order| obey(&client, &turn, order))
+        {
+            client.say(format!("{failure}\n"));
+        }
+        lock(&client.session.turns).retain(|other| !Arc::ptr_eq(other, &turn));
+        let cancelled = turn.cancelled.load(Ordering::SeqCst);
+        let reason = if cancelled { StopReason::Cancelled } else { StopReason::EndTurn };
+        let _ = responder.respond(PromptResponse::new(reason));
+    });
+}
+
+/// The words of a prompt; what an editor attaches to them comes in its own place. What a sidecar has to tell is no command.
+fn text_of(prompt: &[ContentBlock]) -> String {
+    let words = prompt.iter().filter_map(|block| match block {
+        ContentBlock::Text(text) if text.text.starts_with(crate::TOLD) => None,
+        ContentBlock::Text(text) => Some(text.text.clone()),
+        ContentBlock::ResourceLink(link) => {
+            Some(link.uri.strip_prefix("file://").unwrap_or(&link.uri).to_owned())
+        }
+        ContentBlock::Resource(resource) => match &resource.resource {
+            EmbeddedResourceResource::TextResourceContents(text) => Some(text.text.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join("")
+}
+
+fn obey(client: &Client, turn: &Turn, order: Order) -> Result<(), Failure> {
+    let find = |job: &str| client.shared.outlast.job(job);
+    match order {
+        Order::Run { line, background } => run(client, turn, &line, background),
+        Order::Send { job, text } => {
+            let job = find(&job)?;
+            permitted(&Action::Type { job: &job, text: &text }, client)?;
+            reply(client, turn, &job, &Send { text, newline: true, ..Send::default() })
+        }
+        Order::Keys { job, keys } => {
+            let job = find(&job)?;
+            permitted(&Action::Type { job: &job, text: &keys.join(" ") }, client)?;
+            reply(client, turn, &job, &Send { keys, ..Send::default() })
+        }
+        Order::Jobs { all } => {
+            client.say(list(client, all));
+            Ok(())
+        }
+        Order::Read { job, lines } => {
+            let job = find(&job)?;
+            let mut range = job.range(Stream::Output, 0, None)?;
+            if let Some(lines) = lines {
+                range = range.last_lines(lines);
+            }
+            client.say(fenced(&range.text(OUTPUT, &job.handle().to_string()).text));
+            Ok(())
+        }
+        Order::Wait { job, limit } => wait(client, turn, &find(&job)?, limit),
+        Order::Kill { job } => {
+            let job = find(&job)?;
+            permitted(&Action::Kill { job: &job }, client)?;
+            let killed = job.kill(GRACE, &client.owner)?;
+            let how = if killed.already_ended { "had already ended" } else { "has ended" };
+            client.say(format!("Job {} {how}: {}\n", job.handle(), ending(&job.info()?.state)));
+            Ok(())
+        }
+    }
+}
+
+/// Runs a command: the turn lasts until it has ended, asks for input or listens on a port; the job lasts on.
+fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(), Failure> {
+    permitted(&Action::Run, client)?;
+    let mut spec = JobSpec::shell(line);
+    // No pager takes the screen by surprise: nobody sits in front of it.
+    for pager in ["PAGER", "GIT_PAGER", "MANPAGER"] {
+        spec.env.insert(pager.into(), "cat".into());
+    }
+    spec.cwd = client.session.folder.to_string_lossy().into_owned();
+    spec.session.clone_from(&client.owner);
+    spec.log_cap = client.shared.outlast.settings().log_cap;
+    let job = client.shared.outlast.start(spec)?;
+    let handle = job.handle();
+    let info = job.info()?;
+    let streaming = streams::show(client, client.shared.outlast.job(&handle.to_string())?, &info);
+    if background {
+        client.say(format!("Job {handle} runs in the background. End it: /kill {handle}\n"));
+        return Ok(());
+    }
+    let until = Wait { exit: true, awaiting_input: true, port: Some(0), from: Some(0), ..Wait::default() };
+    let waited = turn.wait(&job, &until, None)?;
+    if waited.reason == Reason::Exit {
+        // Its last line and its end come before the end of the turn.
+        let _ = streaming.join();
+    }
+    report(client, &job, &waited)
+}
+
+/// Says how a wait on a job came out.
+fn report(client: &Client, job: &Job, waited: &Waited) -> Result<(), Failure> {
+    let handle = job.handle();
+    client.say(match (waited.reason, &waited.awaiting_input, waited.port) {
+        (Reason::Exit, ..) => format!("Job {handle} has ended: {}\n", ending(&job.info()?.state)),
+        (Reason::AwaitingInput, Some(awaiting), _) => format!(
+            "Job {handle} waits for input ({}) at {:?}. Answer it: /send {handle} TEXT\n",
+            awaiting.kind,
+            visible(&awaiting.prompt)
+        ),
+        (Reason::Port, _, Some(port)) => {
+            format!("Job {handle} listens on port {port} and runs on. End it: /kill {handle}\n")
+        }
+        _ => format!("Job {handle} runs on. Wait for it: /wait {handle}   End it: /kill {handle}\n"),
+    });
+    Ok(())
+}
+
+/// Types, and shows what the program says to it.
+fn reply(client: &Client, turn: &Turn, job: &Job, send: &Send) -> Result<(), Failure> {
+    let sent = job.send(send, None)?;
+    let until = Wait { exit: true, awaiting_input: true, ..Wait::default() }.from(sent.offset);
+    let waited = turn.wait(job, &until, Some(REPLY))?;
+    let text = job.read_text(sent.offset, OUTPUT)?.text;
+    if !text.trim().is_empty() {
+        client.say(fenced(&text));
+    }
+    match waited.reason {
+        Reason::Exit => report(client, job, &waited),
+        _ => Ok(()),
+    }
+}
+
+fn wait(client: &Client, turn: &Turn, job: &Job, limit: Option<Duration>) -> Result<(), Failure> {
+    let until = Wait { exit: true, awaiting_input: true, ..Wait::default() };
+    let waited = turn.wait(job, &until, limit)?;
+    report(client, job, &waited)
+}
+
+fn list(client: &Client, all: bool) -> String {
+    let mut jobs = client.shared.outlast.jobs();
+    jobs.retain(|info| all || info.session == client.owner);
+    if jobs.is_empty() {
+        return "No jobs.\n".into();
+    }
+    let line = |info: &outlast_job::registry::format::Info| {
+        let name = info.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let state = if info.state.is_live() { "running".into() } else { ending(&info.state) };
+        format!("{}{name}: {state}: {}", info.handle, crate::showing::one_line(&info.command))
+    };
+    fenced(&jobs.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// Text of a job, marked as such.
+fn fenced(text: &str) -> String {
+    let text = visible(text);
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("{fence}\n{}\n{fence}\n", text.trim_end())
+}

@@ -1,0 +1,226 @@
+//! A job as a tool call: how it begins, each batch of its output, and its end.
+//!
+//! The protocol's rule is that content replaces what was there. So each update carries the output so far, bounded, and
+//! the new lines alone are in its `_meta`, where a program looks for them.
+
+use agent_client_protocol::v1::schema::{
+    Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
+};
+use outlast_job::client::lines::Lines;
+use outlast_job::client::read::Stream;
+use outlast_job::lifecycle::{Outcome, State};
+use outlast_job::registry::format::Info;
+use outlast_stream::LeftOut;
+use serde_json::{Value, json};
+
+/// How much of a job's output a tool call shows.
+const SHOWN: usize = 16 << 10;
+
+/// Marks every batch of output.
+pub(crate) const STREAM_MARK: &str = "outlast.dev/stream_output";
+/// The mark that sidecars looked for before ours.
+pub(crate) const SEED_MARK: &str = "gemini-cli/stream_output";
+/// The new lines of a batch.
+pub(crate) const NEW_LINES: &str = "outlast.dev/lines";
+
+/// A job as its client sees it.
+#[derive(Debug)]
+pub(crate) struct View {
+    id: String,
+    handle: u64,
+    pid: Option<i32>,
+    title: String,
+    command: String,
+    /// The client shows terminals that it does not own: output goes there as it is drawn.
+    terminal: bool,
+    /// Its lines end with a line feed alone, as a pipe's do.
+    pipes: bool,
+    text: String,
+    cut: bool,
+}
+
+impl View {
+    /// A view of a job under a prefix that keeps its tool calls apart from others.
+    pub(crate) fn new(prefix: &str, info: &Info, terminal: bool) -> Self {
+        let title = info.description.clone().unwrap_or_else(|| info.command.clone());
+        Self {
+            id: format!("{prefix}{}", info.handle),
+            handle: info.handle.0,
+            pid: info.process.as_ref().map(|process| process.pid),
+            title: one_line(&title),
+            command: info.command.clone(),
+            terminal,
+            pipes: !info.has_terminal(),
+            text: String::new(),
+            cut: false,
+        }
+    }
+
+    /// The tool call as it begins.
+    pub(crate) fn started(&self) -> SessionUpdate {
+        SessionUpdate::ToolCall(self.call(ToolCallStatus::InProgress))
+    }
+
+    fn call(&self, status: ToolCallStatus) -> ToolCall {
+        let mut meta = self.meta();
+        let mut call = ToolCall::new(self.id.clone(), self.title.clone())
+            .kind(ToolKind::Execute)
+            .status(status)
+            .raw_input(json!({ "command": self.command }));
+        if self.terminal {
+            call = call.content(vec![ToolCallContent::Terminal(Terminal::new(self.id.clone()))]);
+            meta.insert("terminal_info".into(), json!({ "terminal_id": self.id }));
+        }
+        call.meta(meta)
+    }
+
+    /// A job that ended before anybody looked: all of it in one tool call.
+    pub(crate) fn past(mut self, info: &Info, output: &str) -> SessionUpdate {
+        self.terminal = false;
+        self.text = visible(output);
+        let call = self.call(status(&info.state)).raw_output(outcome(info));
+        SessionUpdate::ToolCall(call.content(self.content()))
+    }
+
+    /// An update for a batch of output.
+    pub(crate) fn batch(&mut self, lines: &Lines) -> SessionUpdate {
+        let (handle, batch) = (self.handle, &lines.batch);
+        let stderr = if lines.stream == Stream::Errors { " --stderr" } else { "" };
+        let new = visible(&batch.text(|gap| missing(handle, stderr, gap)));
+        let mut meta = self.meta();
+        meta.insert(STREAM_MARK.into(), true.into());
+        meta.insert(SEED_MARK.into(), true.into());
+        meta.insert("from".into(), batch.from.into());
+        meta.insert("to".into(), batch.to.into());
+        meta.insert("lines".into(), batch.lines.into());
+        if lines.stream == Stream::Errors {
+            meta.insert("stream".into(), "stderr".into());
+        }
+        if let Some(gap) = batch.left_out {
+            let left_out =
+                json!({ "lines": gap.lines, "bytes": gap.to - gap.from, "from": gap.from, "to": gap.to });
+            meta.insert("left_out".into(), left_out);
+        }
+        let mut fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+        if self.terminal {
+            let data = String::from_utf8_lossy(&lines.drawn);
+            let data = if self.pipes { data.replace('\n', "\r\n") } else { data.into_owned() };
+            meta.insert("terminal_output".into(), json!({ "terminal_id": self.id, "data": data }));
+        } else {
+            self.add(&new);
+            fields = fields.content(self.content());
+        }
+        meta.insert(NEW_LINES.into(), new.into());
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.id.clone(), fields).meta(meta))
+    }
+
+    /// The last update: nothing of the job comes after it.
+    pub(crate) fn ended(&self, info: &Info) -> SessionUpdate {
+        let mut meta = self.meta();
+        if self.terminal {
+            let (code, signal) = code_and_signal(&info.state);
+            let exit = json!({ "terminal_id": self.id, "exit_code": code, "signal": signal });
+            meta.insert("terminal_exit".into(), exit);
+        }
+        let fields = ToolCallUpdateFields::new().status(status(&info.state)).raw_output(outcome(info));
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.id.clone(), fields).meta(meta))
+    }
+
+    fn meta(&self) -> Meta {
+        let mut meta = Meta::new();
+        meta.insert("handle".into(), self.handle.into());
+        meta.insert("pid".into(), self.pid.map_or(Value::Null, Into::into));
+        meta
+    }
+
+    fn add(&mut self, new: &str) {
+        if new.is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(new);
+        if self.text.len() > SHOWN {
+            let at = self.text.ceil_char_boundary(self.text.len() - SHOWN);
+            let line = self.text[at..].find('\n').map_or(at, |end| at + end + 1);
+            self.text.drain(..line);
+            self.cut = true;
+        }
+    }
+
+    fn content(&self) -> Vec<ToolCallContent> {
+        if self.text.is_empty() {
+            return Vec::new();
+        }
+        let earlier = if self.cut {
+            format!("[... earlier output: outlast read {} ...]\n", self.handle)
+        } else {
+            String::new()
+        };
+        vec![format!("{earlier}{}", self.text).into()]
+    }
+}
+
+/// What is missing from a batch, and how to read it.
+fn missing(handle: u64, stderr: &str, gap: LeftOut) -> String {
+    let LeftOut { lines, from, to } = gap;
+    let lines = if lines > 0 { format!("{lines} lines, ") } else { String::new() };
+    let bytes = to - from;
+    format!(
+        "[... {lines}{bytes} bytes left out: outlast read {handle}{stderr} --since {from} --until {to} ...]"
+    )
+}
+
+/// Nothing in it acts or hides; a carriage return still tells a redraw.
+pub(crate) fn visible(text: &str) -> String {
+    text.split('\r').map(outlast_stream::visible).collect::<Vec<_>>().join("\r")
+}
+
+/// A text as a title.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = visible(text).split(['\n', '\r']).next().unwrap_or_default().trim().to_owned();
+    if line.len() > 200 {
+        line.truncate(line.floor_char_boundary(200));
+        line.push_str("...");
+    }
+    line
+}
+
+fn status(state: &State) -> ToolCallStatus {
+    match state {
+        State::Starting | State::Running { .. } => ToolCallStatus::InProgress,
+        State::Completed(_) => ToolCallStatus::Completed,
+        State::Failed(_) | State::Killed(_) | State::Lost { .. } => ToolCallStatus::Failed,
+    }
+}
+
+fn code_and_signal(state: &State) -> (Option<i32>, Option<String>) {
+    match state.receipt().map(|receipt| &receipt.outcome) {
+        Some(Outcome::Exited { code }) => (Some(*code), None),
+        Some(Outcome::Signalled { signal, .. }) => (None, Some(signal.clone())),
+        Some(Outcome::NotStarted { .. }) | None => (None, None),
+    }
+}
+
+/// How a job ended, for programs.
+fn outcome(info: &Info) -> Value {
+    let (exit_code, signal) = code_and_signal(&info.state);
+    let ended_by = info.state.receipt().map(|receipt| receipt.ended_by.describe());
+    json!({ "status": info.state.name(), "exit_code": exit_code, "signal": signal, "ended_by": ended_by })
+}
+
+/// How a job ended, in a few words.
+pub(crate) fn ending(state: &State) -> String {
+    let Some(receipt) = state.receipt() else { return state.name().into() };
+    let how = match &receipt.outcome {
+        Outcome::Exited { code } => format!("exit code {code}"),
+        Outcome::Signalled { signal, .. } => signal.clone(),
+        Outcome::NotStarted { error } => return format!("it could not start: {}", error.message),
+    };
+    match &receipt.ended_by {
+        outlast_job::lifecycle::EndedBy::Itself => how,
+        by => format!("{how}, ended {}", by.describe()),
+    }
+}

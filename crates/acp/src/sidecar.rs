@@ -1,0 +1,465 @@
+//! Stands between an editor and an agent: the agent gets our tools, the editor sees its jobs, and an idle agent is
+//! told what happened.
+//!
+//! ```text
+//! editor ⇄ reader, queue ⇄ ┌──────────────┐ ⇄ reader, queue ⇄ agent ── outlast mcp (its own child)
+//!                           │ one thread:  │
+//! jobs' lines ─▶ editor     │ Sidecar      │◀── outboxes of its sessions, new jobs
+//!                           └──────────────┘
+//! ```
+//!
+//! One thread owns all conversations; the others only bring lines and news to it. It never waits for either side: what goes
+//! out is queued, and whoever brings more waits for room. Lines that are not ours to change pass as the bytes they are.
+
+pub mod budget;
+mod conversation;
+mod jobs;
+mod queue;
+mod state;
+mod telling;
+mod wire;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use budget::Limits;
+use conversation::{Around, Conversation, Sides, first_text};
+use outlast_job::outbox::follow::Changes;
+use outlast_job::outbox::{self, Entry, Outbox};
+use outlast_job::registry::Home;
+use outlast_job::{Failure, Handle, Outlast};
+use queue::Queue;
+use serde_json::json;
+use state::{Saved, States};
+use wire::{Message, OfSession, Update, add_to_list};
+
+use crate::lines::{LineReader, exit_code, start_agent};
+use crate::showing::{NEW_LINES, SEED_MARK, STREAM_MARK};
+
+/// How many lines and news may wait for the one thread.
+const INPUTS: usize = 256;
+/// How long an agent may take to leave when the editor has.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Leaves those of a session's events that its agent does not know yet, from an answer of our tools.
+pub type Unknown = dyn Fn(&Home, &str, Vec<Entry>) -> Vec<Entry> + Send + Sync;
+
+/// How to wake.
+pub struct Options {
+    /// How often.
+    pub limits: Limits,
+    /// How much text goes into one prompt.
+    pub prompt_bytes: usize,
+    /// How long events are gathered.
+    pub window: Duration,
+    /// Which events wake; none means all.
+    pub events: Vec<String>,
+    /// Never wake.
+    pub no_wake: bool,
+    /// Do not show jobs.
+    pub no_jobs: bool,
+    /// The command of our MCP server, without its session.
+    pub server: Vec<String>,
+    /// What is new to an agent.
+    pub unknown: Arc<Unknown>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    fn wakes(&self, event: &str) -> bool {
+        // It only takes another event back.
+        if event == "went_on" {
+            return self.wakes("awaiting_input");
+        }
+        self.events.is_empty() || self.events.iter().any(|wanted| wanted == event)
+    }
+}
+
+/// What comes to the one thread.
+enum Input {
+    Editor(Vec<u8>),
+    EditorGone,
+    Agent(Vec<u8>),
+    AgentGone,
+    /// The outbox of a session may have changed.
+    Events(String),
+    /// A job was started.
+    Job(Handle),
+}
+
+/// A session that the agent has been asked for and has not confirmed yet.
+struct Opening {
+    /// Its id, if the editor knew it.
+    id: Option<String>,
+    saved: Saved,
+    /// What the agent told again so far shows that it was told up to here; none while it told nothing.
+    told: Option<u64>,
+    /// The end of the last text, for a mark that comes in two pieces.
+    last_text: String,
+}
+
+struct Sidecar {
+    outlast: Outlast,
+    options: Options,
+    sides: Sides,
+    states: States,
+    inputs: SyncSender<Input>,
+    conversations: HashMap<String, Conversation>,
+    /// By the id of the request.
+    opening: HashMap<String, Opening>,
+    /// The editor shows terminals that it does not own.
+    terminals: bool,
+}
+
+/// Runs an agent behind us until it ends or the editor hangs up; returns the agent's exit code.
+///
+/// # Errors
+/// When the home can't be used or the agent can't be started.
+pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32, Failure> {
+    let states = States::open(outlast.home(), command.first().map_or("", String::as_str))?;
+    let mut agent = start_agent(command, Stdio::inherit())?;
+    let sides = Sides { editor: Queue::default(), agent: Queue::default() };
+    let (inputs, incoming) = sync_channel(INPUTS);
+    if let (Some(stdin), Some(stdout)) = (agent.stdin.take(), agent.stdout.take()) {
+        let to_agent = sides.agent.clone();
+        std::thread::spawn(move || to_agent.write_to(stdin));
+        read_lines(stdout, sides.editor.clone(), inputs.clone(), Input::Agent, Input::AgentGone);
+    }
+    read_lines(std::io::stdin(), sides.agent.clone(), inputs.clone(), Input::Editor, Input::EditorGone);
+    let to_editor = sides.editor.clone();
+    let writer = std::thread::spawn(move || to_editor.write_to(std::io::stdout()));
+    if !options.no_jobs {
+        let tell = inputs.clone();
+        jobs::watch(outlast.home(), move |handle| tell.send(Input::Job(handle)).is_ok())?;
+    }
+    let mut sidecar = Sidecar {
+        outlast,
+        options,
+        sides,
+        states,
+        inputs,
+        conversations: HashMap::new(),
+        opening: HashMap::new(),
+        terminals: false,
+    };
+    let editor_left = sidecar.serve(&incoming);
+    if editor_left {
+        sidecar.sides.agent.close();
+        wait_for_goodbye(&incoming, &mut agent);
+    }
+    sidecar.sides.editor.close();
+    if !editor_left {
+        let _ = writer.join();
+    }
+    let status = agent.wait().map_err(|error| Failure::system("the agent's end can't be seen", error))?;
+    Ok(exit_code(status))
+}
+
+/// Brings the lines of one side, as long as the other side takes them.
+fn read_lines(
+    from: impl Read + Send + 'static,
+    other_side: Queue,
+    inputs: SyncSender<Input>,
+    line: fn(Vec<u8>) -> Input,
+    gone: Input,
+) {
+    std::thread::spawn(move || {
+        let mut lines = LineReader::new(from);
+        while let Some(bytes) = lines.next() {
+            other_side.wait_for_room();
+            if inputs.send(line(bytes)).is_err() {
+                return;
+            }
+        }
+        let _ = inputs.send(gone);
+    });
+}
+
+/// The editor has left: the agent may finish what it does, for a moment.
+fn wait_for_goodbye(incoming: &Receiver<Input>, agent: &mut Child) {
+    let until = Instant::now() + GOODBYE;
+    loop {
+        match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Input::AgentGone) => return,
+            Ok(_) => {}
+            Err(_) => {
+                let _ = agent.kill();
+                return;
+            }
+        }
+    }
+}
+
+impl Sidecar {
+    /// Serves until one side is gone; true when that is the editor.
+    fn serve(&mut self, incoming: &Receiver<Input>) -> bool {
+        let mut wait = None;
+        loop {
+            let input = match wait {
+                None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(wait) => incoming.recv_timeout(wait),
+            };
+            match input {
+                Ok(Input::Editor(line)) => self.editor_said(line),
+                Ok(Input::Agent(line)) => self.agent_said(line),
+                Ok(Input::Events(session)) => self.outbox_changed(&session),
+                Ok(Input::Job(handle)) => self.job_started(handle),
+                Ok(Input::EditorGone) => return true,
+                Ok(Input::AgentGone) | Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            wait = self.wake();
+        }
+    }
+
+    /// Wakes whoever may be woken; says how long until it is worth another look.
+    fn wake(&mut self) -> Option<Duration> {
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
+        self.conversations.values_mut().filter_map(|conversation| conversation.wake(&around)).min()
+    }
+
+    fn with(&mut self, session: &str, act: impl FnOnce(&mut Conversation, &Around<'_>)) {
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
+        if let Some(conversation) = self.conversations.get_mut(session) {
+            act(conversation, &around);
+        }
+    }
+
+    fn editor_said(&mut self, line: Vec<u8>) {
+        let Ok(text) = std::str::from_utf8(&line) else { return self.sides.agent.push(line) };
+        let Some(message) = Message::peek(text) else { return self.sides.agent.push(line) };
+        let session = || message.params::<OfSession<'_>>().map(|of| of.session_id.into_owned());
+        match (message.method.as_deref(), message.id()) {
+            (Some("initialize"), _) => {
+                let params = message.params::<serde_json::Value>().unwrap_or_default();
+                self.terminals = params["clientCapabilities"]["_meta"]["terminal_output"] == true;
+            }
+            (Some("session/new" | "session/fork"), Some(id)) => return self.open(id, None, text),
+            (Some("session/load" | "session/resume"), Some(id)) => return self.open(id, session(), text),
+            (Some("session/prompt"), Some(id)) => {
+                if let Some(session) = session().filter(|session| self.conversations.contains_key(session)) {
+                    return self.prompted(&session, id, text);
+                }
+            }
+            (Some("session/cancel"), _) => {
+                let session = session().unwrap_or_default();
+                self.with(&session, Conversation::cancel);
+            }
+            (Some("$/cancel_request"), _) if self.take_back(&message) => return,
+            (Some("session/close" | "session/delete"), _) => {
+                if let Some(conversation) = self.conversations.remove(&session().unwrap_or_default()) {
+                    conversation.close();
+                }
+            }
+            _ => {}
+        }
+        self.sides.agent.push(line);
+    }
+
+    fn prompted(&mut self, session: &str, id: &str, text: &str) {
+        let first = first_text(text).unwrap_or_default();
+        match first.trim().strip_prefix("/outlast").filter(|words| words.is_empty() || words.starts_with(' '))
+        {
+            Some(words) => self.with(session, |conversation, around| conversation.command(id, words, around)),
+            None => {
+                self.with(session, |conversation, around| conversation.user_prompt(text.to_owned(), around))
+            }
+        }
+    }
+
+    /// A request that the editor takes back may still be with us.
+    fn take_back(&mut self, message: &Message<'_>) -> bool {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Back<'a> {
+            #[serde(borrow)]
+            request_id: &'a serde_json::value::RawValue,
+        }
+        let Some(back) = message.params::<Back<'_>>() else { return false };
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
+        self.conversations
+            .values_mut()
+            .any(|conversation| conversation.take_back(back.request_id.get(), &around))
+    }
+
+    /// A session is asked for: the agent gets our tools in it.
+    fn open(&mut self, request: &str, id: Option<String>, text: &str) {
+        let saved = id.as_ref().and_then(|id| self.states.load(id)).filter(|saved| !saved.owner.is_empty());
+        let fresh = || Saved { owner: format!("acp-sidecar-{:016x}", crate::random()), ..Saved::default() };
+        let saved = saved.unwrap_or_else(fresh);
+        let params =
+            Message::peek(text).and_then(|message| message.params::<serde_json::Value>()).unwrap_or_default();
+        let servers = params["mcpServers"].as_array();
+        // The user may have given it a server of ours already: that one knows nothing of this conversation.
+        let taken = servers.is_some_and(|servers| servers.iter().any(|server| server["name"] == "outlast"));
+        let name = if taken { "outlast-sidecar" } else { "outlast" };
+        let (program, arguments) =
+            self.options.server.split_first().map_or(("outlast", &[][..]), |(p, a)| (p, a));
+        let arguments: Vec<&str> =
+            arguments.iter().map(String::as_str).chain(["--session", &saved.owner]).collect();
+        let server = json!({ "name": name, "command": program, "args": arguments, "env": [] });
+        // What can't be added to passes as it is: the session works, without our tools.
+        let line = add_to_list(text, "mcpServers", &server.to_string()).unwrap_or_else(|| text.to_owned());
+        self.opening.insert(request.to_owned(), Opening { id, saved, told: None, last_text: String::new() });
+        self.sides.agent.push(line.into_bytes());
+    }
+
+    fn agent_said(&mut self, line: Vec<u8>) {
+        let Ok(text) = std::str::from_utf8(&line) else { return self.sides.editor.push(line) };
+        let Some(message) = Message::peek(text) else { return self.sides.editor.push(line) };
+        if message.method.as_deref() == Some("session/update") {
+            self.updated(text, &message);
+            return self.sides.editor.push(line);
+        }
+        if !message.is_response() {
+            return self.sides.editor.push(line);
+        }
+        let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
+        let mut answered = None;
+        for conversation in self.conversations.values_mut() {
+            if let Some(ours) = conversation.answered(&message, &around) {
+                answered = Some((conversation.id.clone(), ours));
+                break;
+            }
+        }
+        let opening = message.id().and_then(|id| self.opening.remove(id));
+        let of = message.result::<OfSession<'_>>().map(|of| of.session_id.into_owned());
+        let opened = opening.filter(|_| !message.is_error());
+        if !matches!(answered, Some((_, true))) {
+            self.sides.editor.push(line);
+        }
+        // What follows from an answer comes after it.
+        if let Some(opening) = opened {
+            self.opened(opening, of);
+        }
+        if let Some((session, _)) = answered {
+            self.with(&session, |conversation, around| {
+                conversation.next_prompt(around);
+                conversation.look(around);
+            });
+        }
+    }
+
+    /// The agent has opened a session.
+    fn opened(&mut self, opening: Opening, of: Option<String>) {
+        let Some(id) = of.or(opening.id) else { return };
+        let owner = opening.saved.owner.clone();
+        if let Some(conversation) = self.conversations.get_mut(&id).filter(|open| open.saved.owner == owner) {
+            // It was open already, and what it waits for goes on.
+            conversation.show_again();
+        } else {
+            let Ok(outbox) = Outbox::open(self.outlast.home(), &owner) else { return };
+            let conversation = Conversation::open(id.clone(), opening.saved, outbox, opening.told);
+            // At once: jobs may run before anything else is worth saving.
+            self.states.save(&id, &conversation.saved);
+            self.conversations.insert(id.clone(), conversation);
+            self.watch_outbox(&id, &owner);
+        }
+        let running =
+            self.outlast.jobs().into_iter().filter(|info| info.session == owner && info.state.is_live());
+        for info in running.collect::<Vec<_>>() {
+            self.job_started(info.handle);
+        }
+    }
+
+    /// Brings the news of an outbox, in a thread of its own, as long as the outbox is there.
+    fn watch_outbox(&self, session: &str, owner: &str) {
+        let home = self.outlast.home();
+        let (Ok(outbox), Ok(changes)) = (Outbox::open(home, owner), Changes::new(home)) else { return };
+        if changes.add(&outbox).is_err() {
+            return;
+        }
+        let (session, tell) = (session.to_owned(), self.inputs.clone());
+        std::thread::spawn(move || {
+            while tell.send(Input::Events(session.clone())).is_ok() {
+                changes.wait(None);
+            }
+        });
+    }
+
+    /// Something happened in an outbox, or to it.
+    fn outbox_changed(&mut self, session: &str) {
+        let Some(conversation) = self.conversations.get_mut(session) else { return };
+        let owner = conversation.saved.owner.clone();
+        let home = self.outlast.home();
+        if !home.path().join(outbox::FOLDER).join(outbox::folder_name(&owner)).exists()
+            && let Ok(outbox) = Outbox::open(home, &owner)
+        {
+            conversation.reopen(outbox);
+            self.watch_outbox(session, &owner);
+        }
+        self.with(session, Conversation::look);
+    }
+
+    /// Looks at what an agent shows; it passes in any case.
+    fn updated(&mut self, text: &str, message: &Message<'_>) {
+        let streams = text.contains("stream_output\"");
+        let loading = self.opening.values().any(|opening| opening.id.is_some());
+        let telling = self.conversations.values().any(Conversation::is_telling);
+        if !streams && !loading && !telling {
+            return;
+        }
+        let Some(update) = message.params::<Update<'_>>() else { return };
+        let session = update.session_id.as_ref();
+        if let Some(opening) =
+            self.opening.values_mut().find(|opening| opening.id.as_deref() == Some(session))
+        {
+            return opening.retold(&update);
+        }
+        let works =
+            matches!(update.kind(), "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "plan");
+        let meta = &update.update["_meta"];
+        let stream = (meta[SEED_MARK] == true || meta[STREAM_MARK] == true)
+            .then(|| meta[NEW_LINES].as_str().map_or_else(|| update.text(), ToOwned::to_owned));
+        let call = update.update["toolCallId"].as_str().unwrap_or_default().to_owned();
+        self.with(session, |conversation, around| {
+            if works {
+                conversation.heard(around);
+            }
+            if let Some(lines) = stream.filter(|lines| !lines.trim().is_empty()) {
+                conversation.note_stream(&call, &lines);
+            }
+        });
+    }
+
+    /// A job was started; if it is one of ours, the editor sees it.
+    fn job_started(&mut self, handle: Handle) {
+        let Ok(job) = self.outlast.job(&handle.to_string()) else { return };
+        let Ok(info) = job.info() else { return };
+        let owned = |conversation: &&mut Conversation| conversation.saved.owner == info.session;
+        let Some(conversation) = self.conversations.values_mut().find(owned) else { return };
+        if self.options.no_jobs || conversation.followed.contains(&handle) {
+            return;
+        }
+        conversation.followed.push(handle);
+        let closed = Arc::clone(&conversation.closed);
+        jobs::follow(job, conversation.id.clone(), self.terminals, self.sides.editor.clone(), closed);
+    }
+}
+
+impl Opening {
+    /// The agent tells a conversation again: is what an earlier sidecar told in it?
+    fn retold(&mut self, update: &Update<'_>) {
+        if !matches!(update.kind(), "user_message_chunk" | "agent_message_chunk" | "tool_call") {
+            return;
+        }
+        let before = self.told.unwrap_or(0);
+        let mut text = std::mem::take(&mut self.last_text);
+        if update.kind() == "user_message_chunk" {
+            text.push_str(&update.text());
+        }
+        self.told = Some(telling::told_in(&text, &self.saved.owner).unwrap_or(0).max(before));
+        let from = text.floor_char_boundary(text.len().saturating_sub(200));
+        self.last_text = text.split_off(from);
+    }
+}

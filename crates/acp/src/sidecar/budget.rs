@@ -1,0 +1,114 @@
+//! How often an agent may be woken, so that it and its jobs can't feed each other for ever.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// The limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Turns without a prompt of the user between them.
+    pub in_a_row: u32,
+    /// Turns in an hour.
+    pub per_hour: u32,
+    /// Bytes in an hour.
+    pub bytes_per_hour: u64,
+}
+
+/// What was spent; kept on the disk, so that a restart is no way around it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spent {
+    in_a_row: u32,
+    /// When, in milliseconds since 1970, and how many bytes.
+    turns: Vec<(u64, u64)>,
+}
+
+/// Why the agent is not woken now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted {
+    /// In words, for the user.
+    pub(crate) why: String,
+    /// When that changes by itself; never for what only the user changes.
+    pub(crate) until_ms: Option<u64>,
+}
+
+impl Spent {
+    /// Whether there is something left.
+    pub(crate) fn check(&mut self, limits: &Limits, now_ms: u64) -> Result<(), Exhausted> {
+        self.turns.retain(|(at, _)| now_ms.saturating_sub(*at) < HOUR_MS);
+        let over = |why: String, until_ms| Err(Exhausted { why, until_ms });
+        let freed = self.turns.first().map(|(at, _)| at + HOUR_MS);
+        let bytes: u64 = self.turns.iter().map(|(_, bytes)| bytes).sum();
+        if self.in_a_row >= limits.in_a_row {
+            return over(
+                format!("it was woken {} times in a row without a prompt of yours", self.in_a_row),
+                None,
+            );
+        }
+        if self.turns.len() >= usize::try_from(limits.per_hour).unwrap_or(usize::MAX) {
+            return over(format!("it was woken {} times within an hour", self.turns.len()), freed);
+        }
+        if bytes >= limits.bytes_per_hour {
+            return over(format!("it was told {bytes} bytes within an hour"), freed);
+        }
+        Ok(())
+    }
+
+    /// A turn of ours begins.
+    pub(crate) fn spend(&mut self, now_ms: u64, bytes: usize) {
+        self.in_a_row += 1;
+        self.turns.push((now_ms, bytes as u64));
+    }
+
+    /// The user said something.
+    pub(crate) fn user_spoke(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// In words.
+    pub(crate) fn describe(&self, limits: &Limits) -> String {
+        let (row, hour) = (self.in_a_row, self.turns.len());
+        format!(
+            "woken {row} of {} times in a row, {hour} of {} times within the hour",
+            limits.in_a_row, limits.per_hour
+        )
+    }
+}
+
+/// Time until a moment.
+pub(crate) fn until(at_ms: u64, now_ms: u64) -> Duration {
+    Duration::from_millis(at_ms.saturating_sub(now_ms).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { in_a_row: 3, per_hour: 5, bytes_per_hour: 1000 };
+
+    #[test]
+    fn a_row_ends_with_a_word_of_the_user_and_an_hour_by_itself() {
+        let mut spent = Spent::default();
+        for minute in 0..3 {
+            assert_eq!(spent.check(&LIMITS, minute * 60_000), Ok(()));
+            spent.spend(minute * 60_000, 10);
+        }
+        assert_eq!(spent.check(&LIMITS, 180_000).unwrap_err().until_ms, None);
+        spent.user_spoke();
+        spent.spend(180_000, 10);
+        spent.spend(180_000, 10);
+        let exhausted = spent.check(&LIMITS, 180_000).unwrap_err();
+        assert_eq!(exhausted.until_ms, Some(HOUR_MS));
+        assert_eq!(spent.check(&LIMITS, HOUR_MS), Ok(()));
+    }
+
+    #[test]
+    fn bytes_count_too() {
+        let mut spent = Spent::default();
+        spent.spend(0, 1000);
+        assert!(spent.check(&LIMITS, 1).unwrap_err().why.contains("1000 bytes"));
+    }
+}

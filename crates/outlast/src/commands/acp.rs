@@ -1,0 +1,56 @@
+//! `outlast acp`.
+
+use std::sync::Arc;
+
+use outlast_acp::sidecar::budget::Limits;
+use outlast_acp::{agent, sidecar, tap};
+use outlast_job::{Failure, Outlast};
+
+use crate::cli::{AcpArgs, AcpVerb, SidecarArgs, TapArgs};
+use crate::output::Output;
+
+pub(super) fn acp(
+    open: impl FnOnce() -> Result<Outlast, Failure>,
+    args: AcpArgs,
+    out: &mut Output,
+) -> Result<i32, Failure> {
+    match args.verb {
+        AcpVerb::Agent(_) => agent::serve(open()?).map(|()| 0),
+        AcpVerb::Sidecar(args) => side(open()?, args),
+        AcpVerb::Tap(args) => tap_or_show(&args, out),
+    }
+}
+
+fn tap_or_show(args: &TapArgs, out: &mut Output) -> Result<i32, Failure> {
+    if let Some(file) = &args.show {
+        tap::show::show(
+            file,
+            |shown| if out.json { out.value(&shown.value) } else { out.line(&shown.line) },
+        )?;
+        return Ok(0);
+    }
+    let out_file = args.out.clone().unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("acp-tap-{}.jsonl", outlast_job::clock::now_ms()))
+    });
+    out.talk(&format!("outlast: recording to {}", out_file.display()));
+    tap::tap(&args.agent, &out_file)
+}
+
+fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
+    outlast_mcp::Profile::from_name(&args.profile)?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
+    let home = outlast.home().path().to_string_lossy().into_owned();
+    let server = [&*program.to_string_lossy(), "--home", &home, "mcp", "--profile", &args.profile];
+    let options = sidecar::Options {
+        limits: Limits { in_a_row: args.turns, per_hour: args.per_hour, bytes_per_hour: args.bytes_per_hour },
+        prompt_bytes: usize::try_from(args.prompt_bytes).unwrap_or(usize::MAX),
+        window: args.window,
+        events: args.events,
+        no_wake: args.no_wake,
+        no_jobs: args.no_jobs,
+        server: server.map(ToOwned::to_owned).to_vec(),
+        unknown: Arc::new(outlast_mcp::unseen),
+    };
+    sidecar::run(outlast, options, &args.agent)
+}

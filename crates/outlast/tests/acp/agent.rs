@@ -1,0 +1,182 @@
+//! The agent: turns are shell work, and jobs outlast them.
+
+use serde_json::json;
+
+use super::{chunks, gate, of_call, open, open_gate, open_with, prompt, sandbox, updates};
+
+#[test]
+fn a_command_is_a_tool_call_with_its_output_and_its_end() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let turn = editor.call("session/prompt", prompt(&session, "printf '\\033[31mred\\033[0m\\n'; exit 3"));
+    assert_eq!(turn["stopReason"], "end_turn");
+    let call = of_call(&editor.heard(), "job-1");
+    assert_eq!(call[0]["sessionUpdate"], "tool_call");
+    assert_eq!((&call[0]["kind"], &call[0]["status"]), (&json!("execute"), &json!("in_progress")));
+    assert_eq!(call[1]["content"][0]["content"]["text"], "red");
+    let meta = &call[1]["_meta"];
+    assert_eq!(
+        (&meta["outlast.dev/stream_output"], &meta["gemini-cli/stream_output"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!((&meta["handle"], &meta["from"], &meta["to"]), (&json!(1), &json!(0), &json!(14)));
+    assert_eq!(meta["pid"], sandbox.info(1)["process"]["pid"]);
+    assert_eq!((&call[2]["status"], &call[2]["rawOutput"]["exit_code"]), (&json!("failed"), &json!(3)));
+    assert_eq!(call.len(), 3);
+    assert_eq!(editor.hang_up(), Some(0));
+}
+
+#[test]
+fn the_commands_are_announced_and_do_their_work() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let announced = editor.wait_for("the commands", |all| {
+        updates(all).into_iter().find(|update| update["sessionUpdate"] == "available_commands_update")
+    });
+    let names: Vec<&str> = announced["availableCommands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|c| c["name"].as_str())
+        .collect();
+    assert_eq!(names, ["send", "keys", "jobs", "read", "wait", "kill"]);
+    let mut say = |text: &str| {
+        let before = editor.heard().len();
+        editor.call("session/prompt", prompt(&session, text));
+        chunks(&editor.heard()[before..], "agent_message_chunk").concat()
+    };
+    let asked = say("printf 'Name? '; read name; echo \"hello $name\"; read more");
+    assert!(asked.contains("waits for input (line) at \"Name?\""), "{asked}");
+    let reply = say("/send 1 world");
+    assert!(reply.contains("hello world"), "{reply}");
+    assert!(say("/jobs").contains("1: running: printf"));
+    assert!(say("/read 1 1").contains("hello world"));
+    assert!(say("/keys 1 Ctrl-C").contains("SIGINT"));
+    assert!(say("/wait 1 20s").contains("SIGINT"));
+    assert!(say("sleep 300 &").contains("runs in the background"));
+    assert!(say("/kill 2").contains("SIGTERM"));
+    assert!(say("/kill 99").contains("there is no job 99"));
+    editor.wait_for("the killed job's end", |all| {
+        of_call(all, "job-2").last().filter(|last| last["status"] == "failed").cloned()
+    });
+}
+
+#[test]
+fn a_cancelled_turn_ends_and_its_job_goes_on() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let turn = editor.ask("session/prompt", prompt(&session, "echo begun; sleep 300"));
+    editor.wait_for("its first line", |all| of_call(all, "job-1").get(1).cloned());
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(editor.answer(turn)["result"]["stopReason"], "cancelled");
+    assert_eq!(sandbox.info(1)["status"], "running");
+    let call = of_call(&editor.heard(), "job-1");
+    assert!(call.iter().all(|update| update["status"] == "in_progress"), "{call:?}");
+    editor.call("session/prompt", prompt(&session, "/kill 1"));
+    editor.wait_for("its end", |all| {
+        of_call(all, "job-1").into_iter().find(|update| update["status"] == "failed")
+    });
+}
+
+#[test]
+fn a_session_is_seen_again_by_another_process() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    editor.call("session/prompt", prompt(&session, "echo first"));
+    let gate = gate(&sandbox);
+    editor.call("session/prompt", prompt(&session, "echo second; read x < gate; echo third &"));
+    editor.kill_dash_nine();
+    let mut editor = sandbox.call(["acp", "agent"]).converse();
+    editor.call("initialize", json!({ "protocolVersion": 1 }));
+    let listed = editor.call("session/list", json!({}));
+    assert_eq!(listed["sessions"][0]["sessionId"], session.as_str());
+    let wrong = editor.ask("session/load", json!({ "sessionId": "../x", "cwd": "/", "mcpServers": [] }));
+    assert!(editor.answer(wrong).get("error").is_some());
+    editor.call("session/load", json!({ "sessionId": session, "cwd": sandbox.work(), "mcpServers": [] }));
+    let past = of_call(&editor.heard(), "job-1");
+    assert_eq!(
+        (&past[0]["status"], &past[0]["content"][0]["content"]["text"]),
+        (&json!("completed"), &json!("first"))
+    );
+    editor.wait_for("the running job's lines so far", |all| of_call(all, "job-2").get(1).cloned());
+    open_gate(&gate);
+    let last = editor.wait_for("the running job's end", |all| {
+        of_call(all, "job-2").into_iter().find(|update| update["status"] == "completed")
+    });
+    assert_eq!(last["rawOutput"]["exit_code"], 0);
+    let lines: Vec<_> = of_call(&editor.heard(), "job-2")
+        .iter()
+        .filter_map(|update| update["_meta"]["outlast.dev/lines"].as_str().map(ToOwned::to_owned))
+        .collect();
+    assert_eq!(lines.join("\n"), "second\nthird");
+}
+
+#[test]
+fn touching_a_job_of_another_session_asks_and_no_answer_is_a_no() {
+    let sandbox = sandbox();
+    let other = sandbox.fixture_job(&["asks"]);
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    for (option, allowed) in [("reject", false), ("allow", true)] {
+        let before = editor.heard().len();
+        let turn = editor.ask("session/prompt", prompt(&session, &format!("/kill {other}")));
+        let request = editor.wait_for("a permission request", |all| {
+            all[before..].iter().find(|message| message["method"] == "session/request_permission").cloned()
+        });
+        assert!(
+            request["params"]["toolCall"]["title"].as_str().unwrap().contains("of another session (test)")
+        );
+        let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+        editor.say(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": outcome }).to_string());
+        editor.answer(turn);
+        let said = chunks(&editor.heard()[before..], "agent_message_chunk").concat();
+        assert_eq!(said.contains("has ended"), allowed, "{said}");
+        assert_eq!(sandbox.json(["jobs", "--all"])["jobs"][0]["status"] == "running", !allowed);
+    }
+}
+
+#[test]
+fn a_client_with_terminals_gets_what_is_drawn() {
+    let sandbox = sandbox();
+    let capabilities = json!({ "_meta": { "terminal_output": true } });
+    let (mut editor, session) = open_with(&sandbox, &["acp", "agent"], capabilities);
+    editor.call("session/prompt", prompt(&session, "printf '\\033[31mred\\033[0m\\n\\033]0;title\\007'"));
+    let call = of_call(&editor.heard(), "job-1");
+    assert_eq!(call[0]["content"][0], json!({ "type": "terminal", "terminalId": "job-1" }));
+    assert_eq!(call[0]["_meta"]["terminal_info"]["terminal_id"], "job-1");
+    let drawn: String =
+        call.iter().filter_map(|update| update["_meta"]["terminal_output"]["data"].as_str()).collect();
+    assert_eq!(drawn, "\u{1b}[31mred\u{1b}[0m\r\n");
+    assert_eq!(call.last().unwrap()["_meta"]["terminal_exit"]["exit_code"], 0);
+}
+
+#[test]
+fn a_flood_becomes_bounded_batches_and_misses_nothing_silently() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    editor.call("session/prompt", prompt(&session, "seq 1 300000"));
+    let call = of_call(&editor.heard(), "job-1");
+    assert_eq!(call.last().unwrap()["status"], "completed");
+    let (mut at, mut lines) = (0, 0);
+    for meta in call.iter().map(|update| &update["_meta"]).filter(|meta| meta["lines"].is_u64()) {
+        assert_eq!(meta["from"], at, "batches join without a gap");
+        at = meta["to"].as_u64().unwrap();
+        lines += meta["lines"].as_u64().unwrap() + meta["left_out"]["lines"].as_u64().unwrap_or(0);
+        assert!(meta["outlast.dev/lines"].as_str().unwrap().len() < 70_000);
+    }
+    assert_eq!((at, lines), (sandbox.log_len(1), 300_000));
+    let text =
+        call.iter().filter_map(|update| update["_meta"]["outlast.dev/lines"].as_str()).next_back().unwrap();
+    assert!(text.ends_with("\n300000"));
+}
+
+#[test]
+fn what_a_sidecar_has_to_tell_is_never_run() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let news = "[outlast events 1-1 of x]; touch ran";
+    editor.call("session/prompt", prompt(&session, news));
+    let both = json!([{ "type": "text", "text": "echo mine" }, { "type": "text", "text": news }]);
+    editor.call("session/prompt", json!({ "sessionId": session, "prompt": both }));
+    assert_eq!(sandbox.json(["jobs", "--all"])["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(sandbox.info(1)["command"], "echo mine");
+}

@@ -1,0 +1,128 @@
+//! Talks JSON-RPC with the program over its standard input and output, one message a line, as an editor does.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::{PATIENCE, eventually};
+
+/// A program that is being talked to. Dropping it kills it.
+#[derive(Debug)]
+pub struct Conversation {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    heard: Arc<Mutex<Vec<(String, Value)>>>,
+    reader: Option<std::thread::JoinHandle<()>>,
+    next_id: u64,
+}
+
+impl Conversation {
+    pub(crate) fn begin(mut command: Command) -> Self {
+        let shown = format!("{command:?}");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let stdout = child.stdout.take().unwrap();
+        let heard: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let collected = Arc::clone(&heard);
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                collected.lock().unwrap().push((line, value));
+            }
+        });
+        Self { stdin: child.stdin.take(), child, heard, reader: Some(reader), next_id: 1 }
+    }
+
+    /// Sends a line as it is.
+    pub fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("the conversation goes on");
+        stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()).unwrap();
+    }
+
+    /// Sends a request and returns its id.
+    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        id
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
+    }
+
+    /// Waits for the answer to a request.
+    #[track_caller]
+    pub fn answer(&self, id: u64) -> Value {
+        self.wait_for(&format!("an answer to request {id}"), |all| {
+            all.iter().find(|message| message["id"] == id && message.get("method").is_none()).cloned()
+        })
+    }
+
+    /// Sends a request and returns its result; an error fails the test.
+    #[track_caller]
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        let answer = self.answer(id);
+        assert!(answer.get("result").is_some(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Everything that was heard so far, in order.
+    #[must_use]
+    pub fn heard(&self) -> Vec<Value> {
+        self.heard.lock().unwrap().iter().map(|(_, value)| value.clone()).collect()
+    }
+
+    /// The same, as the lines that they were.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.heard.lock().unwrap().iter().map(|(line, _)| line.clone()).collect()
+    }
+
+    /// Waits until something can be found in what was heard.
+    #[track_caller]
+    pub fn wait_for<T>(&self, what: &str, look: impl Fn(&[Value]) -> Option<T>) -> T {
+        eventually(what, PATIENCE, || {
+            let all = self.heard();
+            look(&all).ok_or_else(|| all[all.len().saturating_sub(12)..].to_vec())
+        })
+    }
+
+    /// The program's pid.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// `kill -9` of the program.
+    pub fn kill_dash_nine(mut self) {
+        self.child.kill().unwrap();
+    }
+
+    /// Ends what we say, and waits for the program's end; returns its exit code.
+    pub fn hang_up(mut self) -> Option<i32> {
+        drop(self.stdin.take());
+        eventually("the program ends when nobody talks to it", PATIENCE, || {
+            self.child.try_wait().unwrap().ok_or("it runs")
+        })
+        .code()
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(reader) = self.reader.take() {
+            // Something behind it may hold its output a little longer; a panic of the reader is the test's.
+            if reader.is_finished() && reader.join().is_err() && !std::thread::panicking() {
+                panic!("what was heard is no JSON");
+            }
+        }
+    }
+}
