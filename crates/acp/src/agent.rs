@@ -28,6 +28,7 @@ use agent_client_protocol::{
     Agent, Error, LineDirection, Stdio, on_receive_notification, on_receive_request,
 };
 use outlast_job::{Failure, Handle, Outlast};
+use outlast_policy::{Decision, Door, Gate};
 
 use turn::Turn;
 
@@ -38,6 +39,8 @@ const MOST_QUEUED: usize = 64;
 #[derive(Debug)]
 struct Shared {
     outlast: Outlast,
+    /// Who may do what.
+    gate: Gate,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     /// The client shows terminals of the agent's own.
     terminals: AtomicBool,
@@ -81,14 +84,19 @@ fn owner(id: &SessionId) -> String {
 /// Serves ACP on standard input and output until the client hangs up. Jobs go on.
 ///
 /// # Errors
-/// When the connection breaks.
+/// When the policy does not load, or the connection breaks.
 pub fn serve(outlast: Outlast) -> Result<(), Failure> {
+    let outlast = outlast.masked();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::system("the agent can't start", error))?;
+    // Whoever prompts is a person at an editor: they are not asked about their own jobs.
+    let gate = Gate::open(outlast.home(), Door::Acp)?.own(Some(Decision::Allow));
     let shared = Arc::new(Shared {
-        outlast,
+        // What goes over the wire may be read by a model: known secrets are hidden in it.
+        outlast: outlast.masked(),
+        gate,
         sessions: Mutex::default(),
         terminals: AtomicBool::new(false),
         queued: Arc::default(),

@@ -152,11 +152,11 @@ fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply,
 
 fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
     let pattern = arguments.filled("ai_callback_pattern")?;
-    let mut pushes = Vec::new();
+    let chosen = arguments.texts("notify")?;
+    let mut notify = if chosen.is_empty() { None } else { Some(Notify::parse(&chosen)?) };
     if arguments.flag("stream_output")?.unwrap_or(false) {
-        pushes.push("stream_output");
+        notify.get_or_insert_with(Notify::in_background).stream_lines();
     }
-    let notify = arguments.texts("notify")?;
     Ok(RunOrder {
         command: arguments.required("command", "command=\"ls -l\"")?,
         description: arguments.filled("description")?,
@@ -170,8 +170,7 @@ fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
         timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
         budget: bound(arguments)?,
-        notify: if notify.is_empty() { None } else { Some(Notify::parse(&notify)?) },
-        pushes,
+        notify,
     })
 }
 

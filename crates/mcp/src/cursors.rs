@@ -3,12 +3,10 @@
 //! `<home>/cursors/<session>/<handle>` holds a few numbers, replaced as one step. Losing one costs a second
 //! reading of the same output, and nothing else.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-use outlast_job::outbox::Entry;
 use outlast_job::registry::Home;
 use outlast_job::registry::layout::JOBS;
 use outlast_job::registry::replace::{Durability, read_small, replace};
@@ -111,21 +109,6 @@ fn slug(session: &str) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{readable}.{number:016x}")
-}
-
-/// Those of a session's events that no answer of ours has shown yet.
-#[must_use]
-pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> {
-    let cursors = Cursors::of(home);
-    let mut known: HashMap<Handle, Cursor> = HashMap::new();
-    events.retain(|entry| {
-        let cursor = known.entry(entry.job).or_insert_with(|| cursors.get(session, entry.job));
-        match entry.event.as_str() {
-            "ended" => !cursor.ended,
-            _ => entry.offset > cursor.read || entry.at > cursor.at,
-        }
-    });
-    events
 }
 
 #[cfg(test)]

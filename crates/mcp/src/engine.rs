@@ -43,6 +43,8 @@ pub(crate) struct Engine {
     cursors: Cursors,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
+    /// Somebody prompts the agent when something happened.
+    prompted: bool,
 }
 
 /// Who calls, and the thread to the call.
@@ -86,8 +88,8 @@ impl Engine {
         let tasks = Tasks::of(outlast.home());
         tasks.sweep();
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
-        let longest_call = options.longest_call;
-        Ok(Self { outlast, gate, asked: Asked::default(), cursors, tasks, longest_call })
+        let (longest_call, prompted) = (options.longest_call, options.prompted);
+        Ok(Self { outlast, gate, asked: Asked::default(), cursors, tasks, longest_call, prompted })
     }
 
     /// The job of a handle, a name, or the pid of its command.

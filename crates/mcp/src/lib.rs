@@ -28,7 +28,7 @@ mod server;
 mod stdio;
 mod http;
 
-pub use cursors::unseen;
+pub use engine::news::unseen;
 pub use http::serve_http;
 pub use options::{LONGEST_CALL, Options, PROGRESS_EVERY, Profile};
 pub use outlast_policy::Decision;

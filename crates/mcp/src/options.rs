@@ -60,6 +60,8 @@ pub struct Options {
     pub progress_every: Duration,
     /// Over HTTP: whether a bearer token is asked for. Turn it off only to test the server itself.
     pub require_token: bool,
+    /// Whoever started the server prompts the agent when something happened, as the ACP sidecar does.
+    pub prompted: bool,
     /// Also what the public conformance suite expects of a server; for testing the server itself.
     pub conformance_fixtures: bool,
 }
@@ -74,6 +76,7 @@ impl Default for Options {
             longest_call: LONGEST_CALL,
             progress_every: PROGRESS_EVERY,
             require_token: true,
+            prompted: false,
             conformance_fixtures: false,
         }
     }

@@ -7,6 +7,8 @@
 //!   refuse         answers with an error
 //!   stream TEXT    ends the turn, then shows TEXT as a stream of its own
 //!   run COMMAND    runs it and waits for its end
+//!   lines COMMAND  starts it, with each of its lines an event
+//!   jobs           lists them with the server's tool
 //!
 //! Every prompt goes into `$AGENT_HISTORY` as one line of JSON when it comes; `session/load` tells it again. While one
 //! process has the conversation open, another waits. `$AGENT_TOLD` is what it does when it is told events: `loop` starts a
@@ -149,8 +151,10 @@ impl Agent {
         let first = told.as_deref().unwrap_or_else(|| text.lines().next().unwrap_or_default());
         let (word, rest) = first.split_once(' ').unwrap_or((first, ""));
         let words = match word {
-            "job" => self.start(rest, true),
-            "run" => self.start(rest, false),
+            "job" => self.start(rest, "background"),
+            "lines" => self.start(rest, "lines"),
+            "run" => self.start(rest, "foreground"),
+            "jobs" => self.call("jobs", &json!({}))["content"][0]["text"].as_str().unwrap().to_owned(),
             "hold" => {
                 let _ = File::open(rest).unwrap();
                 "held".into()
@@ -161,7 +165,7 @@ impl Agent {
                 "cancelled".into()
             }
             "say" => rest.to_owned(),
-            "loop" => self.start("sleep 0.3", true),
+            "loop" => self.start("sleep 0.3", "background"),
             _ => "ok".into(),
         };
         if word != "refuse" {
@@ -187,14 +191,19 @@ impl Agent {
         }
     }
 
-    fn start(&self, command: &str, background: bool) -> String {
+    fn start(&self, command: &str, how: &str) -> String {
+        let background = how != "foreground";
+        let result = self.call("run_shell_command", &json!({
+            "command": command, "is_background": background, "ai_callback_delay": 30, "stream_output": how == "lines",
+        }));
+        format!("started {}", result["structuredContent"]["handle"])
+    }
+
+    fn call(&self, tool: &str, arguments: &Value) -> Value {
         let mut server = self.server.lock().unwrap();
-        let arguments = json!({ "command": command, "is_background": background, "ai_callback_delay": 30 });
-        let answer = server
-            .as_mut()
-            .unwrap()
-            .call("tools/call", &json!({ "name": "run_shell_command", "arguments": arguments }));
-        format!("started {}", answer["result"]["structuredContent"]["handle"])
+        let answer =
+            server.as_mut().unwrap().call("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        answer["result"].clone()
     }
 }
 

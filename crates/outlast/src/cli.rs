@@ -466,6 +466,9 @@ pub(crate) struct McpArgs {
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) longest_call: Option<Duration>,
+    /// Whoever starts this prompts the agent when something happened.
+    #[arg(long, hide = true)]
+    pub(crate) prompted: bool,
     /// Also offer what the public conformance suite expects of a server.
     #[arg(long, hide = true)]
     pub(crate) conformance_fixtures: bool,

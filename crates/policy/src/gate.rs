@@ -7,7 +7,7 @@ mod inside;
 mod reader;
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use outlast_job::registry::Home;
@@ -41,6 +41,8 @@ pub enum Judged {
 #[derive(Debug)]
 pub struct Gate {
     policy: Policy,
+    /// Where the door stands.
+    here: Option<PathBuf>,
     audit: Audit,
     door: Door,
     /// What agents may do to their own jobs, if whoever started the server said so.
@@ -76,15 +78,24 @@ impl Gate {
     /// # Errors
     /// A usage failure that names file and line when a policy does not load.
     pub fn open(home: &Home, door: Door) -> Result<Self, Failure> {
-        let folder = std::env::current_dir().ok();
-        let folders: Vec<&Path> = folder.as_deref().into_iter().collect();
-        Ok(Self::with(home, door, Policy::load(&folders)?))
+        let here = std::env::current_dir().ok();
+        // Whoever stays is told at once that a policy is wrong; and what is there then stays in force.
+        let folders: Vec<&Path> = here.as_deref().filter(|_| door.is_agents()).into_iter().collect();
+        let policy = Policy::load(&folders)?;
+        Ok(Self { here, ..Self::with(home, door, policy) })
     }
 
     /// A door with a policy of its own.
     #[must_use]
     pub fn with(home: &Home, door: Door, policy: Policy) -> Self {
-        Self { policy, audit: Audit::of(home.path()), door, own: None, remembered: Mutex::default() }
+        Self {
+            policy,
+            here: None,
+            audit: Audit::of(home.path()),
+            door,
+            own: None,
+            remembered: Mutex::default(),
+        }
     }
 
     /// Says what agents may do to their own jobs where no policy does.
@@ -105,7 +116,7 @@ impl Gate {
     /// # Errors
     /// When the policy of the project around the folder does not load.
     pub fn judge_run(&self, session: &str, wanted: &Wanted<'_>) -> Result<Judged, Failure> {
-        let policy = self.policy.at(wanted.folder)?;
+        let policy = self.policy_at(wanted.folder)?;
         let said = policy.judge_run(wanted.run, wanted.env, wanted.fed);
         let verdict = policy.judge_tool(Tool::Run).and(said);
         let act = Act { session, tool: Tool::Run, job: None, what: wanted.run.display() };
@@ -122,11 +133,14 @@ impl Gate {
     }
 
     /// May this line be typed somewhere that is no job of ours?
-    #[must_use]
-    pub fn judge_line(&self, session: &str, line: &str) -> Judged {
+    ///
+    /// # Errors
+    /// When the policy of the project around us does not load.
+    pub fn judge_line(&self, session: &str, line: &str) -> Result<Judged, Failure> {
+        let policy = self.policy.at(&self.here.as_deref().into_iter().collect::<Vec<_>>())?;
         let act = Act { session, tool: Tool::Send, job: None, what: line.to_owned() };
-        let verdict = self.policy.judge_tool(Tool::Send).and(self.policy.judge_line(Tool::Send, line));
-        self.judged(&act, &verdict)
+        let verdict = policy.judge_tool(Tool::Send).and(policy.judge_line(Tool::Send, line));
+        Ok(self.judged(&act, &verdict))
     }
 
     /// Whether this process runs in some job, of any home.
@@ -146,7 +160,7 @@ impl Gate {
     /// # Errors
     /// When the job's record can't be read, or the policy of its project does not load.
     pub fn minds_typing(&self, job: &Job) -> Result<bool, Failure> {
-        let policy = self.policy.at(Path::new(&job.info()?.cwd))?;
+        let policy = self.policy_at(Path::new(&job.info()?.cwd))?;
         Ok(self.door.is_agents() || !policy.is_empty())
     }
 
@@ -163,7 +177,7 @@ impl Gate {
     ) -> Result<(Judged, Option<u64>), Failure> {
         let info = job.info()?;
         let mut act = Act { session, tool: Tool::Send, job: Some(&info), what: "some keys".into() };
-        let policy = self.policy.at(Path::new(&info.cwd))?;
+        let policy = self.policy_at(Path::new(&info.cwd))?;
         let mut after = None;
         let mut verdict = policy.judge_tool(Tool::Send);
         if policy.has_teeth(Tool::Send) && info.state.is_live() {
@@ -197,7 +211,7 @@ impl Gate {
             let why = format!("job {} is the one that this runs in: it would end who asks", info.handle);
             return Ok(self.refused(&act, &why, None));
         }
-        let policy = self.policy.at(Path::new(&info.cwd))?;
+        let policy = self.policy_at(Path::new(&info.cwd))?;
         let verdict = policy.judge_tool(Tool::Kill);
         Ok(match self.judged(&act, &verdict) {
             Judged::Free => self.owned(&act, &info, policy.for_agents(self.own).kill, &policy),
@@ -210,6 +224,12 @@ impl Gate {
     pub fn judge_look(&self, session: &str, tool: Tool) -> Judged {
         let act = Act { session, tool, job: None, what: tool.name().to_owned() };
         self.judged(&act, &self.policy.judge_tool(tool))
+    }
+
+    /// The policy for something that is done in a folder.
+    fn policy_at(&self, folder: &Path) -> Result<Policy, Failure> {
+        let here = self.here.as_deref().filter(|here| *here != folder);
+        Ok(self.policy.at(&here.into_iter().chain([folder]).collect::<Vec<_>>())?)
     }
 
     /// What came of a question: notes it, and says whether to go on.

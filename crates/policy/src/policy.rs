@@ -48,19 +48,17 @@ impl Policy {
             policy.layers.push(layer);
             policy.has_user = true;
         }
-        for folder in folders {
-            policy.add_projects(folder)?;
-        }
+        policy.add_projects(folders)?;
         Ok(policy)
     }
 
-    /// The same, and what the projects around another folder say.
+    /// The same, and what the projects around other folders say. What is in force already stays as it was.
     ///
     /// # Errors
     /// When a file can't be read, or is wrong.
-    pub fn at(&self, folder: &Path) -> Result<Self, LoadError> {
+    pub fn at(&self, folders: &[&Path]) -> Result<Self, LoadError> {
         let mut policy = self.clone();
-        policy.add_projects(folder)?;
+        policy.add_projects(folders)?;
         Ok(policy)
     }
 
@@ -72,17 +70,18 @@ impl Policy {
         Ok(Self { layers: vec![Layer::parse(path, text)?], has_user: true })
     }
 
-    fn add_projects(&mut self, folder: &Path) -> Result<(), LoadError> {
-        // As it is, and as it really is: a link is no way around a project's policy.
-        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        for start in [folder, real.as_path()] {
-            for folder in start.ancestors() {
+    fn add_projects(&mut self, folders: &[&Path]) -> Result<(), LoadError> {
+        let mut looked: Vec<PathBuf> = self.layers.iter().map(|layer| layer.file.to_path_buf()).collect();
+        for folder in folders {
+            // As it is, and as it really is: a link is no way around a project's policy.
+            let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+            for folder in folder.ancestors().chain(real.ancestors()) {
                 let file = folder.join(IN_PROJECT);
-                if !self.layers.iter().any(|layer| *layer.file == file)
-                    && let Some(layer) = read(&file)?
-                {
-                    self.layers.push(layer);
+                if looked.contains(&file) {
+                    continue;
                 }
+                self.layers.extend(read(&file)?);
+                looked.push(file);
             }
         }
         Ok(())

@@ -148,7 +148,7 @@ fn wrapped(wrapper: &Wrapper, name: &str, rest: &[Word]) -> Vec<Inner> {
         } else if word.is_option() {
             at += option(wrapper, rest, at, &mut inner);
         } else if let Some((variable, value)) =
-            text.split_once('=').filter(|(name, _)| wrapper.assigns && is_name(name))
+            text.split_once('=').filter(|(name, _)| wrapper.assigns && !name.is_empty())
         {
             inner.push(Inner::Set(variable.to_owned(), Word { text: value.to_owned(), kind: word.kind }));
             at += 1;
@@ -249,10 +249,6 @@ pub(crate) fn replaced(words: &[Word], marks: &[String]) -> Vec<Word> {
         .iter()
         .map(|word| if marked(word) { Word { kind: Kind::Dynamic, ..word.clone() } } else { word.clone() })
         .collect()
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// Variables whose value is run, or changes what is.

@@ -1,72 +1,73 @@
-//! May it be done? The one place that decides, and the one that asks the user through the client.
+//! May it be done? The policy says, and where it says that a person must agree, the client asks them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    ToolCallContent, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use outlast_job::{Failure, Job, Kind};
+use outlast_job::{Failure, Job, JobSpec, Send};
+use outlast_policy::{Answer, Judged, Question, Wanted};
 
 use super::Client;
+use crate::showing::visible;
 
 /// No answer is a no, after this long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What somebody wants to do.
-#[derive(Debug)]
-pub(crate) enum Action<'a> {
-    /// Run a command line in a folder.
-    Run,
-    /// Type into a job.
-    Type { job: &'a Job, text: &'a str },
-    /// End a job.
-    Kill { job: &'a Job },
+const ALLOW: &str = "allow";
+
+/// May a job be started?
+pub(super) fn may_run(client: &Client, spec: &JobSpec) -> Result<(), Failure> {
+    let wanted = Wanted { run: &spec.run, folder: spec.cwd.as_ref(), env: &BTreeMap::new(), fed: false };
+    settle(client, client.shared.gate.judge_run(&client.owner, &wanted)?)
 }
 
-/// Whether it may be done.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    Allow,
-    /// Only if the user says so; the text tells why.
-    Ask(String),
+/// May something be typed into a job? It comes back with what the keeper must know of what was typed before.
+pub(super) fn may_type(client: &Client, job: &Job, send: Send) -> Result<Send, Failure> {
+    let (judged, after) = client.shared.gate.judge_send(&client.owner, job, &send)?;
+    settle(client, judged)?;
+    Ok(Send { after, ..send })
 }
 
-/// Decides: typing into a job of another session, and ending it, ask.
-pub(crate) fn decide(action: &Action<'_>, session: &str) -> Result<Decision, Failure> {
-    let (job, what) = match action {
-        Action::Run => return Ok(Decision::Allow),
-        Action::Type { job, text } => (job, format!("type {text:?} into")),
-        Action::Kill { job } => (job, "end".to_owned()),
-    };
-    let info = job.info()?;
-    if info.session == session {
-        return Ok(Decision::Allow);
+/// May a job be ended?
+pub(super) fn may_kill(client: &Client, job: &Job) -> Result<(), Failure> {
+    settle(client, client.shared.gate.judge_kill(&client.owner, job, false)?)
+}
+
+fn settle(client: &Client, judged: Judged) -> Result<(), Failure> {
+    match judged {
+        Judged::Free => Ok(()),
+        Judged::Refused(failure) => Err(failure),
+        Judged::Asked(question) => {
+            let answer = ask(client, &question);
+            client.shared.gate.answered(&question, answer)
+        }
     }
-    let (handle, owner, command) = (info.handle, &info.session, &info.command);
-    Ok(Decision::Ask(format!("{what} job {handle} of another session ({owner}): {command}")))
 }
 
-/// Decides, and asks if need be. Anything but a clear yes is a no.
-pub(crate) fn permitted(action: &Action<'_>, client: &Client) -> Result<(), Failure> {
-    let Decision::Ask(why) = decide(action, &client.owner)? else { return Ok(()) };
-    let call = ToolCallUpdate::new(
-        client.fresh_call_id("ask"),
-        ToolCallUpdateFields::new().title(crate::showing::one_line(&why)).kind(ToolKind::Execute),
-    );
+/// Asks the user. Anything but a clear yes is a no.
+fn ask(client: &Client, question: &Question) -> Answer {
+    let text: ToolCallContent = visible(&question.text()).into();
+    let fields =
+        ToolCallUpdateFields::new().title(question.headline()).kind(ToolKind::Execute).content(vec![text]);
+    let call = ToolCallUpdate::new(client.fresh_call_id("ask"), fields);
     let options = vec![
-        PermissionOption::new("allow", "Do it", PermissionOptionKind::AllowOnce),
+        PermissionOption::new(ALLOW, "Do it", PermissionOptionKind::AllowOnce),
         PermissionOption::new("reject", "Don't", PermissionOptionKind::RejectOnce),
     ];
     let request = RequestPermissionRequest::new(client.id.clone(), call, options);
     let answer = client.runtime.block_on(async {
         tokio::time::timeout(PATIENCE, client.connection.send_request(request).block_task()).await
     });
-    if let Ok(Ok(response)) = answer
-        && let RequestPermissionOutcome::Selected(selected) = response.outcome
-        && *selected.option_id.0 == *"allow"
-    {
-        return Ok(());
+    match answer {
+        Ok(Ok(response)) => match response.outcome {
+            RequestPermissionOutcome::Selected(selected) if *selected.option_id.0 == *ALLOW => Answer::Yes,
+            _ => Answer::No,
+        },
+        // A client that can't ask says so with an error.
+        Ok(Err(_)) => Answer::Unable,
+        Err(_) => Answer::Late,
     }
-    Err(Failure::new(Kind::Denied, format!("it was not allowed to {why}")))
 }

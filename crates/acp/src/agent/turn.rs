@@ -12,7 +12,7 @@ use outlast_job::{Failure, Job, JobSpec, Reason, Send, Wait, Waited, wait_any};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::commands::Order;
-use super::permission::{Action, permitted};
+use super::permission::{may_kill, may_run, may_type};
 use super::{Client, lock, streams};
 use crate::showing::{ending, visible};
 
@@ -94,13 +94,13 @@ fn obey(client: &Client, turn: &Turn, order: Order) -> Result<(), Failure> {
         Order::Run { line, background } => run(client, turn, &line, background),
         Order::Send { job, text } => {
             let job = find(&job)?;
-            permitted(&Action::Type { job: &job, text: &text }, client)?;
-            reply(client, turn, &job, &Send { text, newline: true, ..Send::default() })
+            let send = may_type(client, &job, Send { text, newline: true, ..Send::default() })?;
+            reply(client, turn, &job, &send)
         }
         Order::Keys { job, keys } => {
             let job = find(&job)?;
-            permitted(&Action::Type { job: &job, text: &keys.join(" ") }, client)?;
-            reply(client, turn, &job, &Send { keys, ..Send::default() })
+            let send = may_type(client, &job, Send { keys, ..Send::default() })?;
+            reply(client, turn, &job, &send)
         }
         Order::Jobs { all } => {
             client.say(list(client, all));
@@ -118,7 +118,7 @@ fn obey(client: &Client, turn: &Turn, order: Order) -> Result<(), Failure> {
         Order::Wait { job, limit } => wait(client, turn, &find(&job)?, limit),
         Order::Kill { job } => {
             let job = find(&job)?;
-            permitted(&Action::Kill { job: &job }, client)?;
+            may_kill(client, &job)?;
             let killed = job.kill(GRACE, &client.owner)?;
             let how = if killed.already_ended { "had already ended" } else { "has ended" };
             client.say(format!("Job {} {how}: {}\n", job.handle(), ending(&job.info()?.state)));
@@ -129,7 +129,6 @@ fn obey(client: &Client, turn: &Turn, order: Order) -> Result<(), Failure> {
 
 /// Runs a command: the turn lasts until it has ended, asks for input or listens on a port; the job lasts on.
 fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(), Failure> {
-    permitted(&Action::Run, client)?;
     let mut spec = JobSpec::shell(line);
     // No pager takes the screen by surprise: nobody sits in front of it.
     for pager in ["PAGER", "GIT_PAGER", "MANPAGER"] {
@@ -137,7 +136,11 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
     }
     spec.cwd = client.session.folder.to_string_lossy().into_owned();
     spec.session.clone_from(&client.owner);
-    spec.log_cap = client.shared.outlast.settings().log_cap;
+    let settings = client.shared.outlast.settings();
+    spec.log_cap = settings.log_cap;
+    spec.sandbox.clone_from(&settings.agents_sandbox);
+    spec.limits.clone_from(&settings.agents_limits);
+    may_run(client, &spec)?;
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();
     let info = job.info()?;

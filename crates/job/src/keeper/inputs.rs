@@ -37,7 +37,9 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
         (Input::Knock, PollFd::new(&keeper.ground.listener, PollFlags::IN)),
     ];
     for (i, channel) in keeper.channels.iter().enumerate() {
-        if let Some(source) = channel.source() {
+        // What is on its way from the terminal counts too: a turn may end before all of it is in the log, and the
+        // terminal may have nothing more to say.
+        for source in channel.sources() {
             sources.push((Input::Output(i), PollFd::from_borrowed_fd(source, PollFlags::IN)));
         }
     }
@@ -73,7 +75,9 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Input> {
     match poll(&mut fds, timeout.as_ref()) {
         Ok(1..) => {
             let happened = |(input, fd): (Input, &PollFd<'_>)| (!fd.revents().is_empty()).then_some(input);
-            inputs.into_iter().zip(&fds).filter_map(happened).collect()
+            let mut happened: Vec<Input> = inputs.into_iter().zip(&fds).filter_map(happened).collect();
+            happened.dedup();
+            happened
         }
         // Nothing but the deadline, or a signal, which the next round sees.
         Ok(0) | Err(_) => Vec::new(),

@@ -121,6 +121,12 @@ impl Channel {
         self.source.as_ref().map(AsFd::as_fd)
     }
 
+    /// Where bytes may wait: the source, and the pipe that they go through, unless they are held there on purpose.
+    pub(super) fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let staged = self.staging.as_ref().filter(|_| self.held_since.is_none()).map(|(out, _)| out.as_fd());
+        self.source().into_iter().flat_map(move |source| [Some(source), staged]).flatten()
+    }
+
     /// From now on these are hidden in the log.
     pub(super) fn redact(&mut self, masks: &Masks) -> Result<(), Errno> {
         match &mut self.redaction {

@@ -38,7 +38,6 @@ impl Keeper {
         if secret.newline {
             self.typing.push(if self.info.has_terminal() { b"\r" } else { b"\n" });
         }
-        self.typing.note_unseen(secret.newline);
         self.note_input();
         self.type_more();
         Ok(Sent { offset, taken: value.len() as u64, queued: self.typing.queued() })

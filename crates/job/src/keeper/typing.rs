@@ -75,11 +75,6 @@ impl Typing {
         self.recent.extend(bytes);
     }
 
-    /// Notes that somebody typed something that nobody may know: an Escape stands for it, which may have been anything.
-    pub(super) fn note_unseen(&mut self, newline: bool) {
-        self.note(if newline { &[ESCAPE, b'\r'] } else { &[ESCAPE] });
-    }
-
     pub(super) fn typed(&self) -> Typed {
         let bytes: Vec<u8> = self.recent.iter().copied().collect();
         Typed { recent: wire::base64::encode(&bytes), count: self.count }
@@ -122,6 +117,12 @@ impl Keeper {
             Ends::Terminal { master, .. } => tcgetattr(master).ok(),
             Ends::Pipes { .. } => None,
         }
+    }
+
+    fn hides_what_is_typed(&self) -> bool {
+        self.terminal_modes().is_some_and(|modes| {
+            modes.local_modes.contains(LocalModes::ICANON) && !modes.local_modes.contains(LocalModes::ECHO)
+        })
     }
 
     /// Nobody knows any more what is half typed: an Escape stands for it, which may have been anything.
@@ -167,7 +168,8 @@ impl Keeper {
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
-        self.typing.note(&bytes);
+        // A line that the terminal hides is no command, and nobody's business.
+        self.typing.note(if self.hides_what_is_typed() { &[] } else { &bytes });
         self.typing.end_asked |= send.eof;
         if send.eof {
             self.typing.ended = false;

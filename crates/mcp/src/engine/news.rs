@@ -9,11 +9,12 @@ use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader;
 use outlast_job::outbox::{Entry, Outbox};
+use outlast_job::registry::Home;
 use serde::Serialize;
 
 use super::{Caller, Engine};
 use crate::answer::seconds;
-use crate::cursors::Cursor;
+use crate::cursors::{Cursor, Cursors};
 
 /// Under which name a session reads.
 const READER: &str = "mcp";
@@ -68,6 +69,20 @@ impl Engine {
             let _ = reader::acknowledge(&outbox, READER, news.last);
         }
     }
+}
+
+/// Those of a session's events that it does not know yet: no answer has shown them, and `jobs` has not told them.
+#[must_use]
+pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> {
+    let outbox = Outbox::existing(home, session);
+    let told = outbox.and_then(|outbox| reader::place(&outbox, READER).ok()).unwrap_or(0);
+    let kept = Cursors::of(home);
+    let mut cursors: HashMap<Handle, Cursor> = HashMap::new();
+    events.retain(|entry| {
+        let cursor = cursors.entry(entry.job).or_insert_with(|| kept.get(session, entry.job));
+        entry.n > told && !is_known(entry, *cursor)
+    });
+    events
 }
 
 /// Whether an answer has shown it.

@@ -33,8 +33,6 @@ pub(crate) struct RunOrder {
     pub(crate) budget: usize,
     /// What is worth an event; none for an end and a question.
     pub(crate) notify: Option<Notify>,
-    /// Ways of telling that were asked for and that this door does not have.
-    pub(crate) pushes: Vec<&'static str>,
 }
 
 impl Engine {
@@ -70,16 +68,8 @@ impl Engine {
             return Ok(Answer::later(&job, &job.info()?, pending));
         }
         let mut answer = self.answer(&job, caller, waited, (0, order.budget), patience)?;
-        for push in order.pushes {
-            if answer.is_live() {
-                answer.note(format!(
-                    "{push} is not delivered over MCP: nothing will call you; wait_for(handle={}) tells you at once",
-                    job.handle()
-                ));
-            }
-        }
         if answer.is_live() {
-            promise(&mut answer, &wakes, order.notify.is_some());
+            self.promise(&mut answer, &wakes, order.notify.is_some());
         }
         Ok(answer)
     }
@@ -114,16 +104,20 @@ impl Engine {
         spec.limits.clone_from(&settings.agents_limits);
         Ok(spec)
     }
-}
 
-/// Says honestly who will hear of what happens: the wakes that will really be tried, and what is left if there are none.
-fn promise(answer: &mut Answer, wakes: &[Will], asked: bool) {
-    for wake in wakes {
-        let will = if wake.will { "will wake you" } else { "can't wake you" };
-        answer.note(format!("{} {will}: {}", wake.kind, wake.why));
-    }
-    if asked && !wakes.iter().any(|wake| wake.will) {
-        answer.note("nothing calls you by itself: your next call of any tool says that events wait, jobs() shows them");
+    /// Says honestly who will hear of what happens: the wakes that will really be tried, and what is left if there are none.
+    fn promise(&self, answer: &mut Answer, wakes: &[Will], asked: bool) {
+        for wake in wakes {
+            let will = if wake.will { "will wake you" } else { "can't wake you" };
+            answer.note(format!("{} {will}: {}", wake.kind, wake.why));
+        }
+        if self.prompted {
+            answer.note(
+                "you are prompted when it ends or asks something: you can end your turn instead of waiting",
+            );
+        } else if asked && !wakes.iter().any(|wake| wake.will) {
+            answer.note("nothing calls you by itself: your next call of any tool says that events wait, jobs() shows them");
+        }
     }
 }
 

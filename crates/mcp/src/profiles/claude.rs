@@ -90,7 +90,6 @@ pub(crate) fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
         inactivity_timeout: None,
         budget: budget(Some(OUTPUT)),
         notify: None,
-        pushes: Vec::new(),
     })
 }
 

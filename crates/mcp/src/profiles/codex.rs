@@ -86,7 +86,6 @@ pub(crate) fn exec_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
         inactivity_timeout: None,
         budget: bytes(arguments)?,
         notify: None,
-        pushes: Vec::new(),
     })
 }
 

@@ -40,8 +40,12 @@ fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
     outlast_mcp::Profile::from_name(&args.profile)?;
     let program =
         std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
+    let program = program.to_string_lossy();
     let home = outlast.home().path().to_string_lossy().into_owned();
-    let server = [&*program.to_string_lossy(), "--home", &home, "mcp", "--profile", &args.profile];
+    let mut server = vec![&*program, "--home", &home, "mcp", "--profile", &args.profile];
+    if !args.no_wake {
+        server.push("--prompted");
+    }
     let options = sidecar::Options {
         limits: Limits { in_a_row: args.turns, per_hour: args.per_hour, bytes_per_hour: args.bytes_per_hour },
         prompt_bytes: usize::try_from(args.prompt_bytes).unwrap_or(usize::MAX),
@@ -49,7 +53,7 @@ fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
         events: args.events,
         no_wake: args.no_wake,
         no_jobs: args.no_jobs,
-        server: server.map(ToOwned::to_owned).to_vec(),
+        server: server.into_iter().map(ToOwned::to_owned).collect(),
         unknown: Arc::new(outlast_mcp::unseen),
     };
     sidecar::run(outlast, options, &args.agent)

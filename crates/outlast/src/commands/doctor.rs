@@ -3,13 +3,16 @@
 use outlast_job::client::probe::{self, Finding};
 use outlast_job::{Failure, Outlast};
 
+use outlast_policy::Policy;
+
 use crate::output::Output;
 
 pub(super) fn doctor(outlast: Result<Outlast, Failure>, out: &mut Output) -> i32 {
-    let findings = match &outlast {
+    let mut findings = match &outlast {
         Ok(outlast) => probe::examine(outlast),
         Err(failure) => vec![Finding { what: "home", good: false, said: failure.to_string() }],
     };
+    findings.push(policy());
     let healthy = findings.iter().all(|finding| finding.good);
     if out.json {
         let list: Vec<_> = findings
@@ -24,4 +27,25 @@ pub(super) fn doctor(outlast: Result<Outlast, Failure>, out: &mut Output) -> i32
         }
     }
     i32::from(!healthy)
+}
+
+/// Whether the policy loads.
+fn policy() -> Finding {
+    let here = std::env::current_dir().ok();
+    let folders: Vec<&std::path::Path> = here.as_deref().into_iter().collect();
+    let (good, said) = match Policy::load(&folders) {
+        Ok(policy) if policy.is_empty() => (true, "there is none: nothing is denied".into()),
+        Ok(policy) => {
+            let files: Vec<String> = policy.files().iter().map(|file| file.display().to_string()).collect();
+            let notes = policy.notes().len();
+            let odd = if notes > 0 {
+                format!("; {notes} rules never decide: outlast policy check")
+            } else {
+                String::new()
+            };
+            (true, format!("{}{odd}", files.join(", ")))
+        }
+        Err(error) => (false, error.to_string()),
+    };
+    Finding { what: "policy", good, said }
 }

@@ -16,6 +16,7 @@ pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Re
     if let Some(longest) = args.longest_call {
         options.longest_call = longest;
     }
+    options.prompted = args.prompted;
     options.conformance_fixtures = args.conformance_fixtures;
     if let Some(own) = &args.own {
         options.own = Some(Decision::from_name(own)?);

@@ -2,9 +2,8 @@
 
 use std::io::{IsTerminal, Read};
 
-use outlast_job::{Failure, Job, Kind, Outlast, Send};
+use outlast_job::{Failure, Kind, Outlast};
 
-use crate::ask::AtTheDoor;
 use crate::cli::SecretArgs;
 use crate::output::Output;
 use crate::terminal::{self, Unseen};
@@ -29,7 +28,6 @@ pub(super) fn secret(outlast: &Outlast, args: &SecretArgs, out: &mut Output) -> 
         return Err(Failure::usage("standard input is no terminal")
             .hint("run it in your own terminal; or, if the secret comes from a program: PROGRAM | outlast secret JOB --stdin"));
     };
-    judge(outlast, &job, &value)?;
     let sent = job.send_secret(&value, args.force)?;
     if out.json {
         out.value(&serde_json::json!({
@@ -41,20 +39,6 @@ pub(super) fn secret(outlast: &Outlast, args: &SecretArgs, out: &mut Output) -> 
         out.talk(&format!("outlast: job {handle} has it; see how it goes on: outlast screen {handle}"));
     }
     Ok(0)
-}
-
-/// A shell would take it for a command: so the policy looks at it as at one. It notes only what a rule is about.
-fn judge(outlast: &Outlast, job: &Job, value: &Unseen) -> Result<(), Failure> {
-    let door = AtTheDoor::open(outlast.home())?;
-    if !door.gate().minds_typing(job)? {
-        return Ok(());
-    }
-    let send = Send { text: String::from_utf8_lossy(value).into_owned(), newline: true, ..Send::default() };
-    let judged = door.gate().judge_send(door.session(), job, &send);
-    let mut typed = send.text.into_bytes();
-    typed.fill(0);
-    std::hint::black_box(&mut typed);
-    door.pass(judged?.0)
 }
 
 /// One line, or all of it if there is none.

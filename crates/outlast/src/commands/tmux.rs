@@ -106,7 +106,7 @@ fn submit(
         number: std::path::PathBuf::new(),
     };
     let door = AtTheDoor::open(outlast.home())?;
-    door.pass(door.gate().judge_line(door.session(), &wanted.command))?;
+    door.pass(door.gate().judge_line(door.session(), &wanted.command)?)?;
     let wanted = submit::prepare(outlast.home().path(), wanted, env)?;
     let number = wanted.number.display().to_string();
     let mut spec = own_job(vec!["tmux".to_owned(), "work".to_owned(), number]);

@@ -122,9 +122,8 @@ fn touching_a_job_of_another_session_asks_and_no_answer_is_a_no() {
         let request = editor.wait_for("a permission request", |all| {
             all[before..].iter().find(|message| message["method"] == "session/request_permission").cloned()
         });
-        assert!(
-            request["params"]["toolCall"]["title"].as_str().unwrap().contains("of another session (test)")
-        );
+        let question = request["params"]["toolCall"]["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(question.contains("belongs to another session (test)"), "{question}");
         let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
         editor.say(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": outcome }).to_string());
         editor.answer(turn);
@@ -179,4 +178,50 @@ fn what_a_sidecar_has_to_tell_is_never_run() {
     editor.call("session/prompt", json!({ "sessionId": session, "prompt": both }));
     assert_eq!(sandbox.json(["jobs", "--all"])["jobs"].as_array().unwrap().len(), 1);
     assert_eq!(sandbox.info(1)["command"], "echo mine");
+}
+
+#[test]
+fn the_policy_denies_asks_and_allows() {
+    let sandbox = sandbox();
+    let folder = sandbox.root().join("config/outlast");
+    std::fs::create_dir_all(&folder).unwrap();
+    let policy = "[[rule]]\ndecision = \"deny\"\nprefix = \"touch\"\nwhy = \"no new files\"\n\n[[rule]]\ndecision = \"ask\"\nprefix = \"rm\"\n";
+    std::fs::write(folder.join("policy.toml"), policy).unwrap();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    editor.call("session/prompt", prompt(&session, "true; touch x"));
+    assert!(chunks(&editor.heard(), "agent_message_chunk").concat().contains("no new files"));
+    std::fs::write(sandbox.work().join("x"), "").unwrap();
+    for (option, left) in [("reject", true), ("allow", false)] {
+        let before = editor.heard().len();
+        let turn = editor.ask("session/prompt", prompt(&session, "rm x"));
+        let request = editor.wait_for("a permission request", |all| {
+            all[before..].iter().find(|message| message["method"] == "session/request_permission").cloned()
+        });
+        let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+        editor.say(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": outcome }).to_string());
+        editor.answer(turn);
+        assert_eq!(sandbox.work().join("x").exists(), left);
+    }
+    editor.call("session/prompt", prompt(&session, "echo free"));
+    // What is typed into a shell counts as a command.
+    editor.call("session/prompt", prompt(&session, "sh"));
+    let before = editor.heard().len();
+    editor.call("session/prompt", prompt(&session, "/send 3 touch y"));
+    assert!(chunks(&editor.heard()[before..], "agent_message_chunk").concat().contains("no new files"));
+    std::fs::write(folder.join("policy.toml"), "nonsense").unwrap();
+    sandbox.call(["acp", "agent"]).run().code(2).says("policy.toml");
+}
+
+#[test]
+fn known_secrets_are_hidden_in_what_is_sent() {
+    let sandbox = sandbox();
+    let mut editor = sandbox.call(["acp", "agent"]).env("API_TOKEN", "blue-giraffe-77").converse();
+    editor.call("initialize", json!({ "protocolVersion": 1 }));
+    let opened = editor.call("session/new", json!({ "cwd": sandbox.work(), "mcpServers": [] }));
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    editor.call("session/prompt", prompt(&session, "echo \"it is $API_TOKEN\""));
+    let text = &of_call(&editor.heard(), "job-1")[1]["_meta"]["outlast.dev/lines"];
+    assert_eq!(text, "it is ***************");
+    editor.call("session/prompt", prompt(&session, "/read 1"));
+    assert!(!editor.lines().concat().contains("giraffe"));
 }

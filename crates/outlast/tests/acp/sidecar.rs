@@ -127,6 +127,32 @@ fn a_job_is_shown_live_and_its_end_wakes_the_agent_once() {
 }
 
 #[test]
+fn what_our_tools_have_listed_does_not_wake_it_and_what_it_was_told_is_not_mentioned_again() {
+    let stand = Stand::new(&["--no-wake"]);
+    let mut editor = stand.open();
+    let gate = gate(&stand.sandbox);
+    let mut say = |text: &str| {
+        user(&mut editor, text);
+        chunks(&editor.heard(), "agent_message_chunk").pop().unwrap()
+    };
+    say("job read x < gate");
+    open_gate(&gate);
+    eventually("the event is listed", PATIENCE, || {
+        let listed = say("jobs");
+        if listed.contains("job 1 ended") { Ok(()) } else { Err(listed) }
+    });
+    say("job read x < gate");
+    open_gate(&gate);
+    eventually("the second job's event goes along", PATIENCE, || {
+        say("say hello");
+        let last = stand.history().pop().unwrap()["user"].as_str().unwrap().to_owned();
+        if last.contains("job 2 ended") && !last.contains("job 1 ended") { Ok(()) } else { Err(last) }
+    });
+    let listed = say("jobs");
+    assert!(!listed.contains("job 2 ended"), "{listed}");
+}
+
+#[test]
 fn what_the_agent_saw_in_an_answer_does_not_wake_it() {
     let stand = Stand::new(&["--no-wake"]);
     let mut editor = stand.open();
@@ -239,8 +265,8 @@ fn an_agents_own_stream_wakes_it_too() {
     let prompts = stand.prompted(2);
     assert!(prompts[1].contains("your own command (shell-1) stream: NEW: report.pdf"), "{prompts:?}");
     let passed =
-        updates(&editor.heard()).into_iter().filter(|update| update["toolCallId"] == "shell-1").count();
-    assert_eq!(passed, 1);
+        |all: &[Value]| updates(all).iter().filter(|update| update["toolCallId"] == "shell-1").count();
+    editor.wait_for("the agent's own update", |all| (passed(all) == 1).then_some(()));
 }
 
 #[test]
@@ -305,13 +331,11 @@ fn a_session_that_is_loaded_while_it_is_open_goes_on() {
 #[test]
 fn lines_of_a_job_wake_if_they_are_asked_for() {
     let stand = Stand::new(&["--window", "1ms"]);
-    let editor = stand.open();
+    let mut editor = stand.open();
     let gate = gate(&stand.sandbox);
-    let job = "read x < gate; echo NEW: report.pdf; sleep 300";
-    let call = stand.sandbox.call(["run", "-d", "--notify", "lines", job]);
-    call.env("OUTLAST_SESSION", stand.owner()).run().ok();
+    user(&mut editor, "lines read x < gate; echo NEW: report.pdf; sleep 300");
     open_gate(&gate);
-    let told = stand.prompted(1).pop().unwrap();
+    let told = stand.prompted(2).pop().unwrap();
     assert!(told.contains("job 1 pattern: [lines-1] NEW: report.pdf"), "{told}");
     editor.wait_for("the line in the editor", |all| {
         of_call(all, "outlast-job-1")

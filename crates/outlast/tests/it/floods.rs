@@ -121,3 +121,18 @@ fn bytes_that_are_no_text_stay_what_they_are() {
     assert_eq!(sandbox.run(["read", "--raw", "1"]).ok().stdout, b"\x01\xff\xfe\0caf\xc3\xa9\n");
     assert!(sandbox.run(["read", "1"]).ok().text().contains("\u{fffd}\u{fffd}"));
 }
+
+/// A turn of the keeper may end with bytes on their way from the terminal to the log. They must not wait there for the
+/// program to say something more, which it may never do.
+#[test]
+fn nothing_is_left_on_the_way_when_a_program_falls_silent() {
+    let sandbox = sandbox();
+    let jobs: Vec<u64> =
+        (0..4).map(|_| sandbox.start(["head -c 2000000 /dev/zero | tr '\\0' x; read answer"])).collect();
+    for job in jobs {
+        eventually("all of it is there", PATIENCE, || match sandbox.log_len(job) {
+            2_000_000 => Ok(()),
+            len => Err(len),
+        });
+    }
+}
