@@ -86,6 +86,7 @@ fn owner(id: &SessionId) -> String {
 /// # Errors
 /// When the policy does not load, or the connection breaks.
 pub fn serve(outlast: Outlast) -> Result<(), Failure> {
+    let outlast = outlast.masked();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -126,6 +126,7 @@ struct Sidecar {
 /// # Errors
 /// When the home can't be used or the agent can't be started.
 pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32, Failure> {
+    let outlast = outlast.masked();
     let states = States::open(outlast.home(), command.first().map_or("", String::as_str))?;
     let mut agent = start_agent(command, Stdio::inherit())?;
     let sides = Sides { editor: Queue::default(), agent: Queue::default() };

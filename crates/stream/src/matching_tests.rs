@@ -37,6 +37,12 @@ fn a_match_tells_text_groups_and_where_it_ended() {
 }
 
 #[test]
+fn a_word_with_a_line_break_behind_it_is_found() {
+    assert_eq!(texts(&["one\n"], b"no\r\none\r\ntwo\r\n"), ["one\n"]);
+    assert_eq!(texts(&["one\ntwo"], b"no\r\none\r\ntwo\r\n"), ["one\ntwo"]);
+}
+
+#[test]
 fn a_match_may_span_chunks_and_colours() {
     assert_eq!(hits_in(&["error: foo"], &[b"err", b"or\x1b[", b"1m: f", b"oo\r\n"])[0].text, "error: foo");
 }

@@ -150,7 +150,9 @@ fn beginnings(hirs: &[Hir]) -> Option<Prefilter> {
     for hir in hirs {
         let mut beginnings = extractor.extract(hir);
         beginnings.keep_first_bytes(LONGEST_BEGINNING);
-        words.extend(beginnings.literals()?.iter().map(|literal| literal.as_bytes().to_vec()));
+        // Lines are looked at without what ends them.
+        let in_a_line = |word: &[u8]| word.split(|byte| *byte == b'\n').next().unwrap_or_default().to_vec();
+        words.extend(beginnings.literals()?.iter().map(|literal| in_a_line(literal.as_bytes())));
     }
     words.sort();
     words.dedup();
