@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Whether this client gets words alone. Some hand their model `structuredContent` *instead of* the words, which
-    /// are what it should read: see docs/decisions/0004-words-alone-for-some-clients.md.
+    /// are what it should read: see docs/decisions/0005-words-alone-for-some-clients.md.
     fn words_alone(&self, context: &RequestContext<RoleServer>) -> bool {
         matches!(self.options.profile, Profile::Codex | Profile::Claude)
             || context.client_info().is_some_and(|info| WORDS_ALONE.contains(&info.name.as_str()))
