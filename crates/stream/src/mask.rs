@@ -1,7 +1,7 @@
 //! Hides secrets in what others read: byte for byte, so that every offset stays true.
 //!
 //! Three kinds are known: [values](known) that a job was given or that were typed into it, of which only fingerprints
-//! are kept; the [formats](formats) of common keys; and patterns of the user. All are looked for in the text as a person
+//! are kept; the [formats] of common keys; and patterns of the user. All are looked for in the text as a person
 //! would see it ([`view`]): colours, cursor moves and line breaks do not break a secret.
 //!
 //! A secret may be cut by the end of what there is. So readers look a [`CONTEXT`] further in both directions than what
