@@ -79,15 +79,21 @@ pub(super) fn list(bench: &Bench) -> Result<Section, String> {
     for &count in bench.lists {
         progress(&format!("a list of {count} jobs"));
         let home = bench.home(&format!("list-{count}"))?;
-        std::fs::write(home.join("config.toml"), "[retention]\nmax_jobs = 100000\n")
-            .map_err(|e| e.to_string())?;
+        // More than are kept by default.
+        let settings = home.join("settings.toml");
+        std::fs::write(&settings, "[retention]\njobs = 100000\n").map_err(|e| e.to_string())?;
         let running = count.min(50);
         let jobs = sleepers(bench, &home, running)?;
-        let outlast = bench.outlast_at(&home)?;
         for _ in running..count {
-            let job = outlast.start(JobSpec::new(Run::Program(vec!["true".into()])));
-            let job = job.map_err(|failure| failure.to_string())?;
-            job.wait(&outlast_job::Wait::for_exit(), None).map_err(|failure| failure.to_string())?;
+            let ended = Command::new(&bench.program)
+                .args(["run", "--", "true"])
+                .env("OUTLAST_HOME", &home)
+                .env("OUTLAST_CONFIG", &settings)
+                .stdin(Stdio::null())
+                .status();
+            if !ended.is_ok_and(|status| status.success()) {
+                return Err("a job did not run".into());
+            }
         }
         let mut server = Server::start(&bench.program, &home)?;
         let (mut cli, mut mcp) = (Vec::new(), Vec::new());
