@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use outlast_job::client::lines::Lines;
 use outlast_job::client::read::Stream;
-use outlast_job::lifecycle::{Outcome, State};
+use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
 use outlast_stream::LeftOut;
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ impl View {
     pub(crate) fn ended(&self, info: &Info) -> SessionUpdate {
         let mut meta = self.meta();
         if self.terminal {
-            let (code, signal) = code_and_signal(&info.state);
+            let (code, signal) = (info.state.exit_code(), info.state.signal());
             let exit = json!({ "terminal_id": self.id, "exit_code": code, "signal": signal });
             meta.insert("terminal_exit".into(), exit);
         }
@@ -196,17 +196,9 @@ fn status(state: &State) -> ToolCallStatus {
     }
 }
 
-fn code_and_signal(state: &State) -> (Option<i32>, Option<String>) {
-    match state.receipt().map(|receipt| &receipt.outcome) {
-        Some(Outcome::Exited { code }) => (Some(*code), None),
-        Some(Outcome::Signalled { signal, .. }) => (None, Some(signal.clone())),
-        Some(Outcome::NotStarted { .. }) | None => (None, None),
-    }
-}
-
 /// How a job ended, for programs.
 fn outcome(info: &Info) -> Value {
-    let (exit_code, signal) = code_and_signal(&info.state);
+    let (exit_code, signal) = (info.state.exit_code(), info.state.signal());
     let ended_by = info.state.receipt().map(|receipt| receipt.ended_by.describe());
     json!({ "status": info.state.name(), "exit_code": exit_code, "signal": signal, "ended_by": ended_by })
 }
@@ -214,13 +206,5 @@ fn outcome(info: &Info) -> Value {
 /// How a job ended, in a few words.
 pub(crate) fn ending(state: &State) -> String {
     let Some(receipt) = state.receipt() else { return state.name().into() };
-    let how = match &receipt.outcome {
-        Outcome::Exited { code } => format!("exit code {code}"),
-        Outcome::Signalled { signal, .. } => signal.clone(),
-        Outcome::NotStarted { error } => return format!("it could not start: {}", error.message),
-    };
-    match &receipt.ended_by {
-        outlast_job::lifecycle::EndedBy::Itself => how,
-        by => format!("{how}, ended {}", by.describe()),
-    }
+    receipt.words().unwrap_or_else(|error| format!("it could not start: {}", error.message))
 }

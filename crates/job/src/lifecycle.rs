@@ -59,6 +59,24 @@ impl State {
         }
     }
 
+    /// The exit code, if it ended with one.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        match &self.receipt()?.outcome {
+            Outcome::Exited { code } => Some(*code),
+            Outcome::Signalled { .. } | Outcome::NotStarted { .. } => None,
+        }
+    }
+
+    /// The signal that ended it.
+    #[must_use]
+    pub fn signal(&self) -> Option<&str> {
+        match &self.receipt()?.outcome {
+            Outcome::Signalled { signal, .. } => Some(signal),
+            Outcome::Exited { .. } | Outcome::NotStarted { .. } => None,
+        }
+    }
+
     /// The ended state for a receipt.
     #[must_use]
     pub fn ended(receipt: Receipt) -> Self {
@@ -86,6 +104,24 @@ pub struct Receipt {
     /// What the command and its waited-for children used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Used>,
+}
+
+impl Receipt {
+    /// How the command ended, and who ended it if that was not itself, in a few words.
+    ///
+    /// # Errors
+    /// It never ran: why not.
+    pub fn words(&self) -> Result<String, &StartError> {
+        let how = match &self.outcome {
+            Outcome::Exited { code } => format!("exit code {code}"),
+            Outcome::Signalled { signal, .. } => signal.clone(),
+            Outcome::NotStarted { error } => return Err(error),
+        };
+        Ok(match &self.ended_by {
+            EndedBy::Itself => how,
+            by => format!("{how}, ended {}", by.describe()),
+        })
+    }
 }
 
 /// What the kernel said about the end.

@@ -1,6 +1,6 @@
 //! An answer: the facts in the words of the contract, and the same as text that a model reads as it is.
 
-use outlast_job::lifecycle::{EndedBy, Outcome, State};
+use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
 use outlast_job::registry::layout;
 use outlast_job::wire::{Awaiting, Found, ScreenShot};
@@ -32,8 +32,8 @@ impl From<&Info> for Identity {
             name: info.name.clone(),
             pid: info.process.as_ref().map(|process| process.pid),
             status: info.state.name(),
-            exit_code: exit_code(&info.state),
-            signal: signal(&info.state),
+            exit_code: info.state.exit_code(),
+            signal: info.state.signal().map(ToOwned::to_owned),
         }
     }
 }
@@ -333,36 +333,15 @@ pub(crate) fn seconds(ms: u64) -> String {
     }
 }
 
-/// The exit code, if it ended with one.
-fn exit_code(state: &State) -> Option<i32> {
-    match &state.receipt()?.outcome {
-        Outcome::Exited { code } => Some(*code),
-        Outcome::Signalled { .. } | Outcome::NotStarted { .. } => None,
-    }
-}
-
-/// The signal that ended it.
-fn signal(state: &State) -> Option<String> {
-    match &state.receipt()?.outcome {
-        Outcome::Signalled { signal, .. } => Some(signal.clone()),
-        Outcome::Exited { .. } | Outcome::NotStarted { .. } => None,
-    }
-}
-
 /// How it ended, in a few words; none while it runs.
 pub(crate) fn ending(state: &State) -> Option<String> {
     if matches!(state, State::Lost { .. }) {
         return Some("nobody saw how it ended".into());
     }
     let receipt = state.receipt()?;
-    let mut words = match &receipt.outcome {
-        Outcome::Exited { code } => format!("exit code {code}"),
-        Outcome::Signalled { signal, .. } => signal.clone(),
-        Outcome::NotStarted { error } => format!("could not start: {} ({})", error.message, error.hint),
-    };
-    if receipt.ended_by != EndedBy::Itself {
-        words.push_str(&format!(", ended {}", receipt.ended_by.describe()));
-    }
+    let mut words = receipt
+        .words()
+        .unwrap_or_else(|error| format!("could not start: {} ({})", error.message, error.hint));
     if !receipt.left_behind.is_empty() {
         let left: Vec<String> =
             receipt.left_behind.iter().map(|p| format!("{} (pid {})", p.program, p.pid)).collect();

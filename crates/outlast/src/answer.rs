@@ -1,7 +1,7 @@
 //! The facts of an answer, in the same words everywhere.
 
 use outlast_job::client::read::{Stream, Text};
-use outlast_job::lifecycle::{Outcome, Receipt, State};
+use outlast_job::lifecycle::Receipt;
 use outlast_job::registry::format::Info;
 use outlast_job::registry::layout;
 use outlast_job::wire::{Awaiting, Found};
@@ -55,8 +55,8 @@ impl Answer {
             name: info.name.clone(),
             pid: info.process.as_ref().map(|process| process.pid),
             status: info.state.name(),
-            exit_code: code(&info.state),
-            signal: signal(&info.state).map(ToOwned::to_owned),
+            exit_code: info.state.exit_code(),
+            signal: info.state.signal().map(ToOwned::to_owned),
             ended_by: receipt.map(|receipt| receipt.ended_by.describe()),
             left_behind: outlast_job::client::leftover::find(info),
             reason: None,
@@ -108,32 +108,11 @@ impl Answer {
     }
 }
 
-/// The exit code, if it ended with one.
-pub(crate) fn code(state: &State) -> Option<i32> {
-    match &state.receipt()?.outcome {
-        Outcome::Exited { code } => Some(*code),
-        Outcome::Signalled { .. } | Outcome::NotStarted { .. } => None,
-    }
-}
-
-/// The signal that ended it.
-pub(crate) fn signal(state: &State) -> Option<&str> {
-    match &state.receipt()?.outcome {
-        Outcome::Signalled { signal, .. } => Some(signal),
-        Outcome::Exited { .. } | Outcome::NotStarted { .. } => None,
-    }
-}
-
 /// How a job ended, in a line.
 pub(crate) fn ending(receipt: &Receipt) -> String {
-    let what = match &receipt.outcome {
-        Outcome::Exited { code } => format!("exit code {code}"),
-        Outcome::Signalled { signal, .. } => signal.clone(),
-        Outcome::NotStarted { error } => return format!("could not start: {}", error.message),
-    };
-    let by = match &receipt.ended_by {
-        outlast_job::lifecycle::EndedBy::Itself => String::new(),
-        other => format!(", ended {}", other.describe()),
+    let how = match receipt.words() {
+        Ok(how) => how,
+        Err(error) => return format!("could not start: {}", error.message),
     };
     let left = match receipt.left_behind.as_slice() {
         [] => String::new(),
@@ -142,5 +121,5 @@ pub(crate) fn ending(receipt: &Receipt) -> String {
             format!(", left behind: {}", names.join(", "))
         }
     };
-    format!("{what}{by}{left}")
+    format!("{how}{left}")
 }

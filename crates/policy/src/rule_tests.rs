@@ -1,3 +1,5 @@
+//! What a rule matches, and how surely.
+
 use super::*;
 use crate::word::plain_words;
 

@@ -1,3 +1,5 @@
+//! What is typed, as the line that it makes, and how that is judged.
+
 use std::path::Path;
 
 use super::*;

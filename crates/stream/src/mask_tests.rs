@@ -1,3 +1,5 @@
+//! What is hidden, wherever it is cut, and what is not.
+
 use super::*;
 use proptest::prelude::*;
 

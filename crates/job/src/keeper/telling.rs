@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use super::Keeper;
 use super::ground::Ground;
 use crate::clock::earliest;
-use crate::lifecycle::{Outcome, State};
+use crate::lifecycle::State;
 use crate::outbox::{Entry, Outbox};
 use crate::registry::JobDir;
 use crate::registry::format::Info;
@@ -360,15 +360,8 @@ fn describe(what: &What, chosen: Chosen) -> Option<(String, String)> {
 
 fn ended(state: &State) -> String {
     let Some(receipt) = state.receipt() else { return state.name().into() };
-    let how = match &receipt.outcome {
-        Outcome::Exited { code } => format!("exit code {code}"),
-        Outcome::Signalled { signal, .. } => signal.clone(),
-        Outcome::NotStarted { error } => error.message.clone(),
-    };
-    match &receipt.ended_by {
-        crate::lifecycle::EndedBy::Itself => format!("{}: {how}", state.name()),
-        by => format!("{}: {how}, ended {}", state.name(), by.describe()),
-    }
+    let how = receipt.words().unwrap_or_else(|error| error.message.clone());
+    format!("{}: {how}", state.name())
 }
 
 /// The call that tells more.

@@ -23,6 +23,14 @@ struct Done {
     command: Option<CommandLine>,
 }
 
+impl Done {
+    /// Nothing so far.
+    fn of(client: Client, target: &Target, settings: &Settings, what: &'static str) -> Self {
+        let file = settings.path.clone();
+        Self { client, scope: target.scope, what, file, backup: None, command: None }
+    }
+}
+
 pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32, Failure> {
     if let Some(profile) = &args.profile {
         Profile::from_name(profile)?;
@@ -52,14 +60,7 @@ pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, F
 
 fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done, Failure> {
     let settings = Settings::read(client, file(client, target.scope)?)?;
-    let mut done = Done {
-        client,
-        scope: target.scope,
-        what: "installed",
-        file: settings.path.clone(),
-        backup: None,
-        command: None,
-    };
+    let mut done = Done::of(client, target, &settings, "installed");
     let known = settings.knows(server);
     if known == Known::Yes {
         done.what = "already there";
@@ -94,14 +95,7 @@ fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done,
 
 fn uninstall_one(client: Client, target: &Target) -> Result<Done, Failure> {
     let settings = Settings::read(client, file(client, target.scope)?)?;
-    let mut done = Done {
-        client,
-        scope: target.scope,
-        what: "removed",
-        file: settings.path.clone(),
-        backup: None,
-        command: None,
-    };
+    let mut done = Done::of(client, target, &settings, "removed");
     if !settings.has_entry() {
         done.what = "not there";
         return Ok(done);

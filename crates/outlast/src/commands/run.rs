@@ -212,7 +212,7 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
         Left::Ended => {
             let info = job.info()?;
             if let Some(receipt) = info.state.receipt()
-                && (!receipt.left_behind.is_empty() || answer::signal(&info.state).is_some())
+                && (!receipt.left_behind.is_empty() || info.state.signal().is_some())
                 && !args.quiet
             {
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
@@ -236,10 +236,10 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
 
 /// The exit code that stands for how a job ended.
 pub(super) fn exit_code(state: &outlast_job::lifecycle::State) -> i32 {
-    if let Some(code) = answer::code(state) {
+    if let Some(code) = state.exit_code() {
         return code;
     }
-    match answer::signal(state) {
+    match state.signal() {
         Some(name) => 128 + outlast_job::signal_number(name).unwrap_or(0),
         None => 1,
     }

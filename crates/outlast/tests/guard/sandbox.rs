@@ -1,6 +1,6 @@
 //! A job in a sandbox: what must fail fails, what must work works, and what can't be had is said.
 
-use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually};
+use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually, has};
 
 use crate::sandbox;
 
@@ -12,15 +12,6 @@ fn can(sandbox: &Sandbox) -> bool {
         sandbox.run(["run", "--sandbox", "true"]).code(1).says("can't be had");
     }
     can
-}
-
-fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        eprintln!("{program} is not on this machine: nothing is tried with it");
-    }
-    found
 }
 
 /// Runs a line in the sandbox to its end.

@@ -1,10 +1,6 @@
 //! The terminal as programs, agents and people meet it: real programs in real jobs, and people at real terminals.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says what it leaves out"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attach;
 mod confirm;
@@ -38,16 +34,6 @@ fn tui(sandbox: &Sandbox) -> String {
 /// Starts a job of it.
 fn tui_job(sandbox: &Sandbox, args: &[&str]) -> u64 {
     sandbox.start(["--", &tui(sandbox)].into_iter().chain(args.iter().copied()))
-}
-
-/// Whether a real program is on this machine; a test that needs it has nothing to do without.
-fn has(program: &str) -> bool {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
-    if !found {
-        eprintln!("{program} is not on this machine: nothing is tried with it");
-    }
-    found
 }
 
 /// The screen of a job.

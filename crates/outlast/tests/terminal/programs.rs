@@ -1,8 +1,8 @@
 //! Real programs: started, driven by keys, read by screen, left cleanly. One that is not on the machine is passed over.
 
-use outlast_testkit::Sandbox;
+use outlast_testkit::{Sandbox, has};
 
-use crate::{ends_with, has, lines, press, rows, sandbox, type_in, wait_for_screen, wait_to_show};
+use crate::{ends_with, lines, press, rows, sandbox, type_in, wait_for_screen, wait_to_show};
 
 /// A file in the folder where jobs start.
 fn file(sandbox: &Sandbox, name: &str, text: &str) -> std::path::PathBuf {
