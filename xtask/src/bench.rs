@@ -15,7 +15,9 @@ mod throughput;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlast_job::{Job, Outlast};
+use outlast_job::Outlast;
+
+use crate::choice::Choice;
 
 pub(crate) use server::Server;
 
@@ -50,22 +52,15 @@ const MEASURES: &[(&str, Measure)] = &[
 /// # Errors
 /// Whatever could not be measured.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let (options, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with("--"));
-    let has = |option: &str| options.contains(&option);
-    if let Some(unknown) = options.iter().find(|o| !["--quick", "--write"].contains(*o)) {
-        return Err(format!("there is no option {unknown}"));
-    }
-    if let Some(unknown) = names.iter().find(|name| !MEASURES.iter().any(|(known, _)| known == *name)) {
-        let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
-        return Err(format!("there is no measure {unknown}; there are {}", known.join(", ")));
-    }
-    if has("--write") && (has("--quick") || !names.is_empty()) {
+    let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
+    let choice = Choice::read(words, &["--quick", "--write"], "measure", &known)?;
+    if choice.has("--write") && (choice.has("--quick") || !choice.is_all()) {
         return Err("only a whole run is written down: leave out --quick and names".into());
     }
-    let bench = Bench::new(has("--quick"))?;
+    let bench = Bench::new(choice.has("--quick"))?;
     let (mut sections, mut failed) = (Vec::new(), Vec::new());
     for (name, measure) in MEASURES {
-        if names.is_empty() || names.contains(name) {
+        if choice.wants(name) {
             match measure(&bench) {
                 Ok(section) => sections.push(section),
                 // The others are still worth having.
@@ -74,7 +69,7 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
         }
     }
     println!("{}\n\n{}", machine(), report::markdown(&sections));
-    if has("--write") {
+    if choice.has("--write") {
         report::write(&root().join("docs"), &machine(), &sections)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
@@ -99,6 +94,11 @@ pub(crate) fn built_program() -> Result<PathBuf, String> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("release/outlast"))
+}
+
+/// This program, which is also what the jobs run.
+pub(crate) fn own_program() -> String {
+    std::env::current_exe().map_or_else(|_| "xtask".into(), |path| path.to_string_lossy().into_owned())
 }
 
 fn machine() -> String {
@@ -150,12 +150,6 @@ impl Bench {
         })
     }
 
-    /// This program, which is also what the jobs run.
-    #[expect(clippy::unused_self, reason = "a bench without an emitter measures nothing")]
-    fn emitter(&self) -> String {
-        std::env::current_exe().map_or_else(|_| "xtask".into(), |path| path.to_string_lossy().into_owned())
-    }
-
     /// A home of its own for a measure.
     fn home(&self, name: &str) -> Result<PathBuf, String> {
         let home = self.scratch.path().join(name);
@@ -173,33 +167,26 @@ impl Bench {
     fn outlast(&self) -> Result<Outlast, String> {
         self.outlast_at(&self.home("floods")?)
     }
-
-    /// A flood's files are large: gone before the next.
-    #[expect(clippy::unused_self, reason = "reads as what it does")]
-    fn forget(&self, job: &Job) {
-        let _ = std::fs::remove_dir_all(job.dir().path());
-    }
-
-    /// Processor time that a process has used so far.
-    #[expect(clippy::unused_self, reason = "reads as what it does")]
-    fn cpu_ms(&self, pid: i32) -> f64 {
-        // In nanoseconds; the fields of `stat` are too coarse for a process that sleeps.
-        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-        text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as what it does")]
-    fn status_kib(&self, pid: i32, field: &str) -> f64 {
-        kib(&format!("/proc/{pid}/status"), &[field])
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as what it does")]
-    fn private_kib(&self, pid: i32) -> f64 {
-        kib(&format!("/proc/{pid}/smaps_rollup"), &["Private_Clean", "Private_Dirty"])
-    }
 }
 
-pub(crate) fn kib(path: &str, fields: &[&str]) -> f64 {
+/// Processor time that a process has used so far.
+fn cpu_ms(pid: i32) -> f64 {
+    // In nanoseconds; the fields of `stat` are too coarse for a process that sleeps.
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
+}
+
+/// The most memory that a process ever had.
+pub(crate) fn peak_kib(pid: i32) -> f64 {
+    kib(&format!("/proc/{pid}/status"), &["VmHWM"])
+}
+
+/// The memory that a process shares with nobody.
+fn private_kib(pid: i32) -> f64 {
+    kib(&format!("/proc/{pid}/smaps_rollup"), &["Private_Clean", "Private_Dirty"])
+}
+
+fn kib(path: &str, fields: &[&str]) -> f64 {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines()
         .filter_map(|line| line.split_once(':'))

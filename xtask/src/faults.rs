@@ -8,9 +8,11 @@ mod hostile;
 mod pauses;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use arena::Arena;
+
+use crate::choice::Choice;
+use crate::page;
 
 /// What a fault cost.
 #[derive(Debug, Default)]
@@ -55,28 +57,21 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ("stranger", "another user's client", hostile::stranger),
 ];
 
-const BEGIN: &str = "<!-- counted: cargo xtask faults -->";
-const END: &str = "<!-- end of what was counted -->";
+const MARKS: (&str, &str) = ("<!-- counted: cargo xtask faults -->", "<!-- end of what was counted -->");
 
 /// `cargo xtask faults [--write] [FAULT...]`
 ///
 /// # Errors
 /// When something was lost, hung or left behind, or could not be tried at all.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let (options, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with("--"));
-    if let Some(unknown) = options.iter().find(|option| **option != "--write") {
-        return Err(format!("there is no option {unknown}"));
-    }
-    if let Some(unknown) = names.iter().find(|name| !FAULTS.iter().any(|(known, ..)| known == *name)) {
-        let known: Vec<&str> = FAULTS.iter().map(|(name, ..)| *name).collect();
-        return Err(format!("there is no fault {unknown}; there are {}", known.join(", ")));
-    }
+    let known: Vec<&str> = FAULTS.iter().map(|(name, ..)| *name).collect();
+    let choice = Choice::read(words, &["--write"], "fault", &known)?;
     let mut table = String::from(
         "| fault | tried | bytes lost | receipts lost | calls hung | processes left | besides |\n|---|---|---|---|---|---|---|\n",
     );
     let mut unclean = Vec::new();
     for (name, title, fault) in FAULTS {
-        if !names.is_empty() && !names.contains(name) {
+        if !choice.wants(name) {
             continue;
         }
         eprintln!("… {title}");
@@ -93,17 +88,8 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
         }
     }
     println!("{table}");
-    if options.contains(&"--write") && names.is_empty() {
-        write(&crate::bench::root().join("docs/faults.md"), &table)?;
+    if choice.has("--write") && choice.is_all() {
+        page::fill(&crate::bench::root().join("docs/faults.md"), MARKS, &table)?;
     }
     if unclean.is_empty() { Ok(()) } else { Err(format!("not clean: {}", unclean.join(", "))) }
-}
-
-fn write(page: &Path, table: &str) -> Result<(), String> {
-    let old = std::fs::read_to_string(page).map_err(|error| error.to_string())?;
-    let (Some(begin), Some(end)) = (old.find(BEGIN), old.find(END)) else {
-        return Err(format!("{} has no place for a table: {BEGIN} … {END}", page.display()));
-    };
-    let text = format!("{}{BEGIN}\n\n{table}\n{}", &old[..begin], &old[end..]);
-    std::fs::write(page, text).map_err(|error| error.to_string())
 }

@@ -4,8 +4,10 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod bench;
+mod choice;
 mod faults;
 mod jobs;
+mod page;
 mod record;
 mod recipe;
 

@@ -10,7 +10,7 @@ use super::plot::Plot;
 use super::report::Section;
 use super::server::Server;
 use super::stats::{figure, middle, ms};
-use super::{Bench, progress};
+use super::{Bench, cpu_ms, private_kib, progress};
 
 fn sleepers(bench: &Bench, home: &std::path::Path, count: usize) -> Result<Vec<Job>, String> {
     let outlast = bench.outlast_at(home)?;
@@ -40,11 +40,10 @@ pub(super) fn idle(bench: &Bench) -> Result<Section, String> {
             ours.extend([info.keeper, info.heir].into_iter().flatten().map(|process| process.pid));
         }
         std::thread::sleep(Duration::from_secs(1));
-        let before: f64 = ours.iter().map(|&pid| bench.cpu_ms(pid)).sum();
+        let before: f64 = ours.iter().map(|&pid| cpu_ms(pid)).sum();
         std::thread::sleep(bench.idle_window);
-        let cpu: f64 = ours.iter().map(|&pid| bench.cpu_ms(pid)).sum::<f64>() - before;
-        let private: f64 =
-            ours.iter().map(|&pid| bench.private_kib(pid)).sum::<f64>() / count as f64 / 1024.0;
+        let cpu: f64 = ours.iter().map(|&pid| cpu_ms(pid)).sum::<f64>() - before;
+        let private: f64 = ours.iter().map(|&pid| private_kib(pid)).sum::<f64>() / count as f64 / 1024.0;
         let began = Instant::now();
         end_all(&jobs)?;
         let ended = ms(began.elapsed()) / count as f64;

@@ -9,7 +9,7 @@ use super::plot::Plot;
 use super::report::Section;
 use super::server::Server;
 use super::stats::{Middle, figure, middle, ms, ratios};
-use super::{Bench, bare, progress};
+use super::{Bench, bare, own_program, progress};
 
 /// Times two things turn about.
 fn interleaved(
@@ -115,7 +115,7 @@ pub(super) fn patterns(bench: &Bench) -> Result<Section, String> {
         progress(&format!("patterns behind {before} bytes"));
         let home = bench.home(&format!("patterns-{before}"))?;
         let mut server = Server::start(&bench.program, &home)?;
-        let emitter = bench.emitter();
+        let emitter = own_program();
         let command = format!(
             "stty -echo; head -c {before} /dev/zero | tr '\\0' 'x' | fold -w 99; exec '{emitter}' mark"
         );

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::plot::Plot;
+use crate::page;
 
 /// One thing that was measured.
 pub(super) struct Section {
@@ -14,8 +15,7 @@ pub(super) struct Section {
     pub(super) plots: Vec<Plot>,
 }
 
-const BEGIN: &str = "<!-- measured: cargo xtask bench -->";
-const END: &str = "<!-- end of what was measured -->";
+const MARKS: (&str, &str) = ("<!-- measured: cargo xtask bench -->", "<!-- end of what was measured -->");
 
 /// The tables as text.
 pub(super) fn markdown(sections: &[Section]) -> String {
@@ -38,13 +38,8 @@ pub(super) fn markdown(sections: &[Section]) -> String {
 /// Puts the tables between the marks of `docs/performance.md`, and the pictures beside it.
 pub(super) fn write(docs: &Path, machine: &str, sections: &[Section]) -> Result<(), String> {
     let say = |error: std::io::Error| error.to_string();
-    let page = docs.join("performance.md");
-    let old = std::fs::read_to_string(&page).map_err(say)?;
-    let (Some(begin), Some(end)) = (old.find(BEGIN), old.find(END)) else {
-        return Err(format!("{} has no place for figures: {BEGIN} … {END}", page.display()));
-    };
-    let measured = format!("{BEGIN}\n\n{machine}\n\n{}", markdown(sections));
-    std::fs::write(&page, format!("{}{measured}{}", &old[..begin], &old[end..])).map_err(say)?;
+    let measured = format!("{machine}\n\n{}", markdown(sections).trim_end());
+    page::fill(&docs.join("performance.md"), MARKS, &format!("{measured}\n"))?;
     let pictures = docs.join("performance");
     std::fs::create_dir_all(&pictures).map_err(say)?;
     for plot in sections.iter().flat_map(|section| &section.plots) {

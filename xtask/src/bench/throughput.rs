@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::report::Section;
 use super::stats::{Middle, figure, middle, ratios};
-use super::{Bench, bare, emit, progress};
+use super::{Bench, bare, cpu_ms, emit, own_program, progress};
 
 /// Twenty patterns that never match: what an anxious agent waits for.
 pub(super) fn patterns() -> Vec<String> {
@@ -27,7 +27,7 @@ struct Flood {
 }
 
 fn ours(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Flood, String> {
-    let (outlast, emitter) = (bench.outlast()?, bench.emitter());
+    let (outlast, emitter) = (bench.outlast()?, own_program());
     let mut spec = JobSpec::new(Run::Program(vec![emitter, "emit".into(), kind.into(), bytes.to_string()]));
     if !terminal {
         spec.streams = Streams::Pipes;
@@ -40,19 +40,20 @@ fn ours(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Flood
     job.wait(&wait, None).map_err(say)?;
     let seconds = began.elapsed().as_secs_f64();
     let keeper = job.info().map_err(say)?.keeper.ok_or("no keeper")?.pid;
-    let (cpu_ms, peak_kib) = (bench.cpu_ms(keeper), bench.status_kib(keeper, "VmHWM"));
+    let (cpu_ms, peak_kib) = (cpu_ms(keeper), super::peak_kib(keeper));
     // The screen is part of what was asked for, even if nobody looked so far.
     if terminal {
         job.screen(false, 0).map_err(say)?;
     }
     job.type_line("").map_err(say)?;
     job.wait(&Wait::for_exit(), None).map_err(say)?;
-    bench.forget(&job);
+    // A flood's files are large: gone before the next.
+    let _ = std::fs::remove_dir_all(job.dir().path());
     Ok(Flood { seconds, cpu_ms, peak_kib })
 }
 
 fn compare(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Compared, String> {
-    let emitter = bench.emitter();
+    let emitter = own_program();
     let amount = bytes.to_string();
     let argv = [emitter.as_str(), "emit", kind, &amount];
     let mut compared = Compared::default();
@@ -122,7 +123,7 @@ pub(super) fn server(bench: &Bench) -> Result<Section, String> {
     progress("a flood over MCP");
     let home = bench.home("server")?;
     let mut server = super::Server::start(&bench.program, &home)?;
-    let command = format!("'{}' emit log {}", bench.emitter(), bench.flood);
+    let command = format!("'{}' emit log {}", own_program(), bench.flood);
     let began = Instant::now();
     let job = server.call("run_shell_command", &json!({"command": command, "is_background": true}))?;
     let handle = job["handle"].clone();
@@ -130,7 +131,7 @@ pub(super) fn server(bench: &Bench) -> Result<Section, String> {
     while server.call("wait_for", &wait)?["reason"] == "deadline" {}
     let seconds = began.elapsed().as_secs_f64();
     server.call("read_output", &json!({"handle": handle, "tail": 200}))?;
-    let peak = bench.status_kib(i32::try_from(server.pid()).unwrap_or(0), "VmHWM");
+    let peak = super::peak_kib(i32::try_from(server.pid()).unwrap_or(0));
     server.call("kill", &json!({"handle": handle}))?;
     Ok(Section {
         title: "The server during a flood",

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use outlast_job::{Job, JobSpec, Outlast, Reason, Run, Wait};
 use outlast_pty::procfs::{self, Proc};
+use outlast_testkit::Dice;
 use rustix::process::Signal;
 
 use super::Tally;
+use crate::bench::own_program;
 
 /// Longer than this, a call hangs.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
@@ -23,7 +25,7 @@ pub(super) struct Arena {
     pub(super) program: PathBuf,
     pub(super) outlast: Outlast,
     mark: String,
-    seed: u64,
+    dice: Dice,
 }
 
 impl Arena {
@@ -36,9 +38,7 @@ impl Arena {
         let home = scratch.path().join("home");
         let outlast = Outlast::at(&home).map_err(|failure| failure.to_string())?.kept_by(&program);
         let mark = scratch.path().to_string_lossy().into_owned();
-        let seed = u64::from(std::process::id()) ^ crate::bench::monotonic_ns();
-        eprintln!("  seed {seed}");
-        Ok(Self { scratch, program, outlast, mark, seed })
+        Ok(Self { scratch, program, outlast, mark, dice: Dice::new() })
     }
 
     pub(super) fn home(&self) -> PathBuf {
@@ -49,18 +49,13 @@ impl Arena {
         self.scratch.path()
     }
 
-    /// A random number below a limit (splitmix64).
+    /// A random number below a limit.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit.max(1)
+        self.dice.below(limit)
     }
 
     pub(super) fn spec(&self, words: &[&str]) -> JobSpec {
-        let own =
-            std::env::current_exe().map_or_else(|_| "xtask".into(), |p| p.to_string_lossy().into_owned());
+        let own = own_program();
         let argv = std::iter::once(own).chain(words.iter().map(|&word| word.to_owned()));
         let mut spec = JobSpec::new(Run::Program(argv.collect()));
         spec.env.insert(MARK.into(), self.mark.clone());

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Tally;
 use super::arena::{self, Arena, grown_to, send};
-use crate::bench::Server;
+use crate::bench::{Server, own_program};
 
 const LINES: u64 = 1500;
 /// Enough to be still at it when the last of twenty has started.
@@ -67,11 +67,10 @@ pub(super) fn client(arena: &mut Arena) -> Result<Tally, String> {
 
 pub(super) fn server(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally { tried: 100, ..Tally::default() };
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut untold = 0;
     for round in 0..tally.tried {
         let mut server = Server::start(&arena.program, &arena.home())?;
-        let command = format!("'{}' count {LINES} 20 2000", own.display());
+        let command = format!("'{}' count {LINES} 20 2000", own_program());
         server.send(
             "run_shell_command",
             &json!({"command": command, "wait_for_output_seconds": 40, "name": format!("r{round}")}),

@@ -131,7 +131,7 @@ pub(super) fn cap(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally { tried: 1, ..Tally::default() };
     let done = job.wait(&Wait::for_pattern(crate::bench::emit::END), Some(LIMIT * 40));
     tally.hung += u64::from(done.is_err());
-    let peak = crate::bench::kib(&format!("/proc/{}/status", keeper.pid.as_raw_nonzero()), &["VmHWM"]);
+    let peak = crate::bench::peak_kib(keeper.pid.as_raw_nonzero().get());
     job.type_line("").map_err(|failure| failure.to_string())?;
     tally.hung += u64::from(!waited_for_end(&job));
     let info = job.info().map_err(|failure| failure.to_string())?;

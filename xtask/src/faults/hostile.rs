@@ -8,6 +8,7 @@ use outlast_job::{Job, Wait};
 
 use super::Tally;
 use super::arena::{self, Arena, LIMIT, waited_for_end};
+use crate::bench::own_program;
 
 fn connect(job: &Job) -> std::io::Result<UnixStream> {
     let stream = UnixStream::connect(job.dir().file("keeper.sock"))?;
@@ -22,9 +23,8 @@ fn answers(job: &Job) -> bool {
 }
 
 fn peak_kib(job: &Job) -> f64 {
-    arena::process(job, "keeper").map_or(0.0, |keeper| {
-        crate::bench::kib(&format!("/proc/{}/status", keeper.pid.as_raw_nonzero()), &["VmHWM"])
-    })
+    let keeper = arena::process(job, "keeper");
+    keeper.map_or(0.0, |keeper| crate::bench::peak_kib(keeper.pid.as_raw_nonzero().get()))
 }
 
 pub(super) fn soup(arena: &mut Arena) -> Result<Tally, String> {
@@ -140,7 +140,6 @@ pub(super) fn crowd(arena: &mut Arena) -> Result<Tally, String> {
 
 pub(super) fn deaf(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally::default();
-    let mut peak = 0.0_f64;
     for _ in 0..5 {
         let job = arena.counting(3000)?;
         let mut deaf = Vec::new();
@@ -152,7 +151,6 @@ pub(super) fn deaf(arena: &mut Arena) -> Result<Tally, String> {
             }
         }
         arena.check(&job, 3000, &mut tally);
-        peak = peak.max(peak_kib(&job));
     }
     tally.note = "40 at a time, each following and never reading".into();
     Ok(tally)
@@ -172,9 +170,8 @@ pub(super) fn stranger(arena: &mut Arena) -> Result<Tally, String> {
     let socket = job.dir().file("keeper.sock");
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&socket, all).map_err(|error| error.to_string())?;
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let copy = arena.scratch().join("stranger");
-    std::fs::copy(&own, &copy).map_err(|error| error.to_string())?;
+    std::fs::copy(own_program(), &copy).map_err(|error| error.to_string())?;
     let mut served = 0;
     let owner = std::process::Command::new(&copy).arg("knock").arg(&socket).status();
     if owner.map_err(|error| error.to_string())?.code() != Some(42) {
