@@ -92,15 +92,14 @@ impl Search {
     ) {
         let at = self.offset();
         let len = usize::try_from(end.saturating_sub(at)).unwrap_or(most).min(most);
-        self.buffer.resize(len, 0);
-        match &self.masks {
-            Some(masks) => drop(read_masked(log, &mut self.buffer, at, masks)),
-            None => {
-                let got = read_exact_at(log, &mut self.buffer, at);
-                self.buffer[got..].fill(0);
-            }
+        let (before, after) = if self.masks.is_some() { around(at) } else { (0, 0) };
+        self.buffer.resize(before + len + after, 0);
+        let got = read_exact_at(log, &mut self.buffer, at - before as u64);
+        self.buffer[got..].fill(0);
+        if let Some(masks) = &self.masks {
+            secrets::with(masks, |masks| masks.hide(&mut self.buffer[..got]));
         }
-        self.fold.feed_more(&self.buffer, &mut self.outcome);
+        self.fold.feed_more(&self.buffer[before..before + len], &mut self.outcome);
         if self.offset() >= end {
             // Only now does the unfinished line count: it may have ended in what was not read yet.
             self.fold.peek(&mut self.outcome);
@@ -118,6 +117,11 @@ impl Search {
     }
 }
 
+/// How much before and after a piece one must look for secrets that it cuts.
+fn around(at: u64) -> (usize, usize) {
+    (usize::try_from(at).unwrap_or(MASK_CONTEXT).min(MASK_CONTEXT), MASK_CONTEXT)
+}
+
 /// Reads a piece of a log without its secrets, also those that it cuts. What is not there reads as zeros.
 pub(crate) fn read_masked(
     log: impl std::os::fd::AsFd,
@@ -125,8 +129,8 @@ pub(crate) fn read_masked(
     at: u64,
     masks: &SharedMasks,
 ) -> usize {
-    let before = usize::try_from(at).unwrap_or(MASK_CONTEXT).min(MASK_CONTEXT);
-    let mut wide = vec![0; before + buffer.len() + MASK_CONTEXT];
+    let (before, after) = around(at);
+    let mut wide = vec![0; before + buffer.len() + after];
     let got = read_exact_at(log, &mut wide, at - before as u64);
     secrets::with(masks, |masks| masks.hide(&mut wide[..got]));
     buffer.copy_from_slice(&wide[before..before + buffer.len()]);

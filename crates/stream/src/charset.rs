@@ -25,6 +25,11 @@ impl Charsets {
         self.drawing = saved.drawing;
     }
 
+    /// Whether text is shown as it is.
+    pub(crate) fn are_plain(&self) -> bool {
+        !self.drawing[self.active]
+    }
+
     /// The text as it is shown.
     pub(crate) fn map<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.drawing[self.active] { text.chars().map(line_drawing).collect() } else { Cow::Borrowed(text) }

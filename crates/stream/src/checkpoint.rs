@@ -46,9 +46,9 @@ impl Marks {
         &self.usable
     }
 
-    /// A line ended and the next begins at the left edge. Says whether a new candidate is wanted.
-    pub(crate) fn line(&mut self, screen_lines: usize) -> bool {
-        self.lines_since += 1;
+    /// Lines ended and the next begins at the left edge. Says whether a new candidate is wanted.
+    pub(crate) fn lines(&mut self, count: usize, screen_lines: usize) -> bool {
+        self.lines_since += count;
         if self.candidate.is_some() && self.lines_since < screen_lines {
             return false;
         }

@@ -105,6 +105,14 @@ impl Masks {
         found.spans.into_iter().for_each(|span| cover(bytes, span));
     }
 
+    /// Hides in `end`, with which `bytes` end, every secret of `bytes`.
+    pub fn hide_end(&self, bytes: &[u8], end: &mut [u8]) {
+        let before = bytes.len() - end.len();
+        for span in self.look(bytes).spans {
+            cover(end, span.start.saturating_sub(before)..span.end.saturating_sub(before));
+        }
+    }
+
     /// Hides every secret in text. Its length in bytes stays.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
@@ -140,7 +148,7 @@ impl Masks {
     /// Looks at bytes as a program wrote them.
     pub(crate) fn look(&self, bytes: &[u8]) -> Found {
         let mut found = Found::default();
-        let (screen, strings) = view::split(bytes);
+        let (screen, strings) = view::split(bytes, !self.patterns.is_empty());
         self.look_at(&screen, true, &mut found);
         // What titles and other strings hold is no part of the text around them.
         strings.iter().for_each(|string| self.look_at(string, false, &mut found));

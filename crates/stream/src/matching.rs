@@ -82,6 +82,12 @@ impl Printed {
         }
     }
 
+    fn forget(&mut self) {
+        self.bytes.clear();
+        self.runs.clear();
+        self.line_start = 0;
+    }
+
     fn line(&self) -> &[u8] {
         &self.bytes[self.line_start..]
     }
@@ -186,6 +192,34 @@ impl Watches {
         }
     }
 
+    /// Whether what comes next need only be looked through for where a match may begin.
+    pub(crate) fn are_idle(&self) -> bool {
+        let at_start =
+            self.printed.bytes.len() == self.printed.line_start && self.pending == Pending::Nothing;
+        match self.watches.as_slice() {
+            [] => true,
+            // More are not worth it: each would look through what another then refuses.
+            [watch] => at_start && watch.is_idle(),
+            _ => false,
+        }
+    }
+
+    /// Passes over whole lines, while they [are idle](Self::are_idle), up to the first in which a match may begin. Says how
+    /// many bytes that are.
+    pub(crate) fn pass_over(&mut self, lines: &[u8]) -> usize {
+        let [watch] = self.watches.as_mut_slice() else { return lines.len() };
+        let passed = match watch.may_begin(lines) {
+            Some(at) => memchr::memrchr(b'\n', &lines[..at]).map_or(0, |feed| feed + 1),
+            None => lines.len(),
+        };
+        if passed > 0 {
+            // No match can reach back to what was printed before.
+            self.printed.forget();
+            watch.begin_at_start();
+        }
+        passed
+    }
+
     pub(crate) fn line_feed(&mut self, log_end: u64, hits: &mut Vec<Hit>) {
         if self.pending != Pending::Return {
             self.take_pending(hits);
@@ -230,6 +264,8 @@ impl Watches {
         self.printed.line_start = self.printed.bytes.len();
         for watch in &mut self.watches {
             watch.start(Some(b'\n'), self.printed.line_start);
+            // What matches from here on did not begin before.
+            watch.since = self.printed.line_start;
         }
         self.trim();
     }
@@ -265,6 +301,7 @@ impl Watches {
                         watch.rescan(&self.printed);
                     } else {
                         watch.start(self.printed.line().last().copied(), self.printed.bytes.len());
+                        watch.since = self.printed.bytes.len();
                     }
                 }
             }

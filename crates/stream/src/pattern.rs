@@ -7,10 +7,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use memchr::memmem::Finder;
 use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::prefilter::Prefilter;
-use regex_automata::{MatchKind, meta};
+use regex_automata::{MatchKind, Span, meta};
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
@@ -27,6 +28,9 @@ const CACHE_BYTES: usize = 2 << 20;
 const MOST_BEGINNINGS_EACH: usize = 16;
 const MOST_BEGINNINGS: usize = 64;
 const LONGEST_BEGINNING: usize = 8;
+/// Words shorter than this are looked for apart, if they are not more than these.
+const SHORT: usize = 4;
+const MOST_APART: usize = 3;
 
 /// Why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +68,7 @@ pub struct PatternSet {
 struct Compiled {
     dfa: DFA,
     /// Finds where a match could begin, much faster than the automaton; none where a match could begin anywhere.
-    prefilter: Option<Prefilter>,
+    prefilter: Option<Beginnings>,
     hirs: Vec<Hir>,
     regexes: Vec<OnceLock<Option<meta::Regex>>>,
 }
@@ -127,7 +131,7 @@ impl PatternSet {
         &self.compiled.dfa
     }
 
-    pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
+    pub(crate) fn prefilter(&self) -> Option<&Beginnings> {
         self.compiled.prefilter.as_ref()
     }
 
@@ -143,7 +147,7 @@ impl PatternSet {
 }
 
 /// Finds the words that matches begin with, if each of them does, and they are few and long enough to be rare.
-fn beginnings(hirs: &[Hir]) -> Option<Prefilter> {
+fn beginnings(hirs: &[Hir]) -> Option<Beginnings> {
     let mut extractor = Extractor::new();
     extractor.kind(ExtractKind::Prefix).limit_total(MOST_BEGINNINGS_EACH);
     let mut words: Vec<Vec<u8>> = Vec::new();
@@ -161,7 +165,45 @@ fn beginnings(hirs: &[Hir]) -> Option<Prefilter> {
     if !rare || words.len() > MOST_BEGINNINGS {
         return None;
     }
-    Prefilter::new(MatchKind::LeftmostFirst, &words)
+    Beginnings::new(words)
+}
+
+/// Words that every match begins with one of.
+#[derive(Debug)]
+pub(crate) struct Beginnings {
+    together: Option<Prefilter>,
+    /// How much of a word is looked at at once is up to the shortest of them: a few short ones are better looked for apart.
+    apart: Vec<Finder<'static>>,
+    longest: usize,
+}
+
+impl Beginnings {
+    fn new(words: Vec<Vec<u8>>) -> Option<Self> {
+        let longest = words.iter().map(Vec::len).max()?;
+        let (mut short, mut long): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.len() < SHORT);
+        if short.len() > MOST_APART {
+            long.append(&mut short);
+        }
+        let together =
+            if long.is_empty() { None } else { Some(Prefilter::new(MatchKind::LeftmostFirst, &long)?) };
+        let apart = short.iter().map(|word| Finder::new(word).into_owned()).collect();
+        Some(Self { together, apart, longest })
+    }
+
+    /// The length of the longest.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// Where the first begins in a part of a text.
+    pub(crate) fn find(&self, text: &[u8], span: Span) -> Option<usize> {
+        let found = self.together.as_ref().and_then(|words| words.find(text, span)).map(|found| found.start);
+        self.apart.iter().fold(found, |found, word| {
+            // Only what begins before the one that is known.
+            let end = found.map_or(span.end, |at| (at + word.needle().len() - 1).min(span.end));
+            word.find(&text[span.start..end]).map(|at| span.start + at).or(found)
+        })
+    }
 }
 
 fn refuse(index: usize, pattern: &str, problem: String) -> PatternError {

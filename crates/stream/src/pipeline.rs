@@ -4,6 +4,7 @@
 //! other pieces, or again after a crash, gives the same result.
 
 mod dispatch;
+mod lines;
 
 use crate::charset::Charsets;
 use crate::checkpoint::{Checkpoint, Marks, prelude};
@@ -58,6 +59,7 @@ struct Fold {
     marks: Marks,
     /// First and last row of the scroll region, where it is less than the screen.
     region: Option<(usize, usize)>,
+    tries: lines::Tries,
     /// What REP repeats; a line's first character has nothing before it.
     last_printed: Option<char>,
 }
@@ -93,6 +95,7 @@ impl Pipeline {
                 watches: Watches::new(),
                 marks: Marks::new(from.clone()),
                 region: None,
+                tries: lines::Tries::default(),
                 last_printed: None,
             },
         };
@@ -235,8 +238,8 @@ impl Fold {
         }
     }
 
-    /// A line has ended at `offset`.
-    fn mark_line(&mut self, offset: u64) {
+    /// Lines have ended, the last of them at `offset`.
+    fn mark_lines(&mut self, count: usize, offset: u64) {
         if self.only_patterns {
             return;
         }
@@ -245,7 +248,7 @@ impl Fold {
         }
         if self.transcript.is_at_line_start()
             && self.region.is_none()
-            && self.marks.line(self.screen.size().lines())
+            && self.marks.lines(count, self.screen.size().lines())
         {
             let point = self.point(offset);
             self.marks.set_candidate(point);

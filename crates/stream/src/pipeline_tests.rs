@@ -137,6 +137,21 @@ fn wild_piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Mostly plain lines, some with words that are looked for, and now and then something else.
+fn lines_piece() -> impl Strategy<Value = Vec<u8>> {
+    let lines = |line: &'static str, count| Just(line.repeat(count).into_bytes());
+    prop_oneof![
+        4 => (1usize..30, "[a-z\t é]{0,50}").prop_map(|(n, line)| format!("{line}\r\n").repeat(n).into_bytes()),
+        2 => (1usize..30, "[a-z ]{0,9}").prop_map(|(n, line)| format!("{line}\n").repeat(n).into_bytes()),
+        1 => lines("an error, ok\r\n", 2),
+        1 => lines("fatal: begin\r\n", 1),
+        1 => lines("the end\r\n", 1),
+        1 => lines("fatal", 1),
+        1 => lines("\r\n", 70),
+        2 => simple_piece().prop_map(|piece| piece.replace("漢字", "").into_bytes()),
+    ]
+}
+
 fn size() -> impl Strategy<Value = (u16, u16)> {
     prop_oneof![
         12 => (0u16..40, 0u16..12),
@@ -234,6 +249,26 @@ proptest! {
         cuts.sort_unstable();
         let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
         prop_assert_eq!(told(config(20, 6), &chunks), told(config(20, 6), &[&bytes]));
+    }
+
+    #[test]
+    fn lines_taken_together_tell_the_same_as_byte_by_byte(
+        pieces in proptest::collection::vec(lines_piece(), 0..60),
+        terminal in any::<bool>(),
+    ) {
+        let bytes = pieces.concat();
+        let config = Config { terminal, ..config(20, 6) };
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        let (mut together, mut apart) = (told(config, &[&bytes]), told(config, &single));
+        // How far the scrollback goes back is not promised.
+        (together.scrollback, apart.scrollback) = (Vec::new(), Vec::new());
+        prop_assert_eq!(together, apart);
+        let patterns = PatternSet::compile(&["error", "(?s)begin.*end", r"\bok$", "^fatal"]).unwrap();
+        for only_patterns in [false, true] {
+            let config = Config { only_patterns, ..config };
+            let hits = |chunks: &[&[u8]]| scan(config, patterns.clone(), chunks.iter().copied());
+            prop_assert_eq!(hits(&[&bytes]), hits(&single));
+        }
     }
 
     #[test]

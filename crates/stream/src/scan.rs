@@ -7,11 +7,13 @@
 //! Hostile input is bounded here: strings (OSC, DCS, …) keep 4 KiB and lose the rest, numbers stop at 65535, and a
 //! sequence too long to be real is read to its end and dropped.
 
-mod find;
 mod csi;
+mod find;
+mod lines;
 
 pub(crate) use csi::{Csi, Params};
-use find::find_control;
+pub(crate) use find::find_control;
+pub(crate) use lines::{Lines, plain_lines, push_lines};
 
 /// What is kept of an OSC or DCS body; no title or query that we act on is longer.
 const MAX_STRING: usize = 4096;
@@ -20,6 +22,11 @@ const MAX_CSI: usize = 256;
 
 /// Where the scanner puts what it finds. Offsets are positions in the log.
 pub(crate) trait Sink {
+    /// Takes whole lines that `bytes` begin with, if they are plain and it is fit for them; says how many bytes it took.
+    /// It is always free to take none: then they come piece by piece.
+    fn lines(&mut self, _bytes: &[u8], _start: u64) -> usize {
+        0
+    }
     /// Printable text: no control characters, whole characters only. `end` is the offset after its last byte.
     fn text(&mut self, text: &str, end: u64);
     /// One C0 control character.
@@ -111,6 +118,10 @@ impl Scanner {
             if at >= bytes.len() {
                 return at;
             }
+        }
+        let taken = sink.lines(&bytes[at..], start + at as u64);
+        if taken > 0 {
+            return at + taken;
         }
         let (length, ascii) = find_control(&bytes[at..]);
         let stop = at + length;

@@ -71,12 +71,31 @@ impl Screen {
 
     /// The end of a line. `at_column_zero` says that the next one begins at the left edge whatever came before.
     pub(crate) fn line_end(&mut self, bytes: &[u8], at_column_zero: bool) {
-        let enough = self.size.lines() + self.scrollback;
+        let enough = self.enough();
         let waiting = self.queue.line_end(bytes, at_column_zero, enough);
-        if let Some(first) = waiting {
+        self.draw_first(waiting);
+        self.relieve();
+    }
+
+    /// Whole lines, as they are drawn, that begin and end at the left edge.
+    pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, terminal: bool) {
+        let enough = self.enough();
+        let columns = self.size.columns();
+        let waiting = self.queue.lines((bytes, count), terminal, (columns, enough));
+        self.draw_first(waiting);
+        self.relieve();
+    }
+
+    fn draw_first(&mut self, waiting: Option<Vec<u8>>) {
+        // Where nothing was drawn yet, the cursor is at the left edge.
+        if let Some(first) = waiting.filter(|first| self.engine.is_some() || first != b"\r") {
             self.feed(&first);
         }
-        self.relieve();
+    }
+
+    /// So many rows push out all that was there before: the cursor may be at the top, and has to come down first.
+    fn enough(&self) -> usize {
+        2 * self.size.lines() + self.scrollback
     }
 
     /// Anything that reaches beyond its line: all that waits has to be drawn for it to be right.

@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use crate::modes::Modes;
 use crate::outcome::Outcome;
 use crate::page::{Cursor, Page, Row, lay_out, row_start_from_end};
+use crate::scan::push_lines;
 use crate::size::Size;
 use given::Given;
 
@@ -114,6 +115,14 @@ impl Transcript {
         if self.given.is_long() {
             self.given.trim(self.size);
         }
+    }
+
+    /// Whole lines of text that begin where a line begins: see [`is_at_line_start`](Self::is_at_line_start).
+    pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, out: &mut Outcome) {
+        (self.homed, self.returned) = (false, false);
+        let from = out.text.len();
+        push_lines(bytes, b"\n", &mut out.text);
+        self.given.lines(&out.text[from..], count, self.size);
     }
 
     pub(crate) fn carriage_return(&mut self) {

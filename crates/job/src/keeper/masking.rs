@@ -22,12 +22,11 @@ impl Hiding {
         let kept = self.before.len().saturating_sub(usize::try_from(retract).unwrap_or(usize::MAX));
         self.before.truncate(kept);
         self.before.extend_from_slice(text);
-        let mut hidden = self.before.clone();
-        secrets::with(masks, |masks| masks.hide(&mut hidden));
-        text.copy_from_slice(&hidden[kept..]);
+        let (before, masks) = (&self.before, masks);
+        secrets::with(masks, |masks| masks.hide_end(before, text));
         let old = self.before.len().saturating_sub(REMEMBERED);
-        self.before.drain(..old);
-        self.before.shrink_to(2 * REMEMBERED);
+        self.before.copy_within(old.., 0);
+        self.before.truncate(self.before.len() - old);
     }
 }
 

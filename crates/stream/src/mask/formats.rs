@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, Match, MatchKind, Span, packed};
 
 use super::Found;
 
@@ -116,19 +116,49 @@ const FORMATS: &[(&str, Rest)] = &[
     ("PASSPHRASE=", Rest::Value),
 ];
 
-fn beginnings() -> Option<&'static AhoCorasick> {
-    static ALL: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+/// Looks for all beginnings at once, many bytes at a time where the processor can.
+fn beginnings() -> Option<&'static Beginnings> {
+    static ALL: OnceLock<Option<Beginnings>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let words = FORMATS.iter().map(|(beginning, _)| beginning);
-        AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words).ok()
+        let words = || FORMATS.iter().map(|(beginning, _)| beginning);
+        let fast = packed::Config::new()
+            .match_kind(packed::MatchKind::LeftmostLongest)
+            .heuristic_pattern_limits(false)
+            .builder()
+            .extend(words())
+            .build();
+        match fast {
+            Some(searcher) => Some(Beginnings::Packed(searcher)),
+            None => {
+                let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words());
+                automaton.ok().map(Beginnings::Automaton)
+            }
+        }
     })
     .as_ref()
+}
+
+enum Beginnings {
+    Packed(packed::Searcher),
+    Automaton(AhoCorasick),
+}
+
+impl Beginnings {
+    fn find(&self, text: &[u8], from: usize) -> Option<Match> {
+        let span = Span { start: from, end: text.len() };
+        match self {
+            Self::Packed(searcher) => searcher.find_in(text, span),
+            Self::Automaton(automaton) => automaton.find(Input::new(text).span(span)),
+        }
+    }
 }
 
 /// Finds keys in visible text.
 pub(super) fn find(text: &[u8], found: &mut Found) {
     let Some(beginnings) = beginnings() else { return };
-    for hit in beginnings.find_iter(text) {
+    let mut from = 0;
+    while let Some(hit) = beginnings.find(text, from) {
+        from = hit.end();
         let (_, rest) = FORMATS[hit.pattern().as_usize()];
         let at = hit.end();
         let joined = hit.start().checked_sub(1).is_some_and(|before| text[before].is_ascii_alphanumeric());

@@ -3,27 +3,52 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::scan::find_control;
+
 /// Visible bytes and line feeds of a piece of output.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     bytes: Cow<'a, [u8]>,
-    /// Where each byte was; none when nothing was left out.
-    at: Option<Vec<u32>>,
+    /// Where each stretch that was taken over begins: in the view, and in the piece. None when nothing was left out.
+    stretches: Vec<(usize, usize)>,
     /// Where the piece begins, when nothing was left out.
     start: usize,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// All of a piece.
+    fn whole(bytes: &'a [u8], start: usize) -> Self {
+        Self { bytes: Cow::Borrowed(bytes), stretches: Vec::new(), start }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The range of the piece that a range of the view stands for.
     pub(super) fn origin(&self, range: Range<usize>) -> Range<usize> {
-        let Some(at) = &self.at else { return self.start + range.start..self.start + range.end };
-        let first = at.get(range.start).map_or(0, |at| *at as usize);
-        let last = range.end.checked_sub(1).and_then(|last| at.get(last));
-        first..last.map_or(first, |at| *at as usize + 1)
+        let first = self.place(range.start);
+        first..range.end.checked_sub(1).map_or(first, |last| self.place(last) + 1)
+    }
+
+    fn place(&self, at: usize) -> usize {
+        let after = self.stretches.partition_point(|(here, _)| *here <= at);
+        match after.checked_sub(1).map(|index| self.stretches[index]) {
+            Some((here, there)) => there + at - here,
+            None => self.start + at,
+        }
+    }
+
+    fn take_over(&mut self, bytes: &[u8], from: usize) {
+        let len = self.bytes.len();
+        if !self.stretches.last().is_some_and(|(here, there)| there + len - here == from) {
+            // What was struck over may have been all of the last stretch.
+            while self.stretches.last().is_some_and(|(here, _)| *here >= len) {
+                self.stretches.pop();
+            }
+            self.stretches.push((len, from));
+        }
+        self.bytes.to_mut().extend_from_slice(bytes);
     }
 }
 
@@ -55,45 +80,54 @@ fn step(state: State, byte: u8) -> State {
     }
 }
 
-fn is_plain(byte: u8) -> bool {
-    (byte >= 0x20 && byte != 0x7f) || matches!(byte, b'\n' | b'\t')
+/// Whether nothing is left out of a piece but carriage returns right before line feeds: those are in nobody's way.
+fn is_plain(bytes: &[u8]) -> bool {
+    let mut at = 0;
+    loop {
+        at += find_control(&bytes[at..]).0;
+        match bytes.get(at) {
+            None => return true,
+            Some(b'\n' | b'\t') => at += 1,
+            Some(b'\r') if bytes.get(at + 1) == Some(&b'\n') => at += 2,
+            Some(_) => return false,
+        }
+    }
 }
 
-/// The visible text of a piece, and the bodies of strings (titles and the like) in it.
-pub(super) fn split(bytes: &[u8]) -> (View<'_>, Vec<View<'_>>) {
-    if bytes.iter().all(|byte| is_plain(*byte)) {
-        return (View { bytes: Cow::Borrowed(bytes), at: None, start: 0 }, Vec::new());
+/// The visible text of a piece, and the bodies of strings (titles and the like) in it. Carriage returns at line feeds may
+/// stay in it, unless it is to be `exact`.
+pub(super) fn split(bytes: &[u8], exact: bool) -> (View<'_>, Vec<View<'_>>) {
+    if is_plain(bytes) && !(exact && memchr::memchr(b'\r', bytes).is_some()) {
+        return (View::whole(bytes, 0), Vec::new());
     }
-    let (mut seen, mut at) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
+    let mut view = View { bytes: Cow::Owned(Vec::with_capacity(bytes.len())), ..View::whole(&[], 0) };
     let mut strings = Vec::new();
     let mut string_start = None;
     let mut state = State::Text;
-    for (i, byte) in bytes.iter().enumerate() {
+    let mut at = 0;
+    while at < bytes.len() {
+        if state == State::Text {
+            let len = find_control(&bytes[at..]).0;
+            view.take_over(&bytes[at..at + len], at);
+            at += len;
+        }
+        let Some(&byte) = bytes.get(at) else { break };
         let before = state;
-        state = step(state, *byte);
+        state = step(state, byte);
         match (before, state) {
-            (State::Text, State::Text) if is_plain(*byte) => {
-                seen.push(*byte);
-                at.push(u32::try_from(i).unwrap_or(u32::MAX));
-            }
+            (State::Text, State::Text) if matches!(byte, b'\n' | b'\t') => view.take_over(&[byte], at),
             // Struck over: what comes next stands in its place.
-            (State::Text, State::Text) if *byte == 0x08 => {
-                seen.pop();
-                at.pop();
-            }
-            (State::Escape, State::String) => string_start = Some(i + 1),
+            (State::Text, State::Text) if byte == 0x08 => drop(view.bytes.to_mut().pop()),
+            (State::Escape, State::String) => string_start = Some(at + 1),
             (State::String | State::StringEscape, State::Text | State::Escape | State::Csi) => {
-                strings.extend(string_start.take().map(|start| body(bytes, start, i)));
+                strings.extend(string_start.take().map(|start| View::whole(&bytes[start..at], start)));
             }
             _ => {}
         }
+        at += 1;
     }
-    strings.extend(string_start.map(|start| body(bytes, start, bytes.len())));
-    (View { bytes: Cow::Owned(seen), at: Some(at), start: 0 }, strings)
-}
-
-fn body(bytes: &[u8], start: usize, end: usize) -> View<'_> {
-    View { bytes: Cow::Borrowed(&bytes[start..end]), at: None, start }
+    strings.extend(string_start.map(|start| View::whole(&bytes[start..], start)));
+    (view, strings)
 }
 
 /// Visits each visible byte, but for line breaks and blanks at them.

@@ -92,21 +92,35 @@ impl Watch {
         self.at = printed.bytes.len();
     }
 
+    /// Whether no match is under way, and none can begin but with a word that is known.
+    pub(super) fn is_idle(&self) -> bool {
+        self.idle && !self.news
+    }
+
+    /// Where in some lines a match may begin.
+    pub(super) fn may_begin(&self, lines: &[u8]) -> Option<usize> {
+        let prefilter = self.patterns.prefilter()?;
+        prefilter.find(lines, Span { start: 0, end: lines.len() })
+    }
+
+    /// The buffer is empty, and a line begins.
+    pub(super) fn begin_at_start(&mut self) {
+        (self.at, self.since) = (0, 0);
+        self.reported.clear();
+    }
+
     /// Goes to where a match may begin, if there is such a place. A word that was cut in two by a read counts.
     fn wake(&mut self, printed: &Printed) -> bool {
         let Some(prefilter) = self.patterns.prefilter() else { return true };
         let end = printed.bytes.len();
         let floor = self.since.max(printed.line_start).min(end);
-        let from = (self.at + 1).saturating_sub(prefilter.max_needle_len()).clamp(floor, end);
+        let from = (self.at + 1).saturating_sub(prefilter.longest()).clamp(floor, end);
         let Some(found) = prefilter.find(&printed.bytes, Span { start: from, end }) else { return false };
-        let before = if found.start > printed.line_start {
-            printed.bytes.get(found.start - 1).copied()
-        } else {
-            Some(b'\n')
-        };
+        let before =
+            if found > printed.line_start { printed.bytes.get(found - 1).copied() } else { Some(b'\n') };
         let home = start_state(self.patterns.dfa(), &mut self.cache, Some(b'\n'));
         self.home = home.map(|state| (state, self.cache.clear_count()));
-        self.start(before, found.start);
+        self.start(before, found);
         self.idle = false;
         true
     }
@@ -160,6 +174,8 @@ impl Watch {
         let before =
             if from > printed.line_start { printed.bytes.get(from - 1).copied() } else { Some(b'\n') };
         self.start(before, from);
+        // What matches from here on did not begin before.
+        self.since = from;
         self.advance(printed);
     }
 

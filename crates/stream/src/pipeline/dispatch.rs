@@ -17,6 +17,10 @@ pub(super) struct Step<'a> {
 }
 
 impl Sink for Step<'_> {
+    fn lines(&mut self, bytes: &[u8], start: u64) -> usize {
+        self.plain_lines(bytes, start)
+    }
+
     fn text(&mut self, text: &str, end: u64) {
         let only_patterns = self.fold.only_patterns;
         let Fold { transcript, screen, watches, modes, charsets, region, last_printed, .. } = &mut *self.fold;
@@ -190,7 +194,7 @@ impl Step<'_> {
         } else {
             screen.line_end(drawn, transcript.is_at_line_start());
         }
-        self.fold.mark_line(end);
+        self.fold.mark_lines(1, end);
     }
 
     /// IND and NEL.

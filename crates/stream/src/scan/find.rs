@@ -15,7 +15,7 @@ fn controls(word: u64) -> u64 {
 }
 
 /// The index of the first C0 control or DEL (or the length), and whether all bytes before it are ASCII.
-pub(super) fn find_control(bytes: &[u8]) -> (usize, bool) {
+pub(crate) fn find_control(bytes: &[u8]) -> (usize, bool) {
     let mut seen = 0u64;
     let mut at = 0;
     let (words, rest) = bytes.as_chunks::<8>();

@@ -3,6 +3,8 @@
 //! As long as output is only lines, rows that lie further back than screen and scrollback together cannot be seen any
 //! more. The queue keeps two stretches of lines: once the newer holds enough rows to fill both, the older is dropped.
 
+use crate::scan::push_lines;
+
 /// More than this does not wait.
 const MAX_WAITING: usize = 512 * 1024;
 
@@ -40,13 +42,44 @@ impl Queue {
     pub(super) fn line_end(&mut self, bytes: &[u8], at_column_zero: bool, enough: usize) -> Option<Vec<u8>> {
         self.newer.extend_from_slice(bytes);
         self.newer_rows += 1 + std::mem::take(&mut self.line_columns);
-        if self.newer_rows < enough || !at_column_zero {
+        if at_column_zero { self.drop_oldest(enough) } else { None }
+    }
+
+    /// Adds whole lines; returns what has to be drawn now, as above. Those of a pipe have no carriage returns yet.
+    pub(super) fn lines(
+        &mut self,
+        (bytes, count): (&[u8], usize),
+        terminal: bool,
+        (cols, enough): (usize, usize),
+    ) -> Option<Vec<u8>> {
+        if terminal {
+            self.newer.extend_from_slice(bytes);
+        } else {
+            push_lines(bytes, b"\r\n", &mut self.newer);
+        }
+        self.line_columns = 0;
+        self.newer_rows += count;
+        if bytes.len() / count.max(1) > cols {
+            // Long lines fill several rows; only those of ASCII are sure to.
+            let rows = |line: &[u8]| if line.is_ascii() { (line.len() / cols).saturating_sub(1) } else { 0 };
+            self.newer_rows += bytes.split(|byte| *byte == b'\n').map(rows).sum::<usize>();
+        }
+        self.drop_oldest(enough)
+    }
+
+    fn drop_oldest(&mut self, enough: usize) -> Option<Vec<u8>> {
+        if self.newer_rows < enough {
             return None;
+        }
+        let mut first = std::mem::take(&mut self.first);
+        if !self.older.is_empty() {
+            // What is kept begins at the left edge; what is dropped would have brought the cursor there.
+            first.push(b'\r');
         }
         std::mem::swap(&mut self.older, &mut self.newer);
         self.newer.clear();
         self.newer_rows = 0;
-        if self.first.is_empty() { None } else { Some(std::mem::take(&mut self.first)) }
+        (!first.is_empty()).then_some(first)
     }
 
     pub(super) fn far_reaching(&mut self, bytes: &[u8]) {

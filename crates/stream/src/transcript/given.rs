@@ -51,6 +51,25 @@ impl Given {
         }
     }
 
+    /// Takes note of whole lines that were given out.
+    pub(super) fn lines(&mut self, text: &[u8], count: usize, size: Size) {
+        self.total += text.len() as u64;
+        let reach = size.lines();
+        if count < reach {
+            self.tail.extend_from_slice(text);
+            self.newlines += count;
+            if self.newlines > 4 * reach + 64 || self.tail.len() > TRIM_BYTES {
+                self.trim(size);
+            }
+            return;
+        }
+        // They fill the screen by themselves.
+        let start = memchr::memrchr_iter(b'\n', text).nth(reach).map_or(0, |before| before + 1);
+        self.tail.clear();
+        self.tail.extend_from_slice(&text[start..]);
+        (self.newlines, self.floor) = (reach, 0);
+    }
+
     /// Drops what the cursor cannot reach any more. Called so seldom that its cost does not count.
     pub(super) fn trim(&mut self, size: Size) {
         let cut = self.rows_back(size.lines(), size.columns());

@@ -1,0 +1,85 @@
+//! Finds stretches of plain lines: what nearly all output is, and what needs no looking at each character.
+
+use super::find_control;
+
+/// Lines of text that have ended, with nothing in them but characters and tabs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// Bytes of all of them, line ends included.
+    pub(crate) len: usize,
+    /// How many they are.
+    pub(crate) count: usize,
+}
+
+/// The plain lines that `bytes` begin with. A line ends in CR LF; where a line feed `returns` the carriage too, or has
+/// nothing before it in its line, it will do alone.
+pub(crate) fn plain_lines(bytes: &[u8], returns: bool) -> Lines {
+    let mut lines = Lines::default();
+    let mut at = 0;
+    let mut ascii = true;
+    loop {
+        let (length, is_ascii) = find_control(&bytes[at..]);
+        at += length;
+        ascii &= is_ascii;
+        let text = &bytes[lines.len..at];
+        let end = match bytes.get(at) {
+            Some(b'\t') => {
+                at += 1;
+                continue;
+            }
+            Some(b'\n') if returns || text.is_empty() => at + 1,
+            Some(b'\r') if bytes.get(at + 1) == Some(&b'\n') => at + 2,
+            _ => return lines,
+        };
+        if !ascii && !is_text(text) {
+            return lines;
+        }
+        lines.len = end;
+        lines.count += 1;
+        at = end;
+        ascii = true;
+    }
+}
+
+/// Adds plain lines, each with another line end.
+pub(crate) fn push_lines(lines: &[u8], end: &[u8], into: &mut Vec<u8>) {
+    if end == b"\n" && memchr::memchr(b'\r', lines).is_none() {
+        return into.extend_from_slice(lines);
+    }
+    into.reserve(lines.len() + lines.len() / 16);
+    let mut start = 0;
+    for feed in memchr::memchr_iter(b'\n', lines) {
+        let line = &lines[start..feed];
+        into.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+        into.extend_from_slice(end);
+        start = feed + 1;
+    }
+}
+
+/// Whether it is UTF-8 without C1 controls.
+fn is_text(bytes: &[u8]) -> bool {
+    let c1 = |at: usize| bytes.get(at + 1).is_some_and(|byte| *byte < 0xa0);
+    std::str::from_utf8(bytes).is_ok() && !memchr::memchr_iter(0xc2, bytes).any(c1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_of_text_are_counted_up_to_the_first_that_is_not() {
+        let lines = |bytes: &[u8], returns| {
+            let lines = plain_lines(bytes, returns);
+            (lines.len, lines.count)
+        };
+        assert_eq!(lines(b"one\r\ntw\to\r\nthree", false), (11, 2));
+        assert_eq!(lines(b"one\ntwo\r\nthree\r", true), (9, 2));
+        assert_eq!(lines(b"one\n", false), (0, 0), "the cursor stays in its column");
+        assert_eq!(lines(b"\n\nx\n", false), (2, 2));
+        assert_eq!(lines("é – 🙂\r\n\x1b[1mx\r\n".as_bytes(), false), (13, 1));
+        assert_eq!(lines(b"a\r\n\xc2\x85\r\n", false), (3, 1), "a C1 control");
+        assert_eq!(lines(b"a\r\n\xff\r\n", false), (3, 1), "no UTF-8");
+        assert_eq!(lines(b"10%\r20%\r\n", false), (0, 0));
+        assert_eq!(lines(b"", true), (0, 0));
+    }
+}
