@@ -14,6 +14,7 @@ mod answer;
 mod bounds;
 mod ending;
 mod events;
+mod flood;
 mod ground;
 mod heir;
 mod inputs;

@@ -105,10 +105,13 @@ impl Masks {
         found.spans.into_iter().for_each(|span| cover(bytes, span));
     }
 
-    /// Hides in `end`, with which `bytes` end, every secret of `bytes`.
-    pub fn hide_end(&self, bytes: &[u8], end: &mut [u8]) {
-        let before = bytes.len() - end.len();
-        for span in self.look(bytes).spans {
+    /// Hides in `end`, with which a piece of a transcript ends, every secret of that piece.
+    pub fn hide_end(&self, transcript: &[u8], end: &mut [u8]) {
+        let before = transcript.len() - end.len();
+        let mut found = Found::default();
+        // There are no sequences in it.
+        self.look_at(&View::whole(transcript, 0), true, &mut found);
+        for span in found.spans {
             cover(end, span.start.saturating_sub(before)..span.end.saturating_sub(before));
         }
     }

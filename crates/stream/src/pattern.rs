@@ -28,8 +28,8 @@ const CACHE_BYTES: usize = 2 << 20;
 const MOST_BEGINNINGS_EACH: usize = 16;
 const MOST_BEGINNINGS: usize = 64;
 const LONGEST_BEGINNING: usize = 8;
-/// Words shorter than this are looked for apart, if they are not more than these.
-const SHORT: usize = 4;
+/// A few short words are looked for apart, so that the others have this length or nearly.
+const ENOUGH: usize = 4;
 const MOST_APART: usize = 3;
 
 /// Why a pattern was refused.
@@ -180,10 +180,9 @@ pub(crate) struct Beginnings {
 impl Beginnings {
     fn new(words: Vec<Vec<u8>>) -> Option<Self> {
         let longest = words.iter().map(Vec::len).max()?;
-        let (mut short, mut long): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.len() < SHORT);
-        if short.len() > MOST_APART {
-            long.append(&mut short);
-        }
+        let are_few = |len: &usize| words.iter().filter(|word| word.len() < *len).count() <= MOST_APART;
+        let enough = (2..=ENOUGH).rev().find(are_few).unwrap_or(0);
+        let (short, long): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.len() < enough);
         let together =
             if long.is_empty() { None } else { Some(Prefilter::new(MatchKind::LeftmostFirst, &long)?) };
         let apart = short.iter().map(|word| Finder::new(word).into_owned()).collect();

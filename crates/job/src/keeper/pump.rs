@@ -8,6 +8,7 @@ use outlast_stream::{Masks, Outcome, Pipeline};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
+use super::flood::{Flood, comes_before};
 use super::ground::{Ends, Files, Ground};
 use super::masking::Hiding;
 use super::shared::Shared;
@@ -26,8 +27,10 @@ use crate::wire::event::What;
 /// A terminal gives at most a page or so at a time, whatever it is asked for; asking for more makes the kernel
 /// allocate in vain.
 const TERMINAL_READ: usize = 8 << 10;
-/// How much goes through the fold at once.
+/// How much goes to the log at once.
 const BATCH: usize = 64 << 10;
+/// How much goes through the fold while the terminal makes the next piece ready.
+const SLICE: usize = 8 << 10;
 /// How long what may become a secret is held back from a redacted log: less than a look at a prompt takes.
 const HOLD: Duration = Duration::from_millis(20);
 /// How much is pumped before others get their turn.
@@ -41,13 +44,16 @@ pub(super) struct Channel {
     pub(super) fold: Pipeline,
     transcript: TranscriptWriter,
     pub(super) outcome: Outcome,
+    /// What was logged last, and how much of it has gone through the fold.
     bytes: Vec<u8>,
+    folded: usize,
     pub(super) was_failing: bool,
     masks: SharedMasks,
     hiding: Hiding,
     /// Secrets are hidden in the log too.
     redaction: Option<Redaction>,
     held_since: Option<Instant>,
+    flood: Flood,
     shared: Shared,
     index: usize,
 }
@@ -85,11 +91,13 @@ impl Channel {
             transcript,
             outcome: Outcome::default(),
             bytes: Vec::new(),
+            folded: 0,
             was_failing: false,
             masks: ground.masks.clone(),
             hiding: Hiding::default(),
             redaction: None,
             held_since: None,
+            flood: Flood::new(),
             shared: ground.shared,
             index,
         };
@@ -108,10 +116,11 @@ impl Channel {
             let at = self.fold.offset();
             let len = usize::try_from(self.log.end() - at).unwrap_or(BATCH).min(BATCH);
             self.bytes.resize(len, 0);
+            self.folded = 0;
             // Bytes that are gone read as zeros, which the fold passes over.
             let got = read_exact_at(self.log.as_fd(), &mut self.bytes, at);
             self.bytes[got..].fill(0);
-            self.fold_bytes();
+            self.fold_rest();
             // Nobody waits for answers to questions of long ago.
             self.outcome.replies.clear();
         }
@@ -156,13 +165,21 @@ impl Channel {
         taken
     }
 
-    /// Moves what is there into the log and through the fold, once. With `last`, nothing is held back.
+    /// Moves what is there into the log, once. In a flood the fold comes [later](Self::fold_rest). With `last`, nothing is
+    /// held back.
     fn pump(&mut self, last: bool) -> Pumped {
-        let Some(source) = &self.source else { return Pumped::Ended };
+        let Some(source) = self.source.take() else { return Pumped::Ended };
+        let gather_until = if last { None } else { self.flood.gather_until() };
+        let staged = self.staging.take().map(|(out, into)| {
+            let staged = self.stage(&source, &into, gather_until);
+            self.staging = Some((out, into));
+            staged
+        });
+        self.fold_rest();
         self.bytes.clear();
-        let pumped = match &self.staging {
-            Some((_, into)) => {
-                let (staged, end) = stage(source, into);
+        self.folded = 0;
+        let pumped = match staged {
+            Some((staged, end)) => {
                 let result = self.take(last || end);
                 match (result, end) {
                     (Ok(_), _) => Pumped::Some,
@@ -177,17 +194,60 @@ impl Channel {
                 Err(_) => Pumped::Ended,
             },
         };
-        if pumped == Pumped::Ended {
-            self.source = None;
+        if pumped != Pumped::Ended {
+            self.source = Some(source);
         }
-        if !self.bytes.is_empty() {
-            self.fold_bytes();
+        self.flood.note(self.bytes.len());
+        if gather_until.is_none() {
+            self.fold_rest();
         }
         pumped
     }
 
-    fn fold_bytes(&mut self) {
-        self.fold.feed(&self.bytes, &mut self.outcome);
+    /// Moves bytes out of the terminal into the staging pipe: as one step each, so that none is ever only in our
+    /// memory. Says whether some came, and whether none will ever come again.
+    ///
+    /// The kernel gives a terminal's output in pieces of a page, and needs a moment for the next. In a flood that moment goes
+    /// to what was logged before, or is waited for.
+    fn stage(&mut self, master: &OwnedFd, into: &OwnedFd, until: Option<Instant>) -> (bool, bool) {
+        let mut staged = 0;
+        while staged < BATCH {
+            match splice(master, None, into, None, TERMINAL_READ, SpliceFlags::NONBLOCK) {
+                Ok(0) | Err(Errno::IO) => return (staged > 0, true),
+                Ok(n) => {
+                    staged += n;
+                    if until.is_some_and(|until| !self.fold_some() && !comes_before(master, until)) {
+                        break;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::INVAL) => match copy(master, into) {
+                    Ok(0) | Err(Errno::IO) => return (staged > 0, true),
+                    Ok(n) => staged += n,
+                    Err(_) => break,
+                },
+                Err(_) => break,
+            }
+        }
+        (staged > 0, false)
+    }
+
+    /// Lets the fold see a piece of what it has not seen yet; false when there was none.
+    fn fold_some(&mut self) -> bool {
+        let rest = &self.bytes[self.folded..];
+        if rest.is_empty() {
+            return false;
+        }
+        let piece = &rest[..rest.len().min(SLICE)];
+        self.folded += piece.len();
+        self.fold.feed_more(piece, &mut self.outcome);
+        true
+    }
+
+    /// Lets the fold see all that was logged.
+    fn fold_rest(&mut self) {
+        while self.fold_some() {}
+        self.fold.peek(&mut self.outcome);
         self.write_transcript();
     }
 
@@ -217,26 +277,6 @@ impl Channel {
         self.fold.resize(size, &mut self.outcome);
         self.write_transcript();
     }
-}
-
-/// Moves bytes out of the terminal into the staging pipe: as one step each, so that none is ever only in our
-/// memory. Says whether some came, and whether none will ever come again.
-fn stage(master: &OwnedFd, into: &OwnedFd) -> (bool, bool) {
-    let mut staged = 0;
-    while staged < BATCH {
-        match splice(master, None, into, None, TERMINAL_READ, SpliceFlags::NONBLOCK) {
-            Ok(0) | Err(Errno::IO) => return (staged > 0, true),
-            Ok(n) => staged += n,
-            Err(Errno::INTR) => {}
-            Err(Errno::INVAL) => match copy(master, into) {
-                Ok(0) | Err(Errno::IO) => return (staged > 0, true),
-                Ok(n) => staged += n,
-                Err(_) => break,
-            },
-            Err(_) => break,
-        }
-    }
-    (staged > 0, false)
 }
 
 /// Where terminals can't be spliced: by hand, with a moment in which a kill could lose the piece.
@@ -306,6 +346,12 @@ impl Keeper {
                 }
                 Pumped::Empty | Pumped::Ended => break,
             }
+        }
+        if let Some(channel) = self.channels.get_mut(index)
+            && channel.folded < channel.bytes.len()
+        {
+            channel.fold_rest();
+            self.after_output(index);
         }
     }
 

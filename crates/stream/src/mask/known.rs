@@ -8,6 +8,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use super::Found;
+use crate::scan::find_control;
 
 /// The shortest value that is hidden: shorter ones are in too many words.
 pub const SHORTEST: usize = 4;
@@ -125,20 +126,45 @@ impl Known {
             return;
         }
         let mut window: u32 = 0;
-        for (i, byte) in text.iter().enumerate() {
-            if !is_part(*byte) {
-                continue;
+        let mut at = 0;
+        while at < text.len() {
+            let (len, _) = find_control(&text[at..]);
+            let stretch = &text[at..at + len];
+            // What the line before it ends with may be the beginning of one.
+            for (i, byte) in stretch.iter().enumerate().take(SHORTEST - 1) {
+                window = window << 8 | u32::from(*byte);
+                self.try_window(text, at + i, window, found);
             }
-            window = window << 8 | u32::from(*byte);
-            let head = self.fold_head(window);
-            if self.heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1 {
-                self.try_at(text, start_of_window(text, i), head, found);
+            let mut from = 0;
+            while let Some((ahead, head)) = self.next_head(&stretch[from..]) {
+                self.try_at(text, at + from + ahead, head, found);
+                from += ahead + 1;
             }
+            if let Some(last) = stretch.last_chunk() {
+                window = u32::from_be_bytes(*last);
+            }
+            at += len + 1;
         }
         // Three bytes are too few to tell, and too few to matter; but whoever can wait should. A blank ends a prompt.
         let few = text.iter().rev().take(SHORTEST - 1).take_while(|byte| is_part(**byte)).count();
         if few > 0 && text.last() != Some(&b' ') {
             found.undecided_from(text.len() - few);
+        }
+    }
+
+    /// The next four bytes of a stretch that may be the beginning of a value. This sees every byte that is shown.
+    fn next_head(&self, stretch: &[u8]) -> Option<(usize, u16)> {
+        let heads = &*self.heads;
+        let mut heads_of =
+            stretch.array_windows().map(|bytes| self.fold_head(u32::from_be_bytes(*bytes))).enumerate();
+        heads_of.find(|(_, head)| heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1)
+    }
+
+    /// Looks at the four bytes that end at `last`.
+    fn try_window(&self, text: &[u8], last: usize, window: u32, found: &mut Found) {
+        let head = self.fold_head(window);
+        if self.heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1 {
+            self.try_at(text, start_of_window(text, last), head, found);
         }
     }
 

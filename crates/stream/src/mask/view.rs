@@ -17,7 +17,7 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     /// All of a piece.
-    fn whole(bytes: &'a [u8], start: usize) -> Self {
+    pub(super) fn whole(bytes: &'a [u8], start: usize) -> Self {
         Self { bytes: Cow::Borrowed(bytes), stretches: Vec::new(), start }
     }
 

@@ -1,4 +1,4 @@
-//! Finds the next control character, eight bytes at a time.
+//! Finds the next control character, many bytes at a time.
 //!
 //! This loop sees every byte of every job. It works on whole words in ordinary arithmetic, which needs neither
 //! `unsafe` nor a particular processor.
@@ -14,11 +14,33 @@ fn controls(word: u64) -> u64 {
     (below_space | is_delete) & HIGH
 }
 
+/// Of whole blocks only: whether they have a control, and whether they are ASCII. Simple enough for the compiler to look at
+/// many bytes at once.
+const BLOCK: usize = 32;
+
+fn look_at(block: &[u8; BLOCK]) -> (bool, u8) {
+    let (mut control, mut all) = (0, 0);
+    for &byte in block {
+        control |= u8::from(byte < 0x20) | u8::from(byte == 0x7f);
+        all |= byte;
+    }
+    (control != 0, all)
+}
+
 /// The index of the first C0 control or DEL (or the length), and whether all bytes before it are ASCII.
 pub(crate) fn find_control(bytes: &[u8]) -> (usize, bool) {
     let mut seen = 0u64;
     let mut at = 0;
-    let (words, rest) = bytes.as_chunks::<8>();
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    for block in blocks {
+        let (control, all) = look_at(block);
+        if control {
+            break;
+        }
+        seen |= u64::from(all);
+        at += BLOCK;
+    }
+    let (words, rest) = bytes[at..].as_chunks::<8>();
     for chunk in words {
         let word = u64::from_le_bytes(*chunk);
         let found = controls(word);
