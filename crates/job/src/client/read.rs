@@ -20,6 +20,8 @@ use crate::spec::Streams;
 pub const MAX_OUTPUT: usize = 16_384;
 /// How much is read at once.
 const PIECE: usize = 64 << 10;
+/// In how much of the end of a log its last lines are looked for first.
+const LAST_LINES: u64 = 4 << 10;
 
 /// Which of a job's streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,11 +79,22 @@ impl Job {
     /// When the job's record can't be read.
     pub fn range(&self, stream: Stream, from: u64, to: Option<u64>) -> Result<Range, Failure> {
         let info = self.dir.info()?;
+        let whole = self.whole(stream, &info, self.masks()?);
+        let to = to.unwrap_or(whole.to).min(whole.to);
+        Ok(Range { from: from.min(to), to, ..whole })
+    }
+
+    /// All of a stream, for those who have read the record and the masks already.
+    pub(crate) fn whole(
+        &self,
+        stream: Stream,
+        info: &crate::registry::format::Info,
+        masks: Option<SharedMasks>,
+    ) -> Range {
         let log = self.open_log(stream);
-        let gone = gone_of(&info, stream).clone();
-        let end = log.as_ref().map_or(0, size).max(gone.end());
-        let to = to.unwrap_or(end).min(end);
-        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams, masks: self.masks()? })
+        let gone = gone_of(info, stream).clone();
+        let to = log.as_ref().map_or(0, size).max(gone.end());
+        Range { log, from: 0, to, gone, streams: info.streams, masks }
     }
 
     /// The text from an offset on, at most `max` bytes of it: the head and the tail, and a line between them.
@@ -153,7 +166,8 @@ impl Range {
     pub fn pieces(&self, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
         let Some(log) = &self.log else { return };
         let mut at = self.from;
-        let mut buffer = vec![0; PIECE];
+        let longest = self.to.saturating_sub(self.from).min(PIECE as u64);
+        let mut buffer = vec![0; usize::try_from(longest).unwrap_or(PIECE)];
         while at < self.to {
             let gone = self.gone.next(at).unwrap_or((u64::MAX, u64::MAX));
             if gone.0 <= at {
@@ -335,7 +349,7 @@ impl Range {
     /// The last lines of it: as many as are asked for.
     #[must_use]
     pub fn last_lines(&self, count: usize) -> Self {
-        let mut span = PIECE as u64;
+        let mut span = LAST_LINES;
         loop {
             let start = self.to.saturating_sub(span).max(self.from);
             let part = self.part(start, self.to);

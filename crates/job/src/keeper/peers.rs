@@ -109,9 +109,10 @@ impl Peers {
         self.all.iter().map(|(id, peer)| (*id, peer))
     }
 
-    /// Lets in whoever knocks, if it is our own user.
-    pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) {
-        let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return };
+    /// Lets in whoever knocks, if it is our own user, and says who that is: it may have said something already.
+    pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) -> Vec<PeerId> {
+        let mut new = Vec::new();
+        let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return new };
         while let Ok((stream, _)) = listener.accept() {
             let who = crate::socket::who(&stream);
             if who == Who::Stranger || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
@@ -137,8 +138,10 @@ impl Peers {
                 continue;
             }
             self.all.insert(self.next, peer);
+            new.push(self.next);
             self.next += 1;
         }
+        new
     }
 
     /// The whole lines that a client has sent.
