@@ -7,7 +7,7 @@ use super::read::{Range, Stream};
 use super::{Job, Outlast, leftover, survey};
 use crate::lifecycle::Process;
 use crate::registry::format::Info;
-use crate::registry::index::{self, EntryRef, Index, Marks};
+use crate::registry::index::{self, EntryRef, Index, Mark};
 use crate::registry::summary::Summary;
 use crate::secrets::{self, SharedMasks};
 use crate::spec::Handle;
@@ -25,11 +25,11 @@ pub struct Listed {
     /// The end of its log.
     pub log_end: u64,
     /// How it is right now, if it was asked and has answered: see [`Outlast::ask`].
-    pub now: Option<Glance>,
+    pub now: Option<Box<Glance>>,
     /// What it printed last, if that is known by now.
     last_line: Option<String>,
     /// What an entry of the index would be made from.
-    marks: Option<Marks>,
+    mark: Option<Mark>,
     /// Its whole record, if it runs or may have left processes behind.
     info: Option<Box<Info>>,
 }
@@ -48,8 +48,8 @@ impl Listed {
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
-        let (files, last_line) = (self.marks.as_ref()?, self.last_line.as_ref()?);
-        Some(EntryRef { files, job: &self.job, log_end: self.log_end, last_line })
+        let (record, last_line) = (self.mark.as_ref()?, self.last_line.as_ref()?);
+        Some(EntryRef { record, job: &self.job, log_end: self.log_end, last_line })
     }
 }
 
@@ -63,17 +63,17 @@ impl Outlast {
         let mut missed = 0;
         let mut list = Vec::with_capacity(handles.len());
         for handle in handles {
-            if let Some((marks, entry)) = index.take(&self.home, handle) {
+            if let Some(entry) = index.take(&self.home, handle) {
                 list.push(Listed {
                     job: entry.job,
                     log_end: entry.log_end,
                     now: None,
                     last_line: Some(entry.last_line),
-                    marks: Some(marks),
+                    mark: Some(entry.record),
                     info: None,
                 });
             } else if let Some(listed) = self.look_at(handle) {
-                missed += usize::from(listed.marks.is_some());
+                missed += usize::from(listed.mark.is_some());
                 list.push(listed);
             }
         }
@@ -95,7 +95,7 @@ impl Outlast {
             match answer {
                 survey::Answer::Here(glance) if glance.activity != Activity::Ended => {
                     listed.log_end = listed.log_end.max(glance.grown.offset);
-                    listed.now = Some(*glance);
+                    listed.now = Some(glance);
                 }
                 survey::Answer::Silent => {}
                 survey::Answer::Here(_) | survey::Answer::Nobody => {
@@ -129,18 +129,17 @@ impl Outlast {
     fn look_at(&self, handle: Handle) -> Option<Listed> {
         let job = Job { dir: self.home.job(handle).ok()?, masked: self.masked };
         // Before the record: should it be replaced in between, the entry does not hold.
-        let marks = Marks::of(&job.dir);
+        let mark = Mark::of_job(&job.dir);
         let info = job.dir.current().ok()?;
         let summary = Summary::from(&info);
-        let log_end = marks.map_or(0, |marks| marks.log_size()).max(info.gone.end());
-        let mut listed =
-            Listed { job: summary, log_end, now: None, last_line: None, marks: None, info: None };
+        let log_end = job.end_of(Stream::Output, &info);
+        let mut listed = Listed { job: summary, log_end, now: None, last_line: None, mark: None, info: None };
         let is_final = index::is_final(&job.dir, &listed.job);
         if self.masked || is_final {
             let masks = secrets::read(&job.dir).ok().map(|masks| SharedMasks::new(masks.into()));
             let hides = hide(&mut listed.job, masks.as_ref(), self.masked);
             if let Some(masks) = masks.filter(|_| is_final && !hides) {
-                remember(&mut listed, &job, &info, masks, marks);
+                remember(&mut listed, &job, &info, masks, mark);
             }
         }
         listed.info = (!is_final).then(|| Box::new(info));
@@ -167,7 +166,7 @@ fn hide(job: &mut Summary, masks: Option<&SharedMasks>, for_agent: bool) -> bool
 }
 
 /// Notes the last line, and that the job can go into the index: if nothing of it can change or must be hidden.
-fn remember(listed: &mut Listed, job: &Job, info: &Info, masks: SharedMasks, marks: Option<Marks>) {
+fn remember(listed: &mut Listed, job: &Job, info: &Info, masks: SharedMasks, mark: Option<Mark>) {
     let mut last_line = String::new();
     if listed.log_end > 0 {
         let mut whole = job.whole(Stream::Output, info, None);
@@ -179,7 +178,7 @@ fn remember(listed: &mut Listed, job: &Job, info: &Info, masks: SharedMasks, mar
     }
     let fits = index::has_room_for(&listed.job, &last_line);
     listed.last_line = Some(last_line);
-    listed.marks = marks.filter(|marks| fits && marks.are_settled());
+    listed.mark = mark.filter(|mark| fits && mark.is_settled());
 }
 
 fn last_line_of(range: &Range) -> String {

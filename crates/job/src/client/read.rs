@@ -6,11 +6,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use outlast_stream::{Outcome, Pipeline};
+use rustix::fs::{AtFlags, statat};
 
 use super::Job;
 use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
+use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::search::{begin_at, fold_config, read_masked};
 use crate::secrets::{self, SharedMasks};
@@ -60,17 +62,20 @@ impl Job {
     /// The end of one stream's log.
     #[must_use]
     pub fn stream_end(&self, stream: Stream) -> u64 {
-        let on_disk = self.open_log(stream).map_or(0, |log| size(&log));
         // What could not be written at the end of the log has its offsets all the same.
-        self.dir.info().map_or(on_disk, |info| on_disk.max(gone_of(&info, stream).end()))
+        let on_disk = || self.open_log(stream).map_or(0, |log| size(&log));
+        self.dir.info().map_or_else(|_| on_disk(), |info| self.end_of(stream, &info))
+    }
+
+    /// The same, for those who have read the record already.
+    pub(crate) fn end_of(&self, stream: Stream, info: &Info) -> u64 {
+        let on_disk = statat(&self.dir, log_name(stream), AtFlags::SYMLINK_NOFOLLOW);
+        let on_disk = on_disk.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        on_disk.max(gone_of(info, stream).end())
     }
 
     fn open_log(&self, stream: Stream) -> Option<OwnedFd> {
-        let name = match stream {
-            Stream::Output => layout::OUTPUT,
-            Stream::Errors => layout::ERRORS,
-        };
-        self.dir.open(name).ok()
+        self.dir.open(log_name(stream)).ok()
     }
 
     /// Opens a range of a stream for reading.
@@ -85,12 +90,7 @@ impl Job {
     }
 
     /// All of a stream, for those who have read the record and the masks already.
-    pub(crate) fn whole(
-        &self,
-        stream: Stream,
-        info: &crate::registry::format::Info,
-        masks: Option<SharedMasks>,
-    ) -> Range {
+    pub(crate) fn whole(&self, stream: Stream, info: &Info, masks: Option<SharedMasks>) -> Range {
         let log = self.open_log(stream);
         let gone = gone_of(info, stream).clone();
         let to = log.as_ref().map_or(0, size).max(gone.end());
@@ -108,11 +108,18 @@ impl Job {
 
 /// A fold for a job's output that knows nothing of what came before an offset.
 #[must_use]
-pub fn fold_from(info: &crate::registry::format::Info, offset: u64) -> Pipeline {
+pub fn fold_from(info: &Info, offset: u64) -> Pipeline {
     Pipeline::resume(fold_config(info.streams), &begin_at(offset))
 }
 
-fn gone_of(info: &crate::registry::format::Info, stream: Stream) -> &Gone {
+fn log_name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Output => layout::OUTPUT,
+        Stream::Errors => layout::ERRORS,
+    }
+}
+
+fn gone_of(info: &Info, stream: Stream) -> &Gone {
     match stream {
         Stream::Output => &info.gone,
         Stream::Errors => &info.errors_gone,

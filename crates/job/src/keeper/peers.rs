@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Kind};
-use crate::socket::Who;
+use crate::socket::{Doorkeeper, Who};
 use crate::spec::Handle;
 use crate::wiped::{Wiped, wipe};
 use crate::wire::event::Event;
@@ -102,6 +102,7 @@ impl AsFd for Peer {
 pub(super) struct Peers {
     next: PeerId,
     all: BTreeMap<PeerId, Peer>,
+    door: Doorkeeper,
 }
 
 impl Peers {
@@ -114,7 +115,7 @@ impl Peers {
         let mut new = Vec::new();
         let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return new };
         while let Ok((stream, _)) = listener.accept() {
-            let who = crate::socket::who(&stream);
+            let who = self.door.who(&stream);
             if who == Who::Stranger || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
                 continue;
             }

@@ -4,11 +4,14 @@
 //! holds each entry against the files that it was made from, and replaces it when it has missed much. Nobody waits for
 //! anybody: of two that replace it at the same moment, one wins, and nothing is lost that can't be read again.
 //!
-//! An entry is believed only while record and log are the files they were, by number, size and time of their last change.
-//! Only what can't change any more gets in: the job has ended, left nothing behind, and nobody keeps it. And only what has
-//! nothing to hide: one text is true for people and for agents, and no secret is written down once more.
+//! An entry is believed only while the job's record is the file it was, by number, size and time of its last change. Only
+//! what can't change any more gets in: the job has ended, left nothing behind, and nobody keeps it, so its log is final
+//! too. And only what has nothing to hide: one text is true for people and for agents, and no secret is written down once
+//! more.
 
-use std::collections::HashMap;
+use std::iter::Peekable;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::vec::IntoIter;
 
 use rustix::fs::{AtFlags, Stat, statat, unlinkat};
 use serde::{Deserialize, Serialize};
@@ -36,7 +39,7 @@ const COARSE_GRAIN_MS: u64 = 2_500;
 /// An ended job, as it is read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
-    files: Marks,
+    pub(crate) record: Mark,
     pub(crate) job: Summary,
     pub(crate) log_end: u64,
     pub(crate) last_line: String,
@@ -45,7 +48,7 @@ pub(crate) struct Entry {
 /// An ended job, as it is written.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct EntryRef<'a> {
-    pub(crate) files: &'a Marks,
+    pub(crate) record: &'a Mark,
     pub(crate) job: &'a Summary,
     pub(crate) log_end: u64,
     pub(crate) last_line: &'a str,
@@ -53,9 +56,18 @@ pub(crate) struct EntryRef<'a> {
 
 /// What a file was: its number, its size, and when it last changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark(u64, u64, i64, u64);
+pub(crate) struct Mark(u64, u64, i64, u64);
 
 impl Mark {
+    /// That of a job's record, in its open folder.
+    pub(crate) fn of_job(job: &JobDir) -> Option<Self> {
+        Self::of_record(job.as_fd(), layout::INFO)
+    }
+
+    fn of_record(dir: BorrowedFd<'_>, path: &str) -> Option<Self> {
+        statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| Self::of(&stat))
+    }
+
     fn of(stat: &Stat) -> Self {
         // Numbers of different widths on different machines; none of them is negative but a time before 1970.
         let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -69,77 +81,51 @@ impl Mark {
     }
 
     /// Whether it changed so long ago that a change from now on has another time.
-    fn is_settled(&self, now: u64) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
+        let now = now_ms();
         let grain = if self.3 == 0 { COARSE_GRAIN_MS } else { GRAIN_MS };
         let changed = u64::try_from(self.2).unwrap_or(u64::MAX / 2000) * 1000 + self.3 / 1_000_000;
         changed.checked_add(grain).is_some_and(|settled| settled < now)
     }
 }
 
-/// The files that an entry is made from: record and log. A job that never ran has no log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Marks(Mark, Option<Mark>);
-
-impl Marks {
-    /// Those of an open folder.
-    pub(crate) fn of(job: &JobDir) -> Option<Self> {
-        let mark = |name: &str| statat(job, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| Mark::of(&stat));
-        Some(Self(mark(layout::INFO)?, mark(layout::OUTPUT)))
-    }
-
-    /// Whether the files are still what they were.
-    fn hold(&self, home: &Home, handle: Handle) -> bool {
-        use std::fmt::Write as _;
-        let mut path = String::with_capacity(40);
-        let mut mark = |name: &str| {
-            path.clear();
-            // Writing to a string can't fail.
-            let _ = write!(path, "{handle}/{name}");
-            let stat = statat(home.jobs_dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW);
-            stat.ok().map(|stat| Mark::of(&stat))
-        };
-        mark(layout::INFO) == Some(self.0) && mark(layout::OUTPUT) == self.1
-    }
-
-    /// The size of the log's file.
-    pub(crate) fn log_size(&self) -> u64 {
-        self.1.map_or(0, |log| log.1)
-    }
-
-    /// Whether a later change of the files would show.
-    pub(crate) fn are_settled(&self) -> bool {
-        let now = now_ms();
-        self.0.is_settled(now) && self.1.is_none_or(|log| log.is_settled(now))
-    }
-}
-
 /// The index of a home, as it was found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Index {
-    entries: HashMap<Handle, Entry>,
+    /// By handle.
+    entries: Peekable<IntoIter<Entry>>,
+    /// How many of them were of no use.
+    stale: usize,
 }
 
 impl Index {
     /// What is there; nothing, if it is of another version or damaged.
     pub(crate) fn read(home: &Home) -> Self {
         let bytes = read_small(home.as_dir(), layout::INDEX, LARGEST).unwrap_or_default();
-        let entries = bytes.strip_prefix(HEAD.as_bytes()).and_then(|entries| {
-            let entries: Vec<Entry> = serde_json::from_slice(entries).ok()?;
-            Some(entries.into_iter().map(|entry| (entry.job.handle, entry)).collect())
-        });
-        Self { entries: entries.unwrap_or_default() }
+        let entries =
+            bytes.strip_prefix(HEAD.as_bytes()).and_then(|entries| serde_json::from_slice(entries).ok());
+        let mut entries: Vec<Entry> = entries.unwrap_or_default();
+        if !entries.is_sorted_by_key(|entry| entry.job.handle) {
+            entries.clear();
+        }
+        Self { entries: entries.into_iter().peekable(), stale: 0 }
     }
 
-    /// The entry of a job, if it still holds.
-    pub(crate) fn take(&mut self, home: &Home, handle: Handle) -> Option<(Marks, Entry)> {
-        let entry = self.entries.remove(&handle)?;
-        entry.files.hold(home, handle).then_some((entry.files, entry))
+    /// The entry of a job, if it still holds. Jobs are asked for in order.
+    pub(crate) fn take(&mut self, home: &Home, handle: Handle) -> Option<Entry> {
+        while self.entries.next_if(|entry| entry.job.handle < handle).is_some() {
+            self.stale += 1;
+        }
+        let entry = self.entries.next_if(|entry| entry.job.handle == handle)?;
+        let holds =
+            Mark::of_record(home.jobs_dir(), &format!("{handle}/{}", layout::INFO)) == Some(entry.record);
+        self.stale += usize::from(!holds);
+        holds.then_some(entry)
     }
 
-    /// Whether it is worth to be replaced: so many jobs were not in it, of so many. What is left of it by now is of jobs
-    /// that are gone.
+    /// Whether it is worth to be replaced, now that all jobs have been asked for: so many were not in it, of so many.
     pub(crate) fn has_missed_much(&self, missed: usize, all: usize) -> bool {
-        missed + self.entries.len() >= FEW.max(all / PART)
+        missed + self.stale + self.entries.len() >= FEW.max(all / PART)
     }
 }
 

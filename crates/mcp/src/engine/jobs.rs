@@ -104,7 +104,7 @@ impl Engine {
         let note = self.take_note(caller, job.handle, cursor);
         Entry {
             job: identity(&job),
-            activity: now.as_ref().map(activity),
+            activity: now.as_deref().map(activity),
             command: one_line(&job.command),
             this_session: job.session == caller.session,
             age_seconds: now_ms().saturating_sub(job.created_at) / 1000,

@@ -84,7 +84,7 @@ fn attention(row: &Row) -> u8 {
 fn row(outlast: &Outlast, listed: Listed, (mine, now): (&str, u64)) -> Row {
     let (left_behind, last_line) = (listed.left_behind(), outlast.last_line(&listed));
     let Listed { job, log_end, now: glance, .. } = listed;
-    let (activity, quiet_ms) = glance.as_ref().map_or((None, None), activity);
+    let (activity, quiet_ms) = glance.as_deref().map_or((None, None), activity);
     let state = &job.state;
     Row {
         handle: job.handle.0,
