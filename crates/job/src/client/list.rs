@@ -185,3 +185,6 @@ fn last_line_of(range: &Range) -> String {
     let text = range.last_lines(3).text(LINE, "");
     text.text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim_end().to_owned()
 }
+
+#[cfg(test)]
+mod tests;
