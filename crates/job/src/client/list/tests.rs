@@ -28,7 +28,7 @@ impl Jobs {
     fn indexed(count: usize) -> Self {
         let jobs = Self::new();
         for n in 0..count {
-            jobs.ended(&format!("echo {n}"), &format!("first\nlast of {n}\n"));
+            jobs.ended(&format!("echo {n}"), &format!("first\r\nlast of {n}\r\n"));
         }
         jobs.wait_for_index();
         jobs
@@ -62,7 +62,7 @@ impl Jobs {
             assert!(Instant::now() < until, "not all of {all} are in the index: {}", self.index_text());
             std::thread::sleep(Duration::from_millis(10));
             let _ = std::fs::remove_file(self.index());
-            self.outlast.list();
+            let _ = self.outlast.list();
         }
     }
 
@@ -94,7 +94,7 @@ fn the_index_is_read_and_says_what_the_folders_say() {
         list.into_iter().map(|one| (one.job.clone(), one.log_end, outlast.last_line(&one))).collect()
     };
     let from_index = facts(&jobs.outlast);
-    assert_eq!((from_index[3].1, from_index[3].2.as_str()), (16, "last of 3"));
+    assert_eq!((from_index[3].1, from_index[3].2.as_str()), (18, "last of 3"));
     // What only the index says now is said: so it is what was read.
     let other = jobs.index_text().replace("last of 3", "LAST OF 3");
     std::fs::write(jobs.index(), other).unwrap();
