@@ -8,6 +8,7 @@ pub mod connection;
 pub mod follow;
 pub mod leftover;
 pub mod lines;
+pub mod list;
 pub mod probe;
 pub mod read;
 pub mod replay;
@@ -294,7 +295,7 @@ impl Job {
     /// # Errors
     /// When the keeper does not answer.
     pub fn status(&self) -> Result<Option<Status>, Failure> {
-        match self.ask(&Verb::Status, PATIENCE)? {
+        match self.ask(&Verb::Status { brief: false }, PATIENCE)? {
             Some(Answer::Status(mut status)) => {
                 status.info = self.hide_in_info(status.info);
                 Ok(Some(*status))

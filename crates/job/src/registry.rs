@@ -6,9 +6,11 @@
 
 pub mod claim;
 pub mod format;
+pub(crate) mod index;
 pub mod layout;
 pub mod names;
 pub mod replace;
+pub mod summary;
 pub mod sweep;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

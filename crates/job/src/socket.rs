@@ -1,10 +1,12 @@
 //! The keeper's socket in a job's folder, however long the folder's path is.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::registry::{JobDir, layout};
 
@@ -48,34 +50,81 @@ pub(crate) enum Who {
     Stranger,
 }
 
-/// Looks at the one at the other end: by user, by descent, and by how confined it is.
-pub(crate) fn who(peer: &UnixStream) -> Who {
-    if !peer_is_us(peer).unwrap_or(false) {
-        return Who::Stranger;
+/// More are not remembered.
+const MOST_CLEAR: usize = 256;
+/// How often we go up from one that knocks, at most.
+const WALKS: usize = 3;
+
+/// What a keeper knows of those who knock.
+///
+/// Who asks again mostly has the same ancestors, and to read up on all of them takes longer than to answer. So they are
+/// remembered, by pid and start time: the ancestors of a process only ever become fewer, and a keeper is one from before
+/// it has its first child. The one that knocks is always looked at itself, and so is whoever stands between it and the
+/// first that is known.
+#[derive(Debug, Default)]
+pub(crate) struct Doorkeeper {
+    /// Processes that are in no sandbox, and so are all above them.
+    clear: HashMap<Pid, u64>,
+    /// Under how many filters we are ourselves.
+    filters: Option<u32>,
+}
+
+impl Doorkeeper {
+    /// Looks at the one at the other end: by user, by descent, and by how confined it is.
+    pub(crate) fn who(&mut self, peer: &UnixStream) -> Who {
+        if !peer_is_us(peer).unwrap_or(false) {
+            return Who::Stranger;
+        }
+        match outlast_pty::procfs::peer_of(peer) {
+            Some(pid) if self.is_confined(pid) => Who::Confined,
+            // Outside of the processes that we can see: so no descendant of ours, and of no keeper beside us.
+            _ => Who::Ours,
+        }
     }
-    match outlast_pty::procfs::peer_of(peer) {
-        Some(pid) if is_confined(pid) => Who::Confined,
-        // Outside of the processes that we can see: so no descendant of ours, and of no keeper beside us.
-        _ => Who::Ours,
+
+    fn is_confined(&mut self, pid: Pid) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            use outlast_pty::confine::filters_of;
+            // They only become more: should ours have, we are the stricter.
+            self.filters = self.filters.or_else(|| filters_of(rustix::process::getpid()));
+            // Under more filters than we are: more confined than we are.
+            if filters_of(pid).zip(self.filters).is_none_or(|(theirs, own)| theirs > own) {
+                return true;
+            }
+        }
+        // Who ends while we walk leads us astray, its children go to another: so walk again.
+        (0..WALKS).find_map(|_| self.walk_up(pid)).unwrap_or(false)
+    }
+
+    /// Whether a process descends from a keeper whose job is in a sandbox; none when that can't be told.
+    fn walk_up(&mut self, pid: Pid) -> Option<bool> {
+        let mut confined = false;
+        let mut walked = Vec::new();
+        let whole = outlast_pty::procfs::walk_up(pid, |process, arguments| {
+            if process.pid != pid && self.clear.get(&process.pid) == Some(&process.start_time) {
+                return false;
+            }
+            walked.push((process.pid, process.start_time));
+            confined = keeps_confined(&arguments.read());
+            !confined
+        });
+        if confined || !whole {
+            return confined.then_some(true);
+        }
+        if self.clear.len() + walked.len() > MOST_CLEAR {
+            self.clear.clear();
+        }
+        // Not the one that knocks: what it executes may still become anything.
+        self.clear.extend(walked.into_iter().skip(1));
+        Some(false)
     }
 }
 
-fn is_confined(pid: rustix::process::Pid) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        use outlast_pty::confine::filters_of;
-        let own = filters_of(rustix::process::getpid());
-        // Under more filters than we are: more confined than we are.
-        if filters_of(pid).zip(own).is_none_or(|(theirs, own)| theirs > own) {
-            return true;
-        }
-    }
-    let keeps_confined = |pid| {
-        let arguments = outlast_pty::procfs::arguments(pid).unwrap_or_default();
-        let words = [crate::client::start::KEEP, crate::client::start::CONFINED];
-        matches!(arguments.as_slice(), [_, keep, _, confined] if [keep, confined] == words.map(str::as_bytes))
-    };
-    outlast_pty::procfs::ancestors(pid).into_iter().any(keeps_confined)
+/// Whether these are the arguments of a keeper whose job is in a sandbox.
+fn keeps_confined(arguments: &[&[u8]]) -> bool {
+    let words = [crate::client::start::KEEP, crate::client::start::CONFINED];
+    matches!(arguments, [_, keep, _, confined] if [*keep, *confined] == words.map(str::as_bytes))
 }
 
 /// Whether the one at the other end is of our own user.

@@ -6,6 +6,7 @@
 
 pub mod base64;
 pub mod event;
+pub mod glance;
 pub mod watch;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use crate::registry::format::Info;
 use crate::spec::{Handle, JobSpec, Size};
 use crate::wiped::SecretText;
 use event::Event;
+use glance::Glance;
 use watch::Watch;
 
 /// The version of the protocol. Keepers outlive upgrades: a client must understand every number up to its own.
@@ -56,7 +58,11 @@ pub struct Request {
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub enum Verb {
     /// How the job is.
-    Status,
+    Status {
+        /// Only what is at hand: see [`Glance`]. Keepers that do not know the word answer in full.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        brief: bool,
+    },
     /// Type something.
     Send(Send),
     /// What was typed last.
@@ -374,6 +380,8 @@ pub struct Reply {
 pub enum Answer {
     /// To `status` and `follow`.
     Status(Box<Status>),
+    /// To a brief `status`.
+    Glance(Box<Glance>),
     /// To `send`.
     Sent(Sent),
     /// To `typed`.

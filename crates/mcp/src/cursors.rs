@@ -41,6 +41,22 @@ pub(crate) struct Cursors {
     folder: PathBuf,
 }
 
+/// The cursors of one session.
+#[derive(Debug)]
+pub(crate) struct SessionCursors {
+    /// None if it has none yet.
+    folder: Option<OwnedFd>,
+}
+
+impl SessionCursors {
+    /// How far the session has got with a job.
+    pub(crate) fn get(&self, handle: Handle) -> Cursor {
+        let bytes =
+            self.folder.as_ref().and_then(|folder| read_small(folder, &handle.to_string(), 4096).ok());
+        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+}
+
 impl Cursors {
     pub(crate) fn of(home: &Home) -> Self {
         Self { folder: home.path().join(FOLDER) }
@@ -52,14 +68,13 @@ impl Cursors {
 
     /// How far a session has got with a job.
     pub(crate) fn get(&self, session: &str, handle: Handle) -> Cursor {
+        self.all_of(session).get(handle)
+    }
+
+    /// The cursors of a session, for those who want many of them.
+    pub(crate) fn all_of(&self, session: &str) -> SessionCursors {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(dir) = rustix::fs::open(self.session(session), flags, Mode::empty()) else {
-            return Cursor::default();
-        };
-        read_small(&dir, &handle.to_string(), 4096)
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default()
+        SessionCursors { folder: rustix::fs::open(self.session(session), flags, Mode::empty()).ok() }
     }
 
     /// Remembers it. What can't be written is returned twice later, which is better than an answer lost now.

@@ -33,8 +33,9 @@ impl Output {
 
     /// One JSON value on a line.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> bool {
-        let text = serde_json::to_string(value).unwrap_or_default();
-        self.line(&text)
+        let mut bytes = serde_json::to_vec(value).unwrap_or_default();
+        bytes.push(b'\n');
+        self.data(&bytes)
     }
 
     /// Talk, for people; not in the way of JSON.

@@ -149,6 +149,15 @@ impl Reader {
 
     /// The whole of a small file.
     pub(crate) fn read(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
+        self.read_until(path, false)
+    }
+
+    /// The whole of a file that the kernel writes in one go: what leaves room is all of it, so it is not asked again.
+    pub(crate) fn read_record(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
+        self.read_until(path, true)
+    }
+
+    fn read_until(&mut self, path: fmt::Arguments<'_>, one_record: bool) -> Result<&[u8], Errno> {
         self.set_path(path);
         let file = rustix::fs::open(self.path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut filled = 0;
@@ -159,8 +168,11 @@ impl Reader {
             match rustix::io::read(&file, &mut self.bytes[filled..]) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
+            }
+            if one_record && filled < self.bytes.len() {
+                break;
             }
         }
         Ok(&self.bytes[..filled])
@@ -200,7 +212,7 @@ impl Reader {
     }
 
     pub(crate) fn stat(&mut self, pid: Pid) -> Option<Proc> {
-        parse_stat(self.read(format_args!("/proc/{pid}/stat")).ok()?)
+        parse_stat(self.read_record(format_args!("/proc/{pid}/stat")).ok()?)
     }
 
     /// The threads of a process.
@@ -396,16 +408,39 @@ pub fn peer_of(_socket: impl std::os::fd::AsFd) -> Option<Pid> {
     None
 }
 
-/// A process, its parent, and so on.
-#[must_use]
-pub fn ancestors(pid: Pid) -> Vec<Pid> {
-    let mut all = vec![pid];
-    let mut next = stat(pid).and_then(|process| process.ppid);
-    while let Some(pid) = next.filter(|pid| !all.contains(pid)) {
-        all.push(pid);
-        next = stat(pid).and_then(|process| process.ppid);
+/// Goes from a process to its parent, and so on, for as long as `each` wants more; it can ask for their arguments.
+/// False when one was gone before its parent was known: then there may be more above it than was seen.
+pub fn walk_up(from: Pid, mut each: impl FnMut(&Proc, &mut Arguments<'_>) -> bool) -> bool {
+    let mut reader = Reader::new();
+    let mut seen = Vec::new();
+    let mut next = Some(from);
+    while let Some(pid) = next.filter(|pid| !seen.contains(pid)) {
+        let Some(process) = reader.stat(pid) else { return false };
+        seen.push(pid);
+        next = process.ppid;
+        if !each(&process, &mut Arguments { reader: &mut reader, pid }) {
+            return true;
+        }
     }
-    all
+    true
+}
+
+/// The arguments of a process, if they are asked for.
+#[derive(Debug)]
+pub struct Arguments<'a> {
+    reader: &'a mut Reader,
+    pid: Pid,
+}
+
+impl Arguments<'_> {
+    /// All of them, the program's name first; none when the kernel does not tell.
+    pub fn read(&mut self) -> Vec<&[u8]> {
+        let pid = self.pid;
+        let Ok(bytes) = self.reader.read_record(format_args!("/proc/{pid}/cmdline")) else {
+            return Vec::new();
+        };
+        bytes.strip_suffix(&[0]).unwrap_or(bytes).split(|byte| *byte == 0).collect()
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
 use crate::failure::{Failure, Kind};
 use crate::registry::JobDir;
 use crate::wiped::Wiped;
@@ -114,15 +117,14 @@ impl Connection {
         if let Some(line) = self.next_line()? {
             return Ok(Heard::Line(line));
         }
-        let _ = self.stream.set_nonblocking(true);
-        let read = self.read();
-        let _ = self.stream.set_nonblocking(false);
-        match read {
-            Ok(0) => Ok(Heard::Gone),
-            Ok(_) => Ok(self.next_line()?.map_or(Heard::Nothing, Heard::Line)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Ok(Heard::Nothing)
+        let mut piece = [0; 16 << 10];
+        match recv(&self.stream, &mut piece[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => Ok(Heard::Gone),
+            Ok((n, _)) => {
+                self.heard.extend_from_slice(&piece[..n]);
+                Ok(self.next_line()?.map_or(Heard::Nothing, Heard::Line))
             }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(Heard::Nothing),
             Err(_) => Ok(Heard::Gone),
         }
     }

@@ -6,11 +6,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use outlast_stream::{Outcome, Pipeline};
+use rustix::fs::{AtFlags, statat};
 
 use super::Job;
 use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
+use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::search::{begin_at, fold_config, read_masked};
 use crate::secrets::{self, SharedMasks};
@@ -20,6 +22,8 @@ use crate::spec::Streams;
 pub const MAX_OUTPUT: usize = 16_384;
 /// How much is read at once.
 const PIECE: usize = 64 << 10;
+/// In how much of the end of a log its last lines are looked for first.
+const LAST_LINES: u64 = 4 << 10;
 
 /// Which of a job's streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,17 +62,20 @@ impl Job {
     /// The end of one stream's log.
     #[must_use]
     pub fn stream_end(&self, stream: Stream) -> u64 {
-        let on_disk = self.open_log(stream).map_or(0, |log| size(&log));
         // What could not be written at the end of the log has its offsets all the same.
-        self.dir.info().map_or(on_disk, |info| on_disk.max(gone_of(&info, stream).end()))
+        let on_disk = || self.open_log(stream).map_or(0, |log| size(&log));
+        self.dir.info().map_or_else(|_| on_disk(), |info| self.end_of(stream, &info))
+    }
+
+    /// The same, for those who have read the record already.
+    pub(crate) fn end_of(&self, stream: Stream, info: &Info) -> u64 {
+        let on_disk = statat(&self.dir, log_name(stream), AtFlags::SYMLINK_NOFOLLOW);
+        let on_disk = on_disk.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        on_disk.max(gone_of(info, stream).end())
     }
 
     fn open_log(&self, stream: Stream) -> Option<OwnedFd> {
-        let name = match stream {
-            Stream::Output => layout::OUTPUT,
-            Stream::Errors => layout::ERRORS,
-        };
-        self.dir.open(name).ok()
+        self.dir.open(log_name(stream)).ok()
     }
 
     /// Opens a range of a stream for reading.
@@ -77,11 +84,17 @@ impl Job {
     /// When the job's record can't be read.
     pub fn range(&self, stream: Stream, from: u64, to: Option<u64>) -> Result<Range, Failure> {
         let info = self.dir.info()?;
+        let whole = self.whole(stream, &info, self.masks()?);
+        let to = to.unwrap_or(whole.to).min(whole.to);
+        Ok(Range { from: from.min(to), to, ..whole })
+    }
+
+    /// All of a stream, for those who have read the record and the masks already.
+    pub(crate) fn whole(&self, stream: Stream, info: &Info, masks: Option<SharedMasks>) -> Range {
         let log = self.open_log(stream);
-        let gone = gone_of(&info, stream).clone();
-        let end = log.as_ref().map_or(0, size).max(gone.end());
-        let to = to.unwrap_or(end).min(end);
-        Ok(Range { log, from: from.min(to), to, gone, streams: info.streams, masks: self.masks()? })
+        let gone = gone_of(info, stream).clone();
+        let to = log.as_ref().map_or(0, size).max(gone.end());
+        Range { log, from: 0, to, gone, streams: info.streams, masks }
     }
 
     /// The text from an offset on, at most `max` bytes of it: the head and the tail, and a line between them.
@@ -95,11 +108,18 @@ impl Job {
 
 /// A fold for a job's output that knows nothing of what came before an offset.
 #[must_use]
-pub fn fold_from(info: &crate::registry::format::Info, offset: u64) -> Pipeline {
+pub fn fold_from(info: &Info, offset: u64) -> Pipeline {
     Pipeline::resume(fold_config(info.streams), &begin_at(offset))
 }
 
-fn gone_of(info: &crate::registry::format::Info, stream: Stream) -> &Gone {
+fn log_name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Output => layout::OUTPUT,
+        Stream::Errors => layout::ERRORS,
+    }
+}
+
+fn gone_of(info: &Info, stream: Stream) -> &Gone {
     match stream {
         Stream::Output => &info.gone,
         Stream::Errors => &info.errors_gone,
@@ -153,7 +173,8 @@ impl Range {
     pub fn pieces(&self, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
         let Some(log) = &self.log else { return };
         let mut at = self.from;
-        let mut buffer = vec![0; PIECE];
+        let longest = self.to.saturating_sub(self.from).min(PIECE as u64);
+        let mut buffer = vec![0; usize::try_from(longest).unwrap_or(PIECE)];
         while at < self.to {
             let gone = self.gone.next(at).unwrap_or((u64::MAX, u64::MAX));
             if gone.0 <= at {
@@ -335,7 +356,7 @@ impl Range {
     /// The last lines of it: as many as are asked for.
     #[must_use]
     pub fn last_lines(&self, count: usize) -> Self {
-        let mut span = PIECE as u64;
+        let mut span = LAST_LINES;
         loop {
             let start = self.to.saturating_sub(span).max(self.from);
             let part = self.part(start, self.to);

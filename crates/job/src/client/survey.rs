@@ -5,84 +5,95 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Job;
 use super::connection::{Connection, Heard};
-use crate::wire::{Answer, Line, Status, Verb};
+use crate::registry::{Home, JobDir};
+use crate::spec::Handle;
+use crate::wire::glance::Glance;
+use crate::wire::{self, Line, Verb};
 
 /// How long a list of jobs waits for keepers: one that does not answer must not keep the list from anyone.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 /// So many are asked at a time: a process may not open many more files.
 const AT_ONCE: usize = 256;
 
-/// How jobs are right now, each from its keeper; none for one that has no keeper any more, or that has not answered
-/// in time.
-#[must_use]
-pub fn statuses(jobs: &[&Job], patience: Duration) -> Vec<Option<Status>> {
+/// What became of a question.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The keeper says how the job is.
+    Here(Box<Glance>),
+    /// The job has no keeper any more.
+    Nobody,
+    /// It has not answered in time, or nothing that makes sense.
+    Silent,
+}
+
+/// How jobs are right now, each from its keeper.
+pub(crate) fn glances(home: &Home, jobs: &[Handle], patience: Duration) -> Vec<Answer> {
     let until = Instant::now() + patience;
-    jobs.chunks(AT_ONCE).flat_map(|some| ask_all(some, until)).collect()
+    jobs.chunks(AT_ONCE).flat_map(|some| ask_all(home, some, until)).collect()
 }
 
+/// A question that is asked, or already answered.
 enum Asked {
-    Waiting(Connection),
-    Done(Option<Box<Status>>),
+    Waiting(JobDir, Connection),
+    Done(Answer),
 }
 
-fn ask_all(jobs: &[&Job], until: Instant) -> Vec<Option<Status>> {
-    let mut asked: Vec<Asked> = jobs.iter().map(|job| begin(job)).collect();
-    loop {
-        for (one, job) in asked.iter_mut().zip(jobs) {
-            advance(one, job);
-        }
-        let waiting = asked.iter().filter_map(|one| match one {
-            Asked::Waiting(connection) => Some(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)),
-            Asked::Done(_) => None,
-        });
-        let mut waiting: Vec<PollFd<'_>> = waiting.collect();
-        let left = until.saturating_duration_since(Instant::now());
-        if waiting.is_empty() || left.is_zero() {
-            break;
-        }
-        let left = Timespec {
-            tv_sec: left.as_secs().min(1 << 30).cast_signed(),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        let _ = poll(&mut waiting, Some(&left));
-    }
-    let status = |one| match one {
-        Asked::Done(status) => status.map(|status| *status),
-        Asked::Waiting(_) => None,
-    };
-    asked.into_iter().map(status).collect()
+/// All are asked before the first is listened to. Then each is listened to in turn: what the others say meanwhile is kept
+/// for us, so this costs no more than a look at each.
+fn ask_all(home: &Home, jobs: &[Handle], until: Instant) -> Vec<Answer> {
+    let asked: Vec<Asked> =
+        jobs.iter().map(|job| home.job(*job).map_or(Asked::Done(Answer::Nobody), ask)).collect();
+    asked.into_iter().map(|one| listen(one, until)).collect()
 }
 
 /// Knocks and asks, without waiting for the answer.
-fn begin(job: &Job) -> Asked {
-    while let Ok(Some(mut connection)) = Connection::open(&job.dir) {
-        // A keeper that dies between the two leaves the socket to its heir: knock again then.
-        if connection.request(1, &Verb::Status).is_ok() {
-            return Asked::Waiting(connection);
+fn ask(job: JobDir) -> Asked {
+    loop {
+        match Connection::open(&job) {
+            Ok(Some(mut connection)) => {
+                // A keeper that dies between the two leaves the socket to its heir: knock again then.
+                if connection.request(1, &Verb::Status { brief: true }).is_ok() {
+                    return Asked::Waiting(job, connection);
+                }
+            }
+            Ok(None) => return Asked::Done(Answer::Nobody),
+            Err(_) => return Asked::Done(Answer::Silent),
         }
     }
-    Asked::Done(None)
 }
 
-/// Takes what has come.
-fn advance(one: &mut Asked, job: &Job) {
-    while let Asked::Waiting(connection) = one {
-        match connection.hear_now() {
+/// Waits for the answer, until the deadline.
+fn listen(mut one: Asked, until: Instant) -> Answer {
+    loop {
+        let (job, mut connection) = match one {
+            Asked::Done(answer) => return answer,
+            Asked::Waiting(job, connection) => (job, connection),
+        };
+        one = match connection.hear_now() {
             Ok(Heard::Line(line)) => match *line {
-                Line::Reply(reply) => {
-                    let status = match reply.answer {
-                        Answer::Status(status) => Some(status),
-                        _ => None,
-                    };
-                    *one = Asked::Done(status);
-                }
-                Line::Grown(_) | Line::Event(_) => {}
+                Line::Reply(reply) => Asked::Done(match reply.answer {
+                    wire::Answer::Glance(glance) => Answer::Here(glance),
+                    wire::Answer::Status(status) => Answer::Here(Box::new(Glance::from(*status))),
+                    _ => Answer::Silent,
+                }),
+                Line::Grown(_) | Line::Event(_) => Asked::Waiting(job, connection),
             },
-            Ok(Heard::Nothing) => return,
-            Ok(Heard::Gone) => *one = begin(job),
-            Err(_) => *one = Asked::Done(None),
+            Ok(Heard::Nothing) if wait(&connection, until) => Asked::Waiting(job, connection),
+            Ok(Heard::Gone) if Instant::now() < until => ask(job),
+            Ok(Heard::Nothing | Heard::Gone) | Err(_) => Asked::Done(Answer::Silent),
         }
     }
+}
+
+/// Waits until there is something to hear; false when the time is up.
+fn wait(connection: &Connection, until: Instant) -> bool {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return false;
+    }
+    let left =
+        Timespec { tv_sec: left.as_secs().min(1 << 30).cast_signed(), tv_nsec: left.subsec_nanos().into() };
+    let _ = poll(&mut [PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)], Some(&left));
+    true
 }

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::lifecycle::{EndedBy, Process};
 use crate::secrets;
 use crate::spec::Size;
+use crate::wire::glance::Glance;
 use crate::wire::{Activity, Answer, Cursor, Request, ScreenShot, Status, Verb};
 
 /// Output this fresh means that a job is at work.
@@ -41,7 +42,8 @@ impl Keeper {
     /// The answer, unless it comes later.
     fn answer(&mut self, peer: PeerId, id: u64, verb: Verb) -> Option<Answer> {
         match verb {
-            Verb::Status => Some(Answer::Status(Box::new(self.status()))),
+            Verb::Status { brief: true } => Some(Answer::Glance(Box::new(self.glance()))),
+            Verb::Status { brief: false } => Some(Answer::Status(Box::new(self.status()))),
             Verb::Follow => {
                 self.peers.follow(peer);
                 Some(Answer::Status(Box::new(self.status())))
@@ -97,21 +99,40 @@ impl Keeper {
         rows
     }
 
-    fn status(&self) -> Status {
+    /// What is known without a look at anything: lists ask for it, of every job at once.
+    fn glance(&self) -> Glance {
+        Glance {
+            grown: self.grown(),
+            activity: self.activity(),
+            log_failing: self.log_failing(),
+            awaiting_input: self.looking.awaiting.clone(),
+            ports: self.looking.ports.clone(),
+            last_line: self.last_line(),
+        }
+    }
+
+    fn activity(&self) -> Activity {
         let silent = self.last_output.elapsed();
-        let activity = match self.life {
+        match self.life {
             Life::Ended => Activity::Ended,
             Life::Running { stopped: true, .. } => Activity::Stopped,
             Life::Running { .. } if self.looking.awaiting.is_some() => Activity::AwaitingInput,
             Life::Running { .. } if silent < FRESH => Activity::Working,
             Life::Running { .. } => Activity::Quiet { for_ms: millis(silent) },
-        };
+        }
+    }
+
+    fn log_failing(&self) -> Option<String> {
+        self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string())
+    }
+
+    fn status(&self) -> Status {
         Status {
             info: self.info.clone(),
             grown: self.grown(),
-            activity,
+            activity: self.activity(),
             queued_input: self.typing.queued(),
-            log_failing: self.channels.iter().find_map(|c| c.log.failing()).map(|error| error.to_string()),
+            log_failing: self.log_failing(),
             awaiting_input: self.looking.awaiting.clone(),
             ports: self.looking.ports.clone(),
             sockets: self.looking.sockets.clone(),

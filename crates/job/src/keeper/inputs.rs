@@ -91,7 +91,12 @@ impl Keeper {
             Input::Signals => self.on_signals(),
             Input::Output(channel) => self.on_output(channel),
             Input::RoomToType => self.type_more(),
-            Input::Knock => self.peers.accept(&self.ground.listener, self.info.handle),
+            Input::Knock => {
+                // Most ask while they knock: their answer goes out with our greeting, and we wake once less.
+                for peer in self.peers.accept(&self.ground.listener, self.info.handle) {
+                    self.on_said(peer);
+                }
+            }
             Input::Said(peer) => self.on_said(peer),
             Input::RoomToTell(peer) => self.peers.flush_one(peer),
             Input::Seen => self.on_seen(),

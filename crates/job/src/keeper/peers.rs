@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Kind};
-use crate::socket::Who;
+use crate::socket::{Doorkeeper, Who};
 use crate::spec::Handle;
 use crate::wiped::{Wiped, wipe};
 use crate::wire::event::Event;
@@ -102,6 +102,7 @@ impl AsFd for Peer {
 pub(super) struct Peers {
     next: PeerId,
     all: BTreeMap<PeerId, Peer>,
+    door: Doorkeeper,
 }
 
 impl Peers {
@@ -109,11 +110,12 @@ impl Peers {
         self.all.iter().map(|(id, peer)| (*id, peer))
     }
 
-    /// Lets in whoever knocks, if it is our own user.
-    pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) {
-        let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return };
+    /// Lets in whoever knocks, if it is our own user, and says who that is: it may have said something already.
+    pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) -> Vec<PeerId> {
+        let mut new = Vec::new();
+        let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return new };
         while let Ok((stream, _)) = listener.accept() {
-            let who = crate::socket::who(&stream);
+            let who = self.door.who(&stream);
             if who == Who::Stranger || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
                 continue;
             }
@@ -137,8 +139,10 @@ impl Peers {
                 continue;
             }
             self.all.insert(self.next, peer);
+            new.push(self.next);
             self.next += 1;
         }
+        new
     }
 
     /// The whole lines that a client has sent.

@@ -10,6 +10,8 @@ pub const HOME_LOCK: &str = "lock";
 pub const RETIRED: &str = "retired";
 /// Below the home: its time is that of the last sweep.
 pub const SWEPT: &str = "swept";
+/// Below the home: what lists know of ended jobs; may be deleted at any time.
+pub const INDEX: &str = "index";
 
 /// Below the home: temporary folders of jobs in a sandbox, by handle, while they run.
 pub const TEMPORARY: &str = "tmp";

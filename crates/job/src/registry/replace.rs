@@ -70,10 +70,18 @@ pub fn read_small(dir: impl AsFd, name: &str, limit: usize) -> Result<Vec<u8>, E
     let file = openat(&dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = Vec::new();
     let mut chunk = [0_u8; 8192];
+    // Most files fit into the first; larger ones are not read by the spoonful.
+    let mut large = Vec::new();
     loop {
-        match rustix::io::read(&file, &mut chunk) {
+        let room = if large.is_empty() { &mut chunk[..] } else { &mut large[..] };
+        match rustix::io::read(&file, &mut *room) {
             Ok(0) => return Ok(bytes),
-            Ok(n) => bytes.extend_from_slice(&chunk[..n]),
+            Ok(n) => {
+                bytes.extend_from_slice(&room[..n]);
+                if n == room.len() && large.is_empty() {
+                    large = vec![0; 256 << 10];
+                }
+            }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }

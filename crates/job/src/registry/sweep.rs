@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::claim::{Lock, lock_home, retire};
 use super::format::Info;
 use super::replace::{Durability, replace};
-use super::{Home, JobDir, layout, names};
+use super::{Home, JobDir, index, layout, names};
 use crate::failure::Failure;
 use crate::lifecycle::State;
 use crate::outbox::{Outbox, folder_name};
@@ -85,6 +85,9 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
         }
     }
     if !dry_run {
+        if !swept.removed.is_empty() {
+            index::forget(home);
+        }
         remove_abandoned(home);
         remove_outboxes(home, oldest);
     }

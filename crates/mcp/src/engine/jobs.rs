@@ -1,10 +1,12 @@
 //! Lists jobs: what needs attention first.
 
-use outlast_job::Job;
+use outlast_job::Handle;
+use outlast_job::client::list::Listed;
 use outlast_job::client::survey;
 use outlast_job::clock::now_ms;
-use outlast_job::registry::format::Info;
-use outlast_job::wire::{Activity, Awaiting, Status};
+use outlast_job::registry::summary::Summary;
+use outlast_job::wire::glance::Glance;
+use outlast_job::wire::{Activity, Awaiting};
 use serde::Serialize;
 
 use super::news::Event;
@@ -61,80 +63,112 @@ pub(crate) struct List {
 
 impl Engine {
     pub(crate) fn jobs(&self, caller: &Caller, all: bool) -> List {
-        let infos = self.outlast.jobs();
-        let (own, others): (Vec<Info>, Vec<Info>) =
-            infos.into_iter().partition(|info| info.session == caller.session);
-        let of_others = if all { 0 } else { others.len() };
-        let wanted = own.into_iter().chain(if all { others } else { Vec::new() });
-        let wanted: Vec<(Option<Job>, Info)> =
-            wanted.map(|info| (self.job(&info.handle.to_string()).ok(), info)).collect();
-        let live = |(job, info): &(Option<Job>, Info)| job.is_some() && info.state.is_live();
-        let asked: Vec<&Job> =
-            wanted.iter().filter(|one| live(one)).filter_map(|(job, _)| job.as_ref()).collect();
-        let mut statuses = survey::statuses(&asked, survey::PATIENCE).into_iter();
-        let entry = |one: (Option<Job>, Info)| {
-            let status = if live(&one) { statuses.next().flatten() } else { None };
-            self.entry(caller, one, status)
+        let mut listed = self.outlast.list();
+        let before = listed.len();
+        listed.retain(|one| all || one.job.session == caller.session);
+        let of_others = before - listed.len();
+        self.outlast.ask(&mut listed, survey::PATIENCE);
+        let cursors = self.cursors.all_of(&caller.session);
+        let place = |one: &Listed| {
+            let own = one.job.session == caller.session;
+            (
+                !own,
+                urgency(one, || unread(one, cursors.get(one.job.handle))),
+                std::cmp::Reverse(one.job.handle),
+            )
         };
-        let mut jobs: Vec<Entry> = wanted.into_iter().map(entry).collect();
-        jobs.sort_by_key(|entry| (!entry.this_session, entry.urgency(), std::cmp::Reverse(entry.job.handle)));
+        listed.sort_by_cached_key(place);
+        let before = listed.len();
         let mut finished = 0;
-        let before = jobs.len();
-        jobs.retain(|entry| {
-            finished += usize::from(entry.how.is_some());
-            entry.how.is_none() || finished <= FINISHED
+        listed.retain(|one| {
+            finished += usize::from(!one.is_live());
+            one.is_live() || finished <= FINISHED
         });
-        let not_shown = before - jobs.len();
+        let not_shown = before - listed.len();
+        // Only now what is dear: it is read for those that are shown.
+        let entry = |one: Listed| {
+            let cursor = cursors.get(one.job.handle);
+            self.entry(caller, one, cursor)
+        };
+        let jobs = listed.into_iter().map(entry).collect();
         let news = self.news(caller);
         self.was_told(caller, &news);
         List { jobs, events: news.events().to_vec(), news: news.text(), not_shown, of_others }
     }
 
-    fn entry(&self, caller: &Caller, (job, info): (Option<Job>, Info), status: Option<Status>) -> Entry {
-        // It may have ended while we looked.
-        let info = status.as_ref().map_or(info, |status| status.info.clone());
-        let cursor = self.cursors.get(&caller.session, info.handle);
-        let end = job.as_ref().map_or(0, Job::log_end);
-        let last_line =
-            status.as_ref().map(|status| status.last_line.clone()).filter(|line| !line.is_empty());
-        let last_line = last_line.or_else(|| job.as_ref().and_then(last_line_of)).unwrap_or_default();
-        let note = self.take_note(caller, &info, cursor);
+    fn entry(&self, caller: &Caller, one: Listed, cursor: Cursor) -> Entry {
+        let unread_bytes = unread(&one, cursor);
+        let Listed { job, log_end, now, .. } = one;
+        let last_line = now.as_ref().map(|now| now.last_line.clone()).filter(|line| !line.is_empty());
+        let last_line = last_line.or_else(|| self.last_line(job.handle, log_end)).unwrap_or_default();
+        let note = self.take_note(caller, job.handle, cursor);
         Entry {
-            job: Identity::from(&info),
-            activity: status.as_ref().map(activity),
-            command: one_line(&info.command),
-            this_session: info.session == caller.session,
-            age_seconds: now_ms().saturating_sub(info.created_at) / 1000,
+            job: identity(&job),
+            activity: now.as_deref().map(activity),
+            command: one_line(&job.command),
+            this_session: job.session == caller.session,
+            age_seconds: now_ms().saturating_sub(job.created_at) / 1000,
             last_line: one_line(&last_line),
-            ports: status.as_ref().map(|status| status.ports.clone()).unwrap_or_default(),
-            awaiting_input: status.and_then(|status| status.awaiting_input),
-            unread_bytes: end.saturating_sub(cursor.read),
+            ports: now.as_ref().map(|now| now.ports.clone()).unwrap_or_default(),
+            awaiting_input: now.and_then(|now| now.awaiting_input),
+            unread_bytes,
             note,
-            how: ending(&info.state),
-            description: info.description,
-            session: info.session,
+            how: ending(&job.state),
+            description: job.description,
+            session: job.session,
         }
     }
 
+    fn last_line(&self, handle: Handle, log_end: u64) -> Option<String> {
+        if log_end == 0 {
+            return None;
+        }
+        let job = self.outlast.job(&handle.to_string()).ok()?;
+        let range = job.range(outlast_job::client::read::Stream::Output, 0, None).ok()?.last_lines(1);
+        Some(crate::printed::of(&job, &range, 512).text)
+    }
+
     /// What happened to the session's last call about the job; told once.
-    fn take_note(&self, caller: &Caller, info: &Info, cursor: Cursor) -> Option<String> {
+    fn take_note(&self, caller: &Caller, handle: Handle, cursor: Cursor) -> Option<String> {
         if !cursor.cancelled {
             return None;
         }
         if !caller.watch.is_cancelled() {
-            self.cursors.set(&caller.session, info.handle, Cursor { cancelled: false, ..cursor });
+            self.cursors.set(&caller.session, handle, Cursor { cancelled: false, ..cursor });
         }
         Some("your call was cancelled, the job went on".into())
     }
 }
 
-fn last_line_of(job: &Job) -> Option<String> {
-    let range = job.range(outlast_job::client::read::Stream::Output, 0, None).ok()?.last_lines(1);
-    Some(crate::printed::of(job, &range, 512).text)
+fn identity(job: &Summary) -> Identity {
+    Identity {
+        handle: job.handle.0,
+        name: job.name.clone(),
+        pid: job.pid,
+        status: job.state.name(),
+        exit_code: job.state.exit_code(),
+        signal: job.state.signal().map(ToOwned::to_owned),
+    }
 }
 
-fn activity(status: &Status) -> String {
-    match status.activity {
+/// How many bytes the session has not been shown yet.
+fn unread(one: &Listed, cursor: Cursor) -> u64 {
+    one.log_end.saturating_sub(cursor.read)
+}
+
+/// Lower comes first: it waits for someone, it failed unseen, it runs, it is over.
+fn urgency(one: &Listed, unread: impl Fn() -> u64) -> u8 {
+    let asks = one.now.as_ref().is_some_and(|now| now.awaiting_input.is_some());
+    match one.job.state.name() {
+        _ if asks => 0,
+        "failed" | "killed" | "lost" if one.log_end > 0 && unread() > 0 => 1,
+        "starting" | "running" => 2,
+        _ => 3,
+    }
+}
+
+fn activity(now: &Glance) -> String {
+    match now.activity {
         Activity::AwaitingInput => "awaiting_input".into(),
         Activity::Working => "working".into(),
         Activity::Quiet { for_ms } => format!("quiet for {}", seconds(for_ms)),
@@ -153,16 +187,6 @@ fn one_line(text: &str) -> String {
 }
 
 impl Entry {
-    /// Lower comes first: it waits for someone, it failed unseen, it runs, it is over.
-    fn urgency(&self) -> u8 {
-        match (&self.awaiting_input, self.job.status) {
-            (Some(_), _) => 0,
-            (None, "failed" | "killed" | "lost") if self.unread_bytes > 0 => 1,
-            (None, "starting" | "running") => 2,
-            _ => 3,
-        }
-    }
-
     fn text(&self) -> String {
         let mut text = format!("{} {}", self.job.words(), self.job.status);
         for detail in [&self.how, &self.activity].into_iter().flatten() {

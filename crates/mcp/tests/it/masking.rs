@@ -119,6 +119,23 @@ fn prompts_titles_colours_and_wrapped_rows_show_no_secret() {
     ask_everything(&mut client, 1);
 }
 
+/// A person's job, for example: its record has the secret in it, whether it runs or has ended.
+#[test]
+fn a_secret_in_a_command_is_in_no_list() {
+    let sandbox = Sandbox::new();
+    let mut client = client(&sandbox);
+    client.call(
+        "run_shell_command",
+        json!({"command": format!("read x; : {SECRET}"), "description": format!("for {SECRET}"), "is_background": true}),
+    );
+    for status in ["running", "killed"] {
+        let list = client.call("jobs", json!({}));
+        assert_eq!(list["structuredContent"]["jobs"][0]["status"], status, "{list}");
+        assert_hidden(&list);
+        client.tool("kill", json!({"handle": 1}));
+    }
+}
+
 #[test]
 fn a_pattern_can_not_be_used_to_guess_a_secret() {
     let sandbox = Sandbox::new();

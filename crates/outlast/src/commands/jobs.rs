@@ -1,9 +1,10 @@
 //! `outlast jobs`: what needs attention first.
 
+use outlast_job::client::list::Listed;
 use outlast_job::client::survey;
-use outlast_job::registry::format::Info;
-use outlast_job::wire::{Activity, Status};
-use outlast_job::{Failure, Job, Outlast, session};
+use outlast_job::wire::Activity;
+use outlast_job::wire::glance::Glance;
+use outlast_job::{Failure, Outlast, session};
 use serde::Serialize;
 
 use crate::answer;
@@ -37,26 +38,24 @@ struct Row {
     ending: Option<String>,
 }
 
+#[derive(Serialize)]
+struct List<'a> {
+    jobs: &'a [Row],
+}
+
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
     let mine = session::current();
     let now = outlast_job::clock::now_ms();
-    let jobs: Vec<(Job, Info)> = outlast
-        .jobs()
-        .into_iter()
-        .filter(|info| args.all || info.state.is_live() || (info.session == mine && !args.running))
-        .filter(|info| !args.running || info.state.is_live())
-        .filter_map(|info| Some((outlast.job(&info.handle.to_string()).ok()?, info)))
-        .collect();
-    let live: Vec<&Job> = jobs.iter().filter(|(_, info)| info.state.is_live()).map(|(job, _)| job).collect();
-    let mut statuses = survey::statuses(&live, survey::PATIENCE).into_iter();
-    let row = |(job, info): (Job, Info)| {
-        let status = if info.state.is_live() { statuses.next().flatten() } else { None };
-        row(&job, info, status, (&mine, now))
-    };
-    let mut rows: Vec<Row> = jobs.into_iter().map(row).collect();
+    let mut jobs = outlast.list();
+    jobs.retain(|job| {
+        let wanted = args.all || job.is_live() || (job.job.session == mine && !args.running);
+        wanted && (!args.running || job.is_live())
+    });
+    outlast.ask(&mut jobs, survey::PATIENCE);
+    let mut rows: Vec<Row> = jobs.into_iter().map(|job| row(outlast, job, (&mine, now))).collect();
     rows.sort_by_key(|row| (attention(row), std::cmp::Reverse(row.handle)));
     if out.json {
-        out.value(&serde_json::json!({ "jobs": rows }));
+        out.value(&List { jobs: &rows });
         return Ok(0);
     }
     if rows.is_empty() {
@@ -82,51 +81,45 @@ fn attention(row: &Row) -> u8 {
     }
 }
 
-fn row(job: &Job, info: Info, status: Option<Status>, (mine, now): (&str, u64)) -> Row {
-    let state = &info.state;
-    let (activity, quiet_ms) = status.as_ref().map_or((None, None), |status| activity(status));
+fn row(outlast: &Outlast, listed: Listed, (mine, now): (&str, u64)) -> Row {
+    let (left_behind, last_line) = (listed.left_behind(), outlast.last_line(&listed));
+    let Listed { job, log_end, now: glance, .. } = listed;
+    let (activity, quiet_ms) = glance.as_deref().map_or((None, None), activity);
+    let state = &job.state;
     Row {
-        handle: info.handle.0,
+        handle: job.handle.0,
         status: state.name(),
         activity,
         quiet_ms,
-        pid: info.process.as_ref().map(|process| process.pid),
+        pid: job.pid,
         exit_code: state.exit_code(),
         signal: state.signal().map(ToOwned::to_owned),
         ended_by: state.receipt().map(|receipt| receipt.ended_by.describe()),
-        left_behind: outlast_job::client::leftover::find(&info),
+        left_behind,
         ending: state.receipt().map(answer::ending),
-        mine: info.session == mine,
-        age_ms: now.saturating_sub(info.created_at),
-        log_bytes: job.log_end(),
-        log_failing: status.as_ref().and_then(|status| status.log_failing.clone()),
-        last_line: last_line(job),
-        ports: status.as_ref().map(|status| status.ports.clone()).unwrap_or_default(),
-        awaiting_input: status.and_then(|status| status.awaiting_input),
-        name: info.name,
-        command: info.command,
-        description: info.description,
-        cwd: info.cwd,
-        session: info.session,
+        mine: job.session == mine,
+        age_ms: now.saturating_sub(job.created_at),
+        log_bytes: log_end,
+        log_failing: glance.as_ref().and_then(|glance| glance.log_failing.clone()),
+        last_line,
+        ports: glance.as_ref().map(|glance| glance.ports.clone()).unwrap_or_default(),
+        awaiting_input: glance.and_then(|glance| glance.awaiting_input),
+        name: job.name,
+        command: job.command,
+        description: job.description,
+        cwd: job.cwd,
+        session: job.session,
     }
 }
 
-fn activity(status: &Status) -> (Option<&'static str>, Option<u64>) {
-    match status.activity {
+fn activity(glance: &Glance) -> (Option<&'static str>, Option<u64>) {
+    match glance.activity {
         Activity::Working => (Some("working"), None),
         Activity::Quiet { for_ms } => (Some("quiet"), Some(for_ms)),
         Activity::Stopped => (Some("stopped"), None),
         Activity::AwaitingInput => (Some("awaiting_input"), None),
         Activity::Ended => (None, None),
     }
-}
-
-fn last_line(job: &Job) -> String {
-    let Ok(range) = job.range(outlast_job::client::read::Stream::Output, 0, None) else {
-        return String::new();
-    };
-    let text = range.last_lines(3).text(2048, "");
-    text.text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim_end().to_owned()
 }
 
 fn table(rows: &[Row], out: &mut Output) {

@@ -199,7 +199,9 @@ fn if_call(program: &mut Vec<libc::sock_filter>, call: libc::c_long, steps: &[li
 /// How many filters a process is under; none if the kernel does not say.
 #[must_use]
 pub fn filters_of(pid: Pid) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let mut reader = crate::procfs::Reader::new();
+    let status = reader.read_record(format_args!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(status);
     let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     line("Seccomp_filters:").or_else(|| line("Seccomp:"))
 }

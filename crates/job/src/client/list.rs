@@ -1,0 +1,190 @@
+//! All jobs of a home in short, for lists: ended ones from the home's [index](crate::registry::index), where it knows
+//! them, the others from their folders; and how the running ones are, from their keepers.
+
+use std::time::Duration;
+
+use super::read::{Range, Stream};
+use super::{Job, Outlast, leftover, survey};
+use crate::lifecycle::Process;
+use crate::registry::format::Info;
+use crate::registry::index::{self, EntryRef, Index, Mark};
+use crate::registry::summary::Summary;
+use crate::secrets::{self, SharedMasks};
+use crate::spec::Handle;
+use crate::wire::Activity;
+use crate::wire::glance::Glance;
+
+/// How much of the last line is read.
+const LINE: usize = 2048;
+
+/// One job of a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its record in short.
+    pub job: Summary,
+    /// The end of its log.
+    pub log_end: u64,
+    /// How it is right now, if it was asked and has answered: see [`Outlast::ask`].
+    pub now: Option<Box<Glance>>,
+    /// What it printed last, if that is known by now.
+    last_line: Option<String>,
+    /// What an entry of the index would be made from.
+    mark: Option<Mark>,
+    /// Its whole record, if it runs or may have left processes behind.
+    info: Option<Box<Info>>,
+}
+
+impl Listed {
+    /// Whether it runs, as far as is known.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.job.state.is_live()
+    }
+
+    /// The processes that it left behind and that still run.
+    #[must_use]
+    pub fn left_behind(&self) -> Vec<Process> {
+        self.info.as_ref().map(|info| leftover::find(info)).unwrap_or_default()
+    }
+
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        let (record, last_line) = (self.mark.as_ref()?, self.last_line.as_ref()?);
+        Some(EntryRef { record, job: &self.job, log_end: self.log_end, last_line })
+    }
+}
+
+impl Outlast {
+    /// All jobs in short, oldest first; no keeper is asked. Those whose keeper vanished are found to be lost on the way.
+    #[must_use]
+    pub fn list(&self) -> Vec<Listed> {
+        let mut handles = self.home.handles();
+        handles.sort_unstable();
+        let mut index = Index::read(&self.home);
+        let mut missed = 0;
+        let mut list = Vec::with_capacity(handles.len());
+        for handle in handles {
+            if let Some(entry) = index.take(&self.home, handle) {
+                list.push(Listed {
+                    job: entry.job,
+                    log_end: entry.log_end,
+                    now: None,
+                    last_line: Some(entry.last_line),
+                    mark: Some(entry.record),
+                    info: None,
+                });
+            } else if let Some(listed) = self.look_at(handle) {
+                missed += usize::from(listed.mark.is_some());
+                list.push(listed);
+            }
+        }
+        if index.has_missed_much(missed, list.len()) {
+            let entries: Vec<EntryRef<'_>> = list.iter().filter_map(Listed::entry).collect();
+            index::write(&self.home, &entries);
+        }
+        list
+    }
+
+    /// Asks the keepers of all of a list that run how they are, at once. One that has ended by now, or has no keeper any
+    /// more, is looked at again.
+    pub fn ask(&self, list: &mut [Listed], patience: Duration) {
+        let live: Vec<usize> = (0..list.len()).filter(|i| list[*i].is_live()).collect();
+        let handles: Vec<Handle> = live.iter().map(|i| list[*i].job.handle).collect();
+        let answers = survey::glances(&self.home, &handles, patience);
+        for (i, answer) in live.into_iter().zip(answers) {
+            let listed = &mut list[i];
+            match answer {
+                survey::Answer::Here(glance) if glance.activity != Activity::Ended => {
+                    listed.log_end = listed.log_end.max(glance.grown.offset);
+                    listed.now = Some(glance);
+                }
+                survey::Answer::Silent => {}
+                survey::Answer::Here(_) | survey::Answer::Nobody => {
+                    if let Some(again) = self.look_at(listed.job.handle) {
+                        *listed = again;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The last line of a listed job that is not empty.
+    #[must_use]
+    pub fn last_line(&self, listed: &Listed) -> String {
+        if listed.log_end == 0 {
+            return String::new();
+        }
+        if let Some(line) = &listed.last_line {
+            return line.clone();
+        }
+        let Ok(dir) = self.home.job(listed.job.handle) else { return String::new() };
+        let job = Job { dir, masked: self.masked };
+        let range = match &listed.info {
+            Some(info) => job.masks().map(|masks| job.whole(Stream::Output, info, masks)),
+            None => job.range(Stream::Output, 0, None),
+        };
+        range.map(|range| last_line_of(&range)).unwrap_or_default()
+    }
+
+    /// Reads a job from its own folder.
+    fn look_at(&self, handle: Handle) -> Option<Listed> {
+        let job = Job { dir: self.home.job(handle).ok()?, masked: self.masked };
+        // Before the record: should it be replaced in between, the entry does not hold.
+        let mark = Mark::of_job(&job.dir);
+        let info = job.dir.current().ok()?;
+        let summary = Summary::from(&info);
+        let log_end = job.end_of(Stream::Output, &info);
+        let mut listed = Listed { job: summary, log_end, now: None, last_line: None, mark: None, info: None };
+        let is_final = index::is_final(&job.dir, &listed.job);
+        if self.masked || is_final {
+            let masks = secrets::read(&job.dir).ok().map(|masks| SharedMasks::new(masks.into()));
+            let hides = hide(&mut listed.job, masks.as_ref(), self.masked);
+            if let Some(masks) = masks.filter(|_| is_final && !hides) {
+                remember(&mut listed, &job, &info, masks, mark);
+            }
+        }
+        listed.info = (!is_final).then(|| Box::new(info));
+        Some(listed)
+    }
+}
+
+/// Hides what an agent must not see, if it is for one; says whether there is anything of that kind.
+fn hide(job: &mut Summary, masks: Option<&SharedMasks>, for_agent: bool) -> bool {
+    let mut hides = false;
+    let mut hide = |text: &mut String| {
+        let hidden =
+            masks.map_or_else(|| "***".into(), |masks| secrets::with(masks, |masks| masks.text(text)));
+        if hidden != *text {
+            hides = true;
+            if for_agent {
+                *text = hidden;
+            }
+        }
+    };
+    hide(&mut job.command);
+    job.description.iter_mut().for_each(hide);
+    hides
+}
+
+/// Notes the last line, and that the job can go into the index: if nothing of it can change or must be hidden.
+fn remember(listed: &mut Listed, job: &Job, info: &Info, masks: SharedMasks, mark: Option<Mark>) {
+    let mut last_line = String::new();
+    if listed.log_end > 0 {
+        let mut whole = job.whole(Stream::Output, info, None);
+        last_line = last_line_of(&whole);
+        whole = job.whole(Stream::Output, info, Some(masks));
+        if last_line_of(&whole) != last_line {
+            return;
+        }
+    }
+    let fits = index::has_room_for(&listed.job, &last_line);
+    listed.last_line = Some(last_line);
+    listed.mark = mark.filter(|mark| fits && mark.is_settled());
+}
+
+fn last_line_of(range: &Range) -> String {
+    let text = range.last_lines(3).text(LINE, "");
+    text.text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! A memory of ended jobs, so that a list need not open and read every record: `<home>/index`.
+//!
+//! It holds nothing that is not in the jobs' folders, and may be deleted at any time. Whoever lists jobs reads it,
+//! holds each entry against the files that it was made from, and replaces it when it has missed much. Nobody waits for
+//! anybody: of two that replace it at the same moment, one wins, and nothing is lost that can't be read again.
+//!
+//! An entry is believed only while the job's record is the file it was, by number, size and time of its last change. Only
+//! what can't change any more gets in: the job has ended, left nothing behind, and nobody keeps it, so its log is final
+//! too. And only what has nothing to hide: one text is true for people and for agents, and no secret is written down once
+//! more.
+
+use std::iter::Peekable;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::vec::IntoIter;
+
+use rustix::fs::{AtFlags, Stat, statat, unlinkat};
+use serde::{Deserialize, Serialize};
+
+use super::replace::{Durability, read_small, replace};
+use super::summary::Summary;
+use super::{Home, JobDir, claim, layout};
+use crate::clock::now_ms;
+use crate::spec::Handle;
+
+/// The first line: another number, or another version, which may hide other things, and the rest does not count.
+const HEAD: &str = concat!("outlast-index 1 ", env!("CARGO_PKG_VERSION"), "\n");
+/// An index larger than this is not read, and none is written.
+const LARGEST: usize = 16 << 20;
+/// A job with more to say than this is read from its own files.
+const LARGEST_ENTRY: usize = 4 << 10;
+/// So many jobs may be missing from it before it is worth to be replaced, or a part of all as large as that below.
+const FEW: usize = 8;
+const PART: usize = 32;
+/// A file that changed this short a time ago may change again without showing it: times have a grain.
+const GRAIN_MS: u64 = 50;
+/// The same where times are whole seconds.
+const COARSE_GRAIN_MS: u64 = 2_500;
+
+/// An ended job, as it is read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) record: Mark,
+    pub(crate) job: Summary,
+    pub(crate) log_end: u64,
+    pub(crate) last_line: String,
+}
+
+/// An ended job, as it is written.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct EntryRef<'a> {
+    pub(crate) record: &'a Mark,
+    pub(crate) job: &'a Summary,
+    pub(crate) log_end: u64,
+    pub(crate) last_line: &'a str,
+}
+
+/// What a file was: its number, its size, and when it last changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark(u64, u64, i64, u64);
+
+impl Mark {
+    /// That of a job's record, in its open folder.
+    pub(crate) fn of_job(job: &JobDir) -> Option<Self> {
+        Self::of_record(job.as_fd(), layout::INFO)
+    }
+
+    fn of_record(dir: BorrowedFd<'_>, path: &str) -> Option<Self> {
+        statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| Self::of(&stat))
+    }
+
+    fn of(stat: &Stat) -> Self {
+        // Numbers of different widths on different machines; none of them is negative but a time before 1970.
+        let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+        #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "not on every machine")]
+        Self(
+            stat.st_ino as u64,
+            unsigned(stat.st_size as i64),
+            stat.st_ctime as i64,
+            unsigned(stat.st_ctime_nsec as i64),
+        )
+    }
+
+    /// Whether it changed so long ago that a change from now on has another time.
+    pub(crate) fn is_settled(&self) -> bool {
+        let now = now_ms();
+        let grain = if self.3 == 0 { COARSE_GRAIN_MS } else { GRAIN_MS };
+        let changed = u64::try_from(self.2).unwrap_or(u64::MAX / 2000) * 1000 + self.3 / 1_000_000;
+        changed.checked_add(grain).is_some_and(|settled| settled < now)
+    }
+}
+
+/// The index of a home, as it was found.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// By handle.
+    entries: Peekable<IntoIter<Entry>>,
+    /// How many of them were of no use.
+    stale: usize,
+}
+
+impl Index {
+    /// What is there; nothing, if it is of another version or damaged.
+    pub(crate) fn read(home: &Home) -> Self {
+        let bytes = read_small(home.as_dir(), layout::INDEX, LARGEST).unwrap_or_default();
+        let entries =
+            bytes.strip_prefix(HEAD.as_bytes()).and_then(|entries| serde_json::from_slice(entries).ok());
+        let mut entries: Vec<Entry> = entries.unwrap_or_default();
+        if !entries.is_sorted_by_key(|entry| entry.job.handle) {
+            entries.clear();
+        }
+        Self { entries: entries.into_iter().peekable(), stale: 0 }
+    }
+
+    /// The entry of a job, if it still holds. Jobs are asked for in order.
+    pub(crate) fn take(&mut self, home: &Home, handle: Handle) -> Option<Entry> {
+        while self.entries.next_if(|entry| entry.job.handle < handle).is_some() {
+            self.stale += 1;
+        }
+        let entry = self.entries.next_if(|entry| entry.job.handle == handle)?;
+        let holds =
+            Mark::of_record(home.jobs_dir(), &format!("{handle}/{}", layout::INFO)) == Some(entry.record);
+        self.stale += usize::from(!holds);
+        holds.then_some(entry)
+    }
+
+    /// Whether it is worth to be replaced, now that all jobs have been asked for: so many were not in it, of so many.
+    pub(crate) fn has_missed_much(&self, missed: usize, all: usize) -> bool {
+        missed + self.stale + self.entries.len() >= FEW.max(all / PART)
+    }
+}
+
+/// Whether a job's entry is small enough.
+pub(crate) fn has_room_for(job: &Summary, last_line: &str) -> bool {
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let texts = [&job.session, &job.command, &job.cwd].map(String::len).iter().sum::<usize>();
+    texts + optional(&job.name) + optional(&job.description) + last_line.len() <= LARGEST_ENTRY
+}
+
+/// Whether nobody will ever write into a job's folder again.
+pub(crate) fn is_final(job: &JobDir, summary: &Summary) -> bool {
+    let receipt = summary.state.receipt();
+    receipt.is_some_and(|receipt| receipt.left_behind.is_empty()) && !claim::Lock::is_held(job)
+}
+
+/// Replaces the index. One that can't be written is only missed: a full or read-only disk keeps nobody from a list.
+pub(crate) fn write(home: &Home, entries: &[EntryRef<'_>]) {
+    let mut bytes = HEAD.as_bytes().to_vec();
+    if serde_json::to_writer(&mut bytes, entries).is_ok() && bytes.len() <= LARGEST {
+        let _ = replace(home.as_dir(), layout::INDEX, &bytes, Durability::Process);
+    }
+}
+
+/// Forgets it: what is said of jobs that are gone must not stay.
+pub(crate) fn forget(home: &Home) {
+    let _ = unlinkat(home.as_dir(), layout::INDEX, AtFlags::empty());
+}
