@@ -6,6 +6,7 @@
 pub mod attach;
 pub mod connection;
 pub mod follow;
+mod known;
 pub mod leftover;
 pub mod lines;
 pub mod probe;
@@ -27,15 +28,18 @@ pub mod signals {
 }
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
+
+use outlast_stream::Masks;
 
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
+use crate::registry::claim::Lock;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
-use crate::registry::{Home, JobDir};
+use crate::registry::{Home, INFO_LIMIT, JobDir, layout};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Run, Size};
@@ -44,6 +48,7 @@ use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
 use connection::{Asked, Connection};
+use known::Known;
 use start::Starter;
 
 /// How long a keeper may take to answer what it can answer at once.
@@ -163,7 +168,7 @@ impl Outlast {
             }
         };
         let info = starter.started()?;
-        Ok(Job { dir: self.home.job(info.handle)?, masked: self.masked })
+        Ok(Job::of(self.home.job(info.handle)?, self.masked))
     }
 
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
@@ -196,7 +201,7 @@ impl Outlast {
     /// # Errors
     /// [`Kind::NoSuchJob`].
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        Ok(Job { dir: self.home.find(reference)?, masked: self.masked })
+        Ok(Job::of(self.home.find(reference)?, self.masked))
     }
 
     /// All jobs, oldest first.
@@ -207,7 +212,7 @@ impl Outlast {
             return jobs;
         }
         let hide = |info: Info| match self.home.job(info.handle) {
-            Ok(dir) => Job { dir, masked: true }.hide_in_info(info),
+            Ok(dir) => Job::of(dir, true).hide_in_info(info),
             Err(_) => info,
         };
         jobs.into_iter().map(hide).collect()
@@ -227,9 +232,16 @@ impl Outlast {
 pub struct Job {
     dir: JobDir,
     masked: bool,
+    record: Known<Info>,
+    known_masks: Known<RwLock<Masks>>,
 }
 
 impl Job {
+    fn of(dir: JobDir, masked: bool) -> Self {
+        let record = Known::new(layout::INFO, INFO_LIMIT);
+        Self { dir, masked, record, known_masks: Known::new(layout::MASKS, secrets::LIMIT) }
+    }
+
     /// Its handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
@@ -247,7 +259,19 @@ impl Job {
     /// # Errors
     /// An unknown format, or damage.
     pub fn info(&self) -> Result<Info, Failure> {
-        self.dir.current().map(|info| self.hide_in_info(info))
+        let record = self.record()?;
+        let info = if record.state.is_live() && !Lock::is_held(&self.dir) {
+            // Nobody keeps it: it has ended just now, or is lost.
+            self.dir.current()?
+        } else {
+            Info::clone(&record)
+        };
+        Ok(self.hide_in_info(info))
+    }
+
+    /// Its record as it stands, with everything in it.
+    pub(crate) fn record(&self) -> Result<Arc<Info>, Failure> {
+        self.record.get(&self.dir, |read| self.dir.parse_info(read))
     }
 
     /// From now on for an agent: secrets are hidden in all that is read.
@@ -262,7 +286,7 @@ impl Job {
         if !self.masked {
             return Ok(None);
         }
-        Ok(Some(SharedMasks::new(secrets::read(&self.dir)?.into())))
+        self.known_masks.get(&self.dir, |read| secrets::parse(&self.dir, read).map(RwLock::new)).map(Some)
     }
 
     /// Text about this job as an agent may see it.
@@ -278,7 +302,13 @@ impl Job {
 
     fn hide_in_info(&self, mut info: Info) -> Info {
         if self.masked {
-            let hide = |text: &mut String| *text = self.hide(text).unwrap_or_else(|_| "***".into());
+            let masks = self.masks().ok().flatten();
+            let hide = |text: &mut String| {
+                *text = match &masks {
+                    Some(masks) => secrets::with(masks, |masks| masks.text(text)),
+                    None => "***".into(),
+                }
+            };
             hide(&mut info.command);
             match &mut info.run {
                 Run::Shell(line) => hide(line),

@@ -60,7 +60,7 @@ impl Job {
     pub fn stream_end(&self, stream: Stream) -> u64 {
         let on_disk = self.open_log(stream).map_or(0, |log| size(&log));
         // What could not be written at the end of the log has its offsets all the same.
-        self.dir.info().map_or(on_disk, |info| on_disk.max(gone_of(&info, stream).end()))
+        self.record().map_or(on_disk, |info| on_disk.max(gone_of(&info, stream).end()))
     }
 
     fn open_log(&self, stream: Stream) -> Option<OwnedFd> {
@@ -76,7 +76,7 @@ impl Job {
     /// # Errors
     /// When the job's record can't be read.
     pub fn range(&self, stream: Stream, from: u64, to: Option<u64>) -> Result<Range, Failure> {
-        let info = self.dir.info()?;
+        let info = self.record()?;
         let log = self.open_log(stream);
         let gone = gone_of(&info, stream).clone();
         let end = log.as_ref().map_or(0, size).max(gone.end());

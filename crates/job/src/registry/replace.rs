@@ -68,6 +68,14 @@ pub(crate) fn hold_room_after(file: impl AsFd, end: u64) {
 /// `ENOENT`; `ELOOP` when it is a link; `EFBIG` when it is larger than `limit`.
 pub fn read_small(dir: impl AsFd, name: &str, limit: usize) -> Result<Vec<u8>, Errno> {
     let file = openat(&dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    read_open(&file, limit)
+}
+
+/// Reads a whole small file that is open, from where it stands.
+///
+/// # Errors
+/// `EFBIG` when it is larger than `limit`.
+pub(crate) fn read_open(file: impl AsFd, limit: usize) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::new();
     let mut chunk = [0_u8; 8192];
     loop {
