@@ -14,6 +14,7 @@
 
 pub mod follow;
 pub mod reader;
+pub mod tail;
 
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
