@@ -6,10 +6,12 @@
 pub mod attach;
 pub mod connection;
 pub mod follow;
+mod held;
 mod known;
 pub mod leftover;
 pub mod lines;
 pub mod probe;
+mod quiet;
 pub mod read;
 pub mod replay;
 pub mod start;
@@ -29,7 +31,7 @@ pub mod signals {
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_stream::Masks;
 
@@ -47,8 +49,9 @@ use crate::wakes::Will;
 use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
-use connection::{Asked, Connection};
+use connection::{Answered, Connection};
 use known::Known;
+use quiet::Quiet;
 use start::Starter;
 
 /// How long a keeper may take to answer what it can answer at once.
@@ -86,6 +89,7 @@ pub struct Outlast {
     masked: bool,
     /// Who will keep the next job, if somebody is ready.
     ready: Arc<Mutex<Option<Starter>>>,
+    quiet: Arc<Quiet>,
 }
 
 impl Outlast {
@@ -118,6 +122,7 @@ impl Outlast {
             program: start::own_program(),
             masked: false,
             ready: Arc::default(),
+            quiet: Arc::default(),
         })
     }
 
@@ -167,8 +172,9 @@ impl Outlast {
                 starter
             }
         };
-        let info = starter.started()?;
-        Ok(Job::of(self.home.job(info.handle)?, self.masked))
+        let (info, line) = starter.started()?;
+        self.quiet.put(info.handle, line);
+        Ok(self.job_in(self.home.job(info.handle)?))
     }
 
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
@@ -189,6 +195,12 @@ impl Outlast {
         }
     }
 
+    /// Whether the keeper of the next job is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready.try_lock().is_ok_and(|ready| ready.is_some())
+    }
+
     /// Which wakes will really happen for a job.
     #[must_use]
     pub fn wakes_of(&self, spec: &JobSpec) -> Vec<Will> {
@@ -201,7 +213,11 @@ impl Outlast {
     /// # Errors
     /// [`Kind::NoSuchJob`].
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        Ok(Job::of(self.home.find(reference)?, self.masked))
+        Ok(self.job_in(self.home.find(reference)?))
+    }
+
+    fn job_in(&self, dir: JobDir) -> Job {
+        Job::of(dir, self.masked, Arc::clone(&self.quiet))
     }
 
     /// All jobs, oldest first.
@@ -212,7 +228,7 @@ impl Outlast {
             return jobs;
         }
         let hide = |info: Info| match self.home.job(info.handle) {
-            Ok(dir) => Job::of(dir, true).hide_in_info(info),
+            Ok(dir) => self.job_in(dir).hide_in_info(info),
             Err(_) => info,
         };
         jobs.into_iter().map(hide).collect()
@@ -234,12 +250,13 @@ pub struct Job {
     masked: bool,
     record: Known<Info>,
     known_masks: Known<RwLock<Masks>>,
+    quiet: Arc<Quiet>,
 }
 
 impl Job {
-    fn of(dir: JobDir, masked: bool) -> Self {
+    fn of(dir: JobDir, masked: bool, quiet: Arc<Quiet>) -> Self {
         let record = Known::new(layout::INFO, INFO_LIMIT);
-        Self { dir, masked, record, known_masks: Known::new(layout::MASKS, secrets::LIMIT) }
+        Self { dir, masked, record, known_masks: Known::new(layout::MASKS, secrets::LIMIT), quiet }
     }
 
     /// Its handle.
@@ -522,11 +539,30 @@ impl Job {
         }
     }
 
-    /// The keeper's answer; none when there is no keeper.
+    /// The keeper's answer; none when there is no keeper. Asked again if the keeper dies meanwhile and its heir takes over.
     fn ask(&self, verb: &Verb, patience: Duration) -> Result<Option<Answer>, Failure> {
-        match Connection::ask_once(&self.dir, verb, patience)? {
-            Asked::Answer(answer) => Ok(Some(*answer)),
-            Asked::NoKeeper => Ok(None),
+        let deadline = Instant::now() + patience;
+        loop {
+            let Some(mut connection) = self.connect()? else { return Ok(None) };
+            if connection.ask(verb).is_err() {
+                continue;
+            }
+            match connection.answer(deadline)? {
+                Answered::With(answer) => {
+                    self.quiet.put(self.handle(), connection);
+                    return Ok(Some(*answer));
+                }
+                Answered::Gone => {}
+                Answered::Late => return Err(connection::silent(&self.dir, patience)),
+            }
+        }
+    }
+
+    /// A connection to its keeper: one that is open already, or a new one; none when there is no keeper.
+    fn connect(&self) -> Result<Option<Connection>, Failure> {
+        match self.quiet.take(self.handle()) {
+            Some(connection) => Ok(Some(connection)),
+            None => Connection::open(&self.dir),
         }
     }
 

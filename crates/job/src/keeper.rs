@@ -22,6 +22,7 @@ mod masking;
 mod nested;
 mod peers;
 mod pump;
+mod ready;
 mod reaping;
 mod room;
 mod shared;
@@ -111,12 +112,19 @@ impl Keeper {
             let deadline = self.next_deadline();
             let inputs = inputs::wait(&self, deadline);
             for input in inputs {
+                self.note_full_screen();
                 self.turn(input);
             }
+            self.note_full_screen();
             self.on_time(Instant::now());
             self.settle();
         }
         self.finish();
+    }
+
+    fn note_full_screen(&mut self) {
+        self.peers.full_screen =
+            self.channels.first().is_some_and(|channel| channel.fold.modes().alternate_screen);
     }
 
     /// Nothing of the job is left, and nobody waits for an answer about its end.

@@ -13,7 +13,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::registry::replace::{Durability, read_small, replace};
+use crate::registry::replace::{Durability, read_small, replace, write_new};
 use crate::registry::{JobDir, layout};
 
 /// The shortest value of a variable that counts.
@@ -169,6 +169,11 @@ fn password_of_address(value: &str) -> Option<&str> {
     let (user, _) = authority.rsplit_once('@')?;
     let (_, password) = user.split_once(':')?;
     (password.len() >= SHORTEST_VALUE && !HARMLESS_VALUES.contains(&password)).then_some(password)
+}
+
+/// Writes the masks of a job down that nobody knows of yet.
+pub(crate) fn write_first(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
+    write_new(job, layout::MASKS, masks.to_text().as_bytes())
 }
 
 /// Writes the masks of a job down.

@@ -325,13 +325,25 @@ pub struct Waited {
     /// Which port it listens on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Whether a full-screen program has the terminal then; older keepers do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_screen: Option<bool>,
 }
 
 impl Waited {
     /// A wait that ended for a reason, with nothing more to say.
     #[must_use]
     pub fn because(reason: Reason, offset: u64) -> Self {
-        Self { reason, offset, elapsed_ms: 0, already: false, found: None, awaiting_input: None, port: None }
+        Self {
+            reason,
+            offset,
+            elapsed_ms: 0,
+            already: false,
+            found: None,
+            awaiting_input: None,
+            port: None,
+            full_screen: None,
+        }
     }
 }
 

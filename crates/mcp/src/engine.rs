@@ -180,7 +180,9 @@ impl Engine {
                 "this call was cut at {cut} s (asked for: {asked} s); call wait_for to wait on"
             ));
         }
-        self.add_screen(job, &mut answer);
+        if waited.full_screen != Some(false) {
+            self.add_screen(job, &mut answer);
+        }
         let shown = if reason == Reason::Started { Shown::Glimpsed } else { Shown::Seen };
         self.remember(job, caller, &mut answer, (shown, &waited), errors);
         Ok(answer)

@@ -3,7 +3,7 @@
 #![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_job::Failure;
 use outlast_policy::{Judged, Question};
@@ -37,6 +37,9 @@ const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conv
 
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
 const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
+
+/// How long after an answer the next keeper is made ready.
+const AFTER_THE_ANSWER: Duration = Duration::from_millis(1);
 
 /// What the first step of a call brought.
 enum First {
@@ -165,6 +168,18 @@ impl Server {
         Ok(Called::Done(Box::new(reply)))
     }
 
+    /// Gets the keeper of the next job ready, should there be none: once this answer is out of the house, because to run
+    /// a program takes a processor for longer than a short command does.
+    fn get_ready_soon(&self) {
+        if !self.engine.outlast.is_ready() {
+            let engine = Arc::clone(&self.engine);
+            tokio::spawn(async move {
+                tokio::time::sleep(AFTER_THE_ANSWER).await;
+                engine.outlast.get_ready();
+            });
+        }
+    }
+
     async fn report(
         &self,
         token: ProgressToken,
@@ -274,7 +289,9 @@ impl ServerHandler for Server {
             typed_after: None,
             watch,
         };
-        let reply = match self.judge_and_call(caller, (&request, &arguments), &context).await {
+        let called = self.judge_and_call(caller, (&request, &arguments), &context).await;
+        self.get_ready_soon();
+        let reply = match called {
             Ok(Called::Done(reply)) => *reply,
             Ok(Called::Ask(question)) => return Ok((*question).into()),
             Err(failure) => return Ok(error(&failure).into()),

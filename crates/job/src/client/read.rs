@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use outlast_stream::{Outcome, Pipeline};
 
 use super::Job;
+use super::held::{self, Held};
 use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
@@ -20,6 +21,8 @@ use crate::spec::Streams;
 pub const MAX_OUTPUT: usize = 16_384;
 /// How much is read at once.
 const PIECE: usize = 64 << 10;
+/// After how much it is looked whether the text has outgrown its bound.
+const STEP: usize = 8 << 10;
 
 /// Which of a job's streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,12 +215,37 @@ impl Range {
         }
     }
 
-    fn whole_text(&self) -> String {
+    /// A fold for what comes from an offset on.
+    pub(super) fn fold_at(&self, from: u64) -> Fold {
+        Fold::new(self.streams, from)
+    }
+
+    /// All of it as text, if that is at most `max` bytes.
+    fn whole_text_within(&self, max: usize) -> Option<String> {
         let mut fold = Fold::new(self.streams, self.from);
+        // A program may still take back what it has drawn, but no more than fits on a screen.
+        let most = max + PIECE;
         self.pieces(|at, piece| {
-            fold.piece(at, &piece);
-            true
+            match piece {
+                Piece::Bytes(bytes) => {
+                    for (i, part) in bytes.chunks(STEP).enumerate() {
+                        fold.piece(at + (i * STEP) as u64, &Piece::Bytes(part));
+                        if fold.text.len() > most {
+                            return false;
+                        }
+                    }
+                }
+                gone @ Piece::Gone { .. } => fold.piece(at, &gone),
+            }
+            fold.text.len() <= most
         });
+        if fold.text.len() > most {
+            return None;
+        }
+        Some(self.finished(fold)).filter(|text| text.len() <= max)
+    }
+
+    pub(super) fn finished(&self, mut fold: Fold) -> String {
         fold.finish();
         self.hide_again(&mut fold.text);
         String::from_utf8_lossy(&fold.text).into_owned()
@@ -243,8 +271,7 @@ impl Range {
         };
         // Raw bytes are mostly text; a range this much larger can't fit, and is not even looked at whole.
         if self.to - self.from <= 16 * max as u64 + PIECE as u64 {
-            let text = self.whole_text();
-            if text.len() <= max {
+            if let Some(text) = self.whole_text_within(max) {
                 return answer(text, None);
             }
         }
@@ -261,59 +288,48 @@ impl Range {
 
     /// As many whole lines from the beginning as fit, and where they end.
     fn head(&self, budget: usize) -> (String, u64) {
-        let part = self.part(self.from, self.to.min(self.from + 4 * budget as u64 + 4096));
-        let mut lines = part.line_ends();
-        lines.push(part.to);
-        let mut best = (String::new(), self.from);
-        // Few enough to try: each step halves what is left to decide.
-        let (mut low, mut high) = (0, lines.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let text = part.part(part.from, lines[middle]).whole_text();
-            if text.len() <= budget {
-                best = (text, lines[middle]);
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let held = Held::of(self.part(self.from, self.to.min(self.from + 4 * budget as u64 + 4096)));
+        let mut ends = held.line_ends();
+        ends.push(held.to());
+        let raw = |i: usize| ends[i] - self.from;
+        let text = |i: usize| held.text(self.from, ends[i]);
+        if let Some((text, i)) = held::most_that_fits(ends.len(), budget, raw, text)
+            && ends[i] > self.from
+        {
+            return (text, ends[i]);
         }
-        if best.1 == self.from && budget > 0 {
-            // One line longer than all there is room for: as much of it as fits.
-            let end = (self.from + budget as u64 / 2).min(self.to);
-            let mut text = part.part(part.from, end).whole_text();
-            text.truncate(text.floor_char_boundary(budget));
-            best = (text, end);
+        if budget == 0 {
+            return (String::new(), self.from);
         }
-        best
+        // One line longer than all there is room for: as much of it as fits.
+        let end = (self.from + budget as u64 / 2).min(self.to);
+        let mut text = held.text(self.from, end);
+        text.truncate(text.floor_char_boundary(budget));
+        (text, end)
     }
 
     /// As many whole lines up to the end as fit, and where they begin.
     fn tail(&self, budget: usize, not_before: u64) -> (String, u64) {
         let start = self.to.saturating_sub(4 * budget as u64 + 4096).max(not_before);
-        let part = self.part(start, self.to);
-        let mut lines = part.line_ends();
-        lines.retain(|end| *end < self.to);
+        let held = Held::of(self.part(start, self.to));
+        let mut begins = held.line_ends();
+        begins.retain(|end| *end < self.to);
         if start == not_before {
-            lines.insert(0, start);
+            begins.insert(0, start);
         }
-        let mut best = None;
-        let (mut low, mut high) = (0, lines.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let text = part.part(lines[middle], part.to).whole_text();
-            if text.len() <= budget {
-                best = Some((text, lines[middle]));
-                high = middle;
-            } else {
-                low = middle + 1;
+        // The shortest first.
+        begins.reverse();
+        let raw = |i: usize| self.to - begins[i];
+        let text = |i: usize| held.text(begins[i], self.to);
+        match held::most_that_fits(begins.len(), budget, raw, text) {
+            Some((text, i)) => (text, begins[i]),
+            None => {
+                let from = self.to.saturating_sub(budget as u64 / 2).max(not_before);
+                let text = held.text(from, self.to);
+                let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
+                (text[cut..].to_owned(), from)
             }
         }
-        best.unwrap_or_else(|| {
-            let from = self.to.saturating_sub(budget as u64 / 2).max(not_before);
-            let text = part.part(from, self.to).whole_text();
-            let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
-            (text[cut..].to_owned(), from)
-        })
     }
 
     /// The offsets just after each line feed.
@@ -377,7 +393,7 @@ impl Range {
 }
 
 /// A fold that collects text.
-struct Fold {
+pub(super) struct Fold {
     pipeline: Pipeline,
     outcome: Outcome,
     text: Vec<u8>,
@@ -389,7 +405,7 @@ impl Fold {
         Self { pipeline, outcome: Outcome::default(), text: Vec::new() }
     }
 
-    fn piece(&mut self, at: u64, piece: &Piece<'_>) {
+    pub(super) fn piece(&mut self, at: u64, piece: &Piece<'_>) {
         match piece {
             Piece::Bytes(bytes) => {
                 self.pipeline.feed(bytes, &mut self.outcome);

@@ -36,6 +36,15 @@ pub fn replace(dir: impl AsFd, name: &str, bytes: &[u8], durability: Durability)
     result
 }
 
+/// Writes a file of a folder that nobody looks at yet.
+///
+/// # Errors
+/// `ENOSPC` and its kin.
+pub(crate) fn write_new(dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    write_all(openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?, bytes)
+}
+
 /// Writes all bytes, or says why not.
 ///
 /// # Errors

@@ -50,8 +50,6 @@ impl Engine {
         let spec = self.spec(caller, &order)?;
         let wakes = self.outlast.wakes_of(&spec);
         let job = self.outlast.start(spec)?;
-        // The next one's keeper, while this command runs.
-        self.outlast.get_ready();
         let patience =
             if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
         let waited = if order.background {
