@@ -109,6 +109,11 @@ fn gone_of(info: &crate::registry::format::Info, stream: Stream) -> &Gone {
     }
 }
 
+/// How many bytes are looked at first for a text of so many.
+fn span(budget: usize) -> u64 {
+    budget as u64 + budget as u64 / 4 + 4096
+}
+
 fn size(log: &OwnedFd) -> u64 {
     rustix::fs::fstat(log).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
 }
@@ -153,7 +158,11 @@ impl Range {
     }
 
     /// Hands out all of it in order, until `each` says stop.
-    pub fn pieces(&self, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
+    pub fn pieces(&self, each: impl FnMut(u64, Piece<'_>) -> bool) {
+        self.pieces_as(self.masks.as_ref(), each);
+    }
+
+    fn pieces_as(&self, masks: Option<&SharedMasks>, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
         let Some(log) = &self.log else { return };
         let mut at = self.from;
         let mut buffer = vec![0; PIECE];
@@ -169,7 +178,7 @@ impl Range {
             }
             let want = (self.to.min(gone.0) - at).min(PIECE as u64);
             let want = usize::try_from(want).unwrap_or(PIECE);
-            let got = match &self.masks {
+            let got = match masks {
                 Some(masks) => read_masked(log.as_fd(), &mut buffer[..want], at, masks),
                 None => read_exact_at(log.as_fd(), &mut buffer[..want], at),
             };
@@ -288,7 +297,16 @@ impl Range {
 
     /// As many whole lines from the beginning as fit, and where they end.
     fn head(&self, budget: usize) -> (String, u64) {
-        let held = Held::of(self.part(self.from, self.to.min(self.from + 4 * budget as u64 + 4096)));
+        // Text is about as long as its bytes; where it is much shorter, more of them are needed.
+        self.head_of(budget, span(budget)).unwrap_or_else(|| {
+            self.head_of(budget, 4 * budget as u64 + 4096).unwrap_or_else(|| (String::new(), self.from))
+        })
+    }
+
+    /// The same from so many bytes; none when more of them must be looked at.
+    fn head_of(&self, budget: usize, span: u64) -> Option<(String, u64)> {
+        let held = Held::of(self.part(self.from, self.to.min(self.from + span)));
+        let may_need_more = span == self::span(budget) && held.to() < self.to;
         let mut ends = held.line_ends();
         ends.push(held.to());
         let raw = |i: usize| ends[i] - self.from;
@@ -296,21 +314,33 @@ impl Range {
         if let Some((text, i)) = held::most_that_fits(ends.len(), budget, raw, text)
             && ends[i] > self.from
         {
-            return (text, ends[i]);
+            let fits_all = ends[i] == held.to();
+            return (!fits_all || !may_need_more).then_some((text, ends[i]));
         }
         if budget == 0 {
-            return (String::new(), self.from);
+            return Some((String::new(), self.from));
+        }
+        if may_need_more {
+            return None;
         }
         // One line longer than all there is room for: as much of it as fits.
         let end = (self.from + budget as u64 / 2).min(self.to);
         let mut text = held.text(self.from, end);
         text.truncate(text.floor_char_boundary(budget));
-        (text, end)
+        Some((text, end))
     }
 
     /// As many whole lines up to the end as fit, and where they begin.
     fn tail(&self, budget: usize, not_before: u64) -> (String, u64) {
-        let start = self.to.saturating_sub(4 * budget as u64 + 4096).max(not_before);
+        self.tail_of(budget, not_before, span(budget)).unwrap_or_else(|| {
+            let all = self.tail_of(budget, not_before, 4 * budget as u64 + 4096);
+            all.unwrap_or_else(|| (String::new(), self.to))
+        })
+    }
+
+    /// The same from so many bytes; none when more of them must be looked at.
+    fn tail_of(&self, budget: usize, not_before: u64, span: u64) -> Option<(String, u64)> {
+        let start = self.to.saturating_sub(span).max(not_before);
         let held = Held::of(self.part(start, self.to));
         let mut begins = held.line_ends();
         begins.retain(|end| *end < self.to);
@@ -321,21 +351,36 @@ impl Range {
         begins.reverse();
         let raw = |i: usize| self.to - begins[i];
         let text = |i: usize| held.text(begins[i], self.to);
+        let last = begins.len().saturating_sub(1);
+        let may_need_more = span == self::span(budget) && start > not_before;
         match held::most_that_fits(begins.len(), budget, raw, text) {
-            Some((text, i)) => (text, begins[i]),
+            Some((_, i)) if i == last && may_need_more => None,
+            None if may_need_more => None,
+            Some((text, i)) => Some((text, begins[i])),
             None => {
                 let from = self.to.saturating_sub(budget as u64 / 2).max(not_before);
                 let text = held.text(from, self.to);
                 let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
-                (text[cut..].to_owned(), from)
+                Some((text[cut..].to_owned(), from))
             }
         }
     }
 
-    /// The offsets just after each line feed.
+    /// Whether its last byte ends a line; so does what is gone, and nothing at all.
+    #[must_use]
+    pub fn ends_a_line(&self) -> bool {
+        let mut ends = true;
+        self.part(self.to.saturating_sub(1).max(self.from), self.to).pieces_as(None, |_, piece| {
+            ends = matches!(piece, Piece::Gone { .. } | Piece::Bytes([.., b'\n']));
+            true
+        });
+        ends
+    }
+
+    /// The offsets just after each line feed; nothing that is hidden is one.
     fn line_ends(&self) -> Vec<u64> {
         let mut ends = Vec::new();
-        self.pieces(|at, piece| {
+        self.pieces_as(None, |at, piece| {
             match piece {
                 Piece::Bytes(bytes) => {
                     let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -376,7 +421,7 @@ impl Range {
         }
         let mut left = count;
         let mut end = self.to;
-        self.pieces(|at, piece| {
+        self.pieces_as(None, |at, piece| {
             if let Piece::Bytes(bytes) = piece {
                 for (i, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
                     left = left.saturating_sub(1);

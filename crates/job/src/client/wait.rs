@@ -68,7 +68,7 @@ impl Wait {
         if self.patterns.is_empty() || good().contains(&self.patterns) {
             return Ok(());
         }
-        Search::new(&self.patterns, crate::spec::Streams::Pipes, 0)?;
+        crate::search::compile(&self.patterns)?;
         let mut good = good();
         good.truncate(MOST_REMEMBERED - 1);
         good.push_front(self.patterns.clone());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -228,6 +229,8 @@ impl Peers {
             let _ = peer.stream.set_nonblocking(false);
             let _ = peer.stream.set_write_timeout(Some(left));
             peer.flush();
+            // Also where the heir still holds the line.
+            let _ = peer.stream.shutdown(Shutdown::Write);
         }
     }
 }
