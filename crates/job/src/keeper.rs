@@ -299,7 +299,6 @@ impl Keeper {
         self.give_room_back();
         self.clear_walls();
         self.ground.remove_socket();
-        self.hear_out();
         let grown = self.grown();
         self.waits.end_all(grown.offset, &mut self.peers);
         self.peers.tell_growth(grown);

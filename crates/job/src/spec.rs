@@ -136,6 +136,12 @@ impl JobSpec {
     /// A command in a terminal of the default size, in the caller's folder and environment.
     #[must_use]
     pub fn new(run: Run) -> Self {
+        Self::in_session(run, crate::session::current())
+    }
+
+    /// The same for a session that is known.
+    #[must_use]
+    pub fn in_session(run: Run, session: impl Into<String>) -> Self {
         let cwd =
             std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
         Self {
@@ -145,7 +151,7 @@ impl JobSpec {
             cwd,
             env: inherited_env(),
             streams: Streams::Terminal(Size::default()),
-            session: crate::session::current(),
+            session: session.into(),
             timeout: None,
             inactivity_timeout: None,
             log_cap: LOG_CAP,
