@@ -6,10 +6,13 @@
 pub mod attach;
 pub mod connection;
 pub mod follow;
+mod held;
+mod known;
 pub mod leftover;
 pub mod lines;
 pub mod list;
 pub mod probe;
+mod quiet;
 pub mod read;
 pub mod replay;
 pub mod start;
@@ -28,15 +31,18 @@ pub mod signals {
 }
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use outlast_stream::Masks;
 
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
+use crate::registry::claim::Lock;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
-use crate::registry::{Home, JobDir};
+use crate::registry::{Home, INFO_LIMIT, JobDir, layout};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Run, Size};
@@ -44,7 +50,9 @@ use crate::wakes::Will;
 use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
-use connection::{Asked, Connection};
+use connection::{Answered, Connection};
+use known::Known;
+use quiet::Quiet;
 use start::Starter;
 
 /// How long a keeper may take to answer what it can answer at once.
@@ -82,6 +90,7 @@ pub struct Outlast {
     masked: bool,
     /// Who will keep the next job, if somebody is ready.
     ready: Arc<Mutex<Option<Starter>>>,
+    quiet: Arc<Quiet>,
 }
 
 impl Outlast {
@@ -114,6 +123,7 @@ impl Outlast {
             program: start::own_program(),
             masked: false,
             ready: Arc::default(),
+            quiet: Arc::default(),
         })
     }
 
@@ -163,8 +173,9 @@ impl Outlast {
                 starter
             }
         };
-        let info = starter.started()?;
-        Ok(Job { dir: self.home.job(info.handle)?, masked: self.masked })
+        let (info, line) = starter.started()?;
+        self.quiet.put(info.handle, line);
+        Ok(self.job_in(self.home.job(info.handle)?))
     }
 
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
@@ -185,6 +196,12 @@ impl Outlast {
         }
     }
 
+    /// Whether the keeper of the next job is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready.try_lock().is_ok_and(|ready| ready.is_some())
+    }
+
     /// Which wakes will really happen for a job.
     #[must_use]
     pub fn wakes_of(&self, spec: &JobSpec) -> Vec<Will> {
@@ -197,7 +214,11 @@ impl Outlast {
     /// # Errors
     /// [`Kind::NoSuchJob`].
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        Ok(Job { dir: self.home.find(reference)?, masked: self.masked })
+        Ok(self.job_in(self.home.find(reference)?))
+    }
+
+    fn job_in(&self, dir: JobDir) -> Job {
+        Job::of(dir, self.masked, Arc::clone(&self.quiet))
     }
 
     /// All jobs, oldest first.
@@ -208,7 +229,7 @@ impl Outlast {
             return jobs;
         }
         let hide = |info: Info| match self.home.job(info.handle) {
-            Ok(dir) => Job { dir, masked: true }.hide_in_info(info),
+            Ok(dir) => self.job_in(dir).hide_in_info(info),
             Err(_) => info,
         };
         jobs.into_iter().map(hide).collect()
@@ -228,9 +249,17 @@ impl Outlast {
 pub struct Job {
     dir: JobDir,
     masked: bool,
+    record: Known<Info>,
+    known_masks: Known<RwLock<Masks>>,
+    quiet: Arc<Quiet>,
 }
 
 impl Job {
+    fn of(dir: JobDir, masked: bool, quiet: Arc<Quiet>) -> Self {
+        let record = Known::new(layout::INFO, INFO_LIMIT);
+        Self { dir, masked, record, known_masks: Known::new(layout::MASKS, secrets::LIMIT), quiet }
+    }
+
     /// Its handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
@@ -248,7 +277,19 @@ impl Job {
     /// # Errors
     /// An unknown format, or damage.
     pub fn info(&self) -> Result<Info, Failure> {
-        self.dir.current().map(|info| self.hide_in_info(info))
+        let record = self.record()?;
+        let info = if record.state.is_live() && !Lock::is_held(&self.dir) {
+            // Nobody keeps it: it has ended just now, or is lost.
+            self.dir.current()?
+        } else {
+            Info::clone(&record)
+        };
+        Ok(self.hide_in_info(info))
+    }
+
+    /// Its record as it stands, with everything in it.
+    pub(crate) fn record(&self) -> Result<Arc<Info>, Failure> {
+        self.record.get(&self.dir, |read| self.dir.parse_info(read))
     }
 
     /// From now on for an agent: secrets are hidden in all that is read.
@@ -263,7 +304,7 @@ impl Job {
         if !self.masked {
             return Ok(None);
         }
-        Ok(Some(SharedMasks::new(secrets::read(&self.dir)?.into())))
+        self.known_masks.get(&self.dir, |read| secrets::parse(&self.dir, read).map(RwLock::new)).map(Some)
     }
 
     /// Text about this job as an agent may see it.
@@ -279,7 +320,13 @@ impl Job {
 
     fn hide_in_info(&self, mut info: Info) -> Info {
         if self.masked {
-            let hide = |text: &mut String| *text = self.hide(text).unwrap_or_else(|_| "***".into());
+            let masks = self.masks().ok().flatten();
+            let hide = |text: &mut String| {
+                *text = match &masks {
+                    Some(masks) => secrets::with(masks, |masks| masks.text(text)),
+                    None => "***".into(),
+                }
+            };
             hide(&mut info.command);
             match &mut info.run {
                 Run::Shell(line) => hide(line),
@@ -493,11 +540,30 @@ impl Job {
         }
     }
 
-    /// The keeper's answer; none when there is no keeper.
+    /// The keeper's answer; none when there is no keeper. Asked again if the keeper dies meanwhile and its heir takes over.
     fn ask(&self, verb: &Verb, patience: Duration) -> Result<Option<Answer>, Failure> {
-        match Connection::ask_once(&self.dir, verb, patience)? {
-            Asked::Answer(answer) => Ok(Some(*answer)),
-            Asked::NoKeeper => Ok(None),
+        let deadline = Instant::now() + patience;
+        loop {
+            let Some(mut connection) = self.connect()? else { return Ok(None) };
+            if connection.ask(verb).is_err() {
+                continue;
+            }
+            match connection.answer(deadline)? {
+                Answered::With(answer) => {
+                    self.quiet.put(self.handle(), connection);
+                    return Ok(Some(*answer));
+                }
+                Answered::Gone => {}
+                Answered::Late => return Err(connection::silent(&self.dir, patience)),
+            }
+        }
+    }
+
+    /// A connection to its keeper: one that is open already, or a new one; none when there is no keeper.
+    fn connect(&self) -> Result<Option<Connection>, Failure> {
+        match self.quiet.take(self.handle()) {
+            Some(connection) => Ok(Some(connection)),
+            None => Connection::open(&self.dir),
         }
     }
 

@@ -23,6 +23,7 @@ mod masking;
 mod nested;
 mod peers;
 mod pump;
+mod ready;
 mod reaping;
 mod room;
 mod shared;
@@ -66,6 +67,9 @@ pub(crate) use start::keep;
 /// How long after a burst of output its exact end time is written down.
 const TIMING_FLUSH: Duration = Duration::from_millis(50);
 
+/// How long after the last wait for a pattern its memory is given back.
+const TIDY_AFTER: Duration = Duration::from_secs(1);
+
 /// Whether the command still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
@@ -101,6 +105,8 @@ struct Keeper {
     oom_kills_before: u64,
     record_is_stale: bool,
     room: Room,
+    /// When memory that only waits for patterns need is given back.
+    tidy_at: Option<Instant>,
     /// How far the log had grown when the last screen was written.
     screen_written_at: Option<u64>,
 }
@@ -112,12 +118,30 @@ impl Keeper {
             let deadline = self.next_deadline();
             let inputs = inputs::wait(&self, deadline);
             for input in inputs {
+                self.note_full_screen();
                 self.turn(input);
             }
+            self.note_full_screen();
             self.on_time(Instant::now());
             self.settle();
         }
+        self.hear_out();
         self.finish();
+    }
+
+    /// Whoever asked in the last moment is answered, before the disk is waited for.
+    fn hear_out(&mut self) {
+        self.peers.accept(&self.ground.listener, self.info.handle);
+        let peers: Vec<peers::PeerId> = self.peers.all().map(|(id, _)| id).collect();
+        for peer in peers {
+            self.on_said(peer);
+        }
+        self.settle();
+    }
+
+    fn note_full_screen(&mut self) {
+        self.peers.full_screen =
+            self.channels.first().is_some_and(|channel| channel.fold.modes().alternate_screen);
     }
 
     /// Nothing of the job is left, and nobody waits for an answer about its end.
@@ -140,6 +164,7 @@ impl Keeper {
             next = earliest(next, channel.held_until());
         }
         next = earliest(next, self.room.next());
+        next = earliest(next, self.tidy_at);
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
         }
@@ -175,6 +200,7 @@ impl Keeper {
             self.begin_ending(by, ending::GRACE, None);
         }
         self.hold_room_if_due(now);
+        self.tidy_if_due(now);
         self.look_if_due(now);
         let grown = self.grown();
         if self.waits.wants_screen(now) {
@@ -183,6 +209,16 @@ impl Keeper {
         }
         self.waits.on_time(now, self.last_output, grown.offset, &mut self.peers);
         self.watch_on_time(now);
+    }
+
+    /// Automata are large, and a keeper that nobody asks anything may sleep for days; but whoever waits for a pattern
+    /// mostly waits for it again.
+    fn tidy_if_due(&mut self, now: Instant) {
+        if self.tidy_at.is_some_and(|at| now >= at) {
+            self.tidy_at = None;
+            self.waits.forget_patterns();
+            outlast_pty::memory::give_back();
+        }
     }
 
     /// After each round: what changed goes to the disk and to whoever follows.
@@ -199,8 +235,7 @@ impl Keeper {
         let gone = self.peers.remove_gone();
         self.waits.forget_peers(&gone);
         if self.waits.take_emptied() {
-            // Automata are large; a keeper that nobody asks anything may sleep for days.
-            outlast_pty::memory::give_back();
+            self.tidy_at = Some(Instant::now() + TIDY_AFTER);
         }
         self.forget_viewers(&gone);
     }

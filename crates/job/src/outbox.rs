@@ -14,6 +14,7 @@
 
 pub mod follow;
 pub mod reader;
+pub mod tail;
 
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
@@ -129,6 +130,11 @@ const FOLDER_FLAGS: OFlags =
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
+    // It is there, but for the first time.
+    match openat(&parent, name, FOLDER_FLAGS, Mode::empty()) {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
+    }
     match mkdirat(&parent, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error),

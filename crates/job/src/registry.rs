@@ -27,7 +27,7 @@ use format::Info;
 use replace::{Durability, replace};
 
 /// Larger than any `info.json` we write, environment names and a 300 KB command line included.
-const INFO_LIMIT: usize = 16 << 20;
+pub(crate) const INFO_LIMIT: usize = 16 << 20;
 
 /// The folder of all jobs.
 #[derive(Debug)]
@@ -205,7 +205,12 @@ impl JobDir {
     /// # Errors
     /// An unknown format, or damage.
     pub fn info(&self) -> Result<Info, Failure> {
-        let bytes = match replace::read_small(&self.dir, layout::INFO, INFO_LIMIT) {
+        self.parse_info(replace::read_small(&self.dir, layout::INFO, INFO_LIMIT))
+    }
+
+    /// A record from what reading its file brought.
+    pub(crate) fn parse_info(&self, read: Result<Vec<u8>, Errno>) -> Result<Info, Failure> {
+        let bytes = match read {
             Err(Errno::NOENT) if !self.path.exists() => {
                 return Err(Failure::new(
                     Kind::NoSuchJob,

@@ -30,6 +30,18 @@ pub(crate) fn begin_at(offset: u64) -> Checkpoint {
     Checkpoint { offset, transcript_len: 0, prelude: Vec::new() }
 }
 
+/// Compiles patterns.
+///
+/// # Errors
+/// A usage failure that shows what is wrong with which.
+pub(crate) fn compile(patterns: &[String]) -> Result<PatternSet, Failure> {
+    PatternSet::compile(patterns).map_err(|error| {
+        Failure::usage(error.to_string()).hint(
+            "patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar",
+        )
+    })
+}
+
 /// Looks for patterns in a log from some offset on.
 pub(crate) struct Search {
     fold: Pipeline,
@@ -44,15 +56,15 @@ impl Search {
     /// # Errors
     /// A usage failure that shows what is wrong with which pattern.
     pub(crate) fn new(patterns: &[String], streams: Streams, from: u64) -> Result<Self, Failure> {
-        let set = PatternSet::compile(patterns).map_err(|error| {
-            Failure::usage(error.to_string()).hint(
-                "patterns are regular expressions: write \\( for a bracket, \\. for a dot, \\$ for a dollar",
-            )
-        })?;
+        Ok(Self::of(compile(patterns)?, streams, from))
+    }
+
+    /// Looks for patterns that are compiled already.
+    pub(crate) fn of(set: PatternSet, streams: Streams, from: u64) -> Self {
         let config = Config { only_patterns: true, ..fold_config(streams) };
         let mut fold = Pipeline::resume(config, &begin_at(from));
         fold.watch(0, set);
-        Ok(Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new(), masks: None })
+        Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new(), masks: None }
     }
 
     /// Lets it see no secrets: what it finds goes to an agent.

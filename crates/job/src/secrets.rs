@@ -13,13 +13,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::registry::replace::{Durability, read_small, replace};
+use crate::registry::replace::{Durability, read_small, replace, write_new};
 use crate::registry::{JobDir, layout};
 
 /// The shortest value of a variable that counts.
 const SHORTEST_VALUE: usize = 6;
 /// Larger than any file of masks that we write.
-const LIMIT: usize = 8 << 20;
+pub(crate) const LIMIT: usize = 8 << 20;
 
 /// Words in a variable's name, between underscores, that say what its value is.
 const WORDS: &[&str] = &[
@@ -171,6 +171,11 @@ fn password_of_address(value: &str) -> Option<&str> {
     (password.len() >= SHORTEST_VALUE && !HARMLESS_VALUES.contains(&password)).then_some(password)
 }
 
+/// Writes the masks of a job down that nobody knows of yet.
+pub(crate) fn write_first(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
+    write_new(job, layout::MASKS, masks.to_text().as_bytes())
+}
+
 /// Writes the masks of a job down.
 pub(crate) fn write(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
     replace(job, layout::MASKS, masks.to_text().as_bytes(), Durability::Process)
@@ -181,12 +186,17 @@ pub(crate) fn write(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
 /// # Errors
 /// When there are some and they can't be read: then nothing of the job may be shown to an agent.
 pub(crate) fn read(job: &JobDir) -> Result<Masks, Failure> {
+    parse(job, read_small(job, layout::MASKS, LIMIT))
+}
+
+/// Masks from what reading their file brought.
+pub(crate) fn parse(job: &JobDir, read: Result<Vec<u8>, Errno>) -> Result<Masks, Failure> {
     let damaged = |why: &dyn std::fmt::Display| {
         let handle = job.handle();
         Failure::system(format!("what must be hidden of job {handle} can't be read"), why)
             .hint("a person can still read it on the command line: outlast read")
     };
-    match read_small(job, layout::MASKS, LIMIT) {
+    match read {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).map_err(|error| damaged(&error))?;
             Masks::parse(&text).ok_or_else(|| damaged(&"it is damaged"))

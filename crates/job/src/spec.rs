@@ -136,6 +136,12 @@ impl JobSpec {
     /// A command in a terminal of the default size, in the caller's folder and environment.
     #[must_use]
     pub fn new(run: Run) -> Self {
+        Self::in_session(run, crate::session::current())
+    }
+
+    /// The same for a session that is known.
+    #[must_use]
+    pub fn in_session(run: Run, session: impl Into<String>) -> Self {
         let cwd =
             std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
         Self {
@@ -145,7 +151,7 @@ impl JobSpec {
             cwd,
             env: inherited_env(),
             streams: Streams::Terminal(Size::default()),
-            session: crate::session::current(),
+            session: session.into(),
             timeout: None,
             inactivity_timeout: None,
             log_cap: LOG_CAP,
@@ -176,8 +182,20 @@ impl JobSpec {
     /// # Errors
     /// A usage failure.
     pub fn checked(self) -> Result<Self, Failure> {
-        let argv = self.argv();
-        if argv.first().is_none_or(String::is_empty) {
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The same, of one that is only looked at.
+    ///
+    /// # Errors
+    /// A usage failure.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let words = match &self.run {
+            Run::Shell(line) => std::slice::from_ref(line),
+            Run::Program(argv) => argv.as_slice(),
+        };
+        if words.first().is_none_or(String::is_empty) {
             return Err(Failure::usage("there is no command to run")
                 .hint("give one, for example: outlast run 'echo hello'"));
         }
@@ -188,7 +206,7 @@ impl JobSpec {
                 .hint("give one, for example: outlast run 'echo hello'"));
         }
         let has_nul = |text: &String| text.contains('\0');
-        if argv.iter().any(has_nul) || self.env.iter().any(|(k, v)| has_nul(k) || has_nul(v)) {
+        if words.iter().any(has_nul) || self.env.iter().any(|(k, v)| has_nul(k) || has_nul(v)) {
             return Err(Failure::usage("a command or environment can't contain a NUL byte")
                 .hint("write the data to a file, and give the command that file's name"));
         }
@@ -201,7 +219,7 @@ impl JobSpec {
         if let Some(name) = &self.name {
             check_name(name)?;
         }
-        Ok(self)
+        Ok(())
     }
 }
 

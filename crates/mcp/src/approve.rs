@@ -14,7 +14,7 @@ use rmcp::service::RequestContext;
 use crate::arguments::Arguments;
 use crate::calls::{Wanted, wanted};
 use crate::confirm::{Confirmed, confirm};
-use crate::engine::{Caller, Engine, run::absolute};
+use crate::engine::{Engine, run::absolute};
 
 /// How long a person may take to answer a question.
 const PERSON: Duration = Duration::from_secs(45);
@@ -28,42 +28,28 @@ pub(crate) enum Approved {
     Ask(Box<InputRequiredResult>),
 }
 
-/// Judges a call, and asks a person if need be.
-pub(crate) async fn approve(
+/// Asks a person what the policy leaves to them.
+pub(crate) async fn ask(
     engine: &Arc<Engine>,
-    caller: &mut Caller,
+    question: Box<Question>,
     (request, arguments): (&CallToolRequestParams, &Arguments),
     context: &RequestContext<RoleServer>,
 ) -> Result<Approved, Failure> {
-    let (judging, session) = (Arc::clone(engine), caller.session.clone());
-    let (name, given) = (request.name.to_string(), arguments.clone());
-    let judged = tokio::task::spawn_blocking(move || judge(&judging, &session, &name, &given)).await;
-    let (judged, typed_after) =
-        judged.map_err(|error| Failure::system("the call could not be judged", error))??;
-    caller.typed_after = typed_after;
-    match judged {
-        Judged::Free => Ok(Approved::Yes),
-        Judged::Refused(failure) => Err(failure),
-        Judged::Asked(question) => {
-            let says_so = || arguments.flag("confirmed").ok().flatten() == Some(true);
-            let began = engine.asked.began(&question, request.input_responses.is_some());
-            let answer = match confirm(question.text(), request, context, PERSON).await {
-                Confirmed::Ask(asks) => {
-                    engine.asked.note(&question);
-                    return Ok(Approved::Ask(asks));
-                }
-                Confirmed::Yes => Answer::Yes,
-                Confirmed::No if question.topic == Topic::Own && nobody_was_asked(context, began) => {
-                    Answer::Unable
-                }
-                Confirmed::No => Answer::No,
-                Confirmed::Late => Answer::Late,
-                Confirmed::Unable if question.allows(Answer::Confirmed) && says_so() => Answer::Confirmed,
-                Confirmed::Unable => Answer::Unable,
-            };
-            note(engine, question, answer).await.map(|()| Approved::Yes)
+    let says_so = || arguments.flag("confirmed").ok().flatten() == Some(true);
+    let began = engine.asked.began(&question, request.input_responses.is_some());
+    let answer = match confirm(question.text(), request, context, PERSON).await {
+        Confirmed::Ask(asks) => {
+            engine.asked.note(&question);
+            return Ok(Approved::Ask(asks));
         }
-    }
+        Confirmed::Yes => Answer::Yes,
+        Confirmed::No if question.topic == Topic::Own && nobody_was_asked(context, began) => Answer::Unable,
+        Confirmed::No => Answer::No,
+        Confirmed::Late => Answer::Late,
+        Confirmed::Unable if question.allows(Answer::Confirmed) && says_so() => Answer::Confirmed,
+        Confirmed::Unable => Answer::Unable,
+    };
+    note(engine, question, answer).await.map(|()| Approved::Yes)
 }
 
 /// Agents that are known to say no by themselves, at once, when nobody is in front of them: Codex without
@@ -110,8 +96,8 @@ async fn note(engine: &Arc<Engine>, question: Box<Question>, answer: Answer) -> 
         .unwrap_or_else(|error| Err(Failure::system("the answer could not be noted", error)))
 }
 
-/// What the policy says of a call, and after which input that holds.
-fn judge(
+/// What the policy says of a call, and after which input that holds. It may wait for the disk and for a keeper.
+pub(crate) fn judge(
     engine: &Engine,
     session: &str,
     name: &str,

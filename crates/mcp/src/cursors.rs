@@ -90,13 +90,16 @@ impl Cursors {
 
     fn make(&self, session: &str) -> Result<OwnedFd, Failure> {
         let path = self.session(session);
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(dir) = rustix::fs::open(&path, flags, Mode::empty()) {
+            return Ok(dir);
+        }
         let failed = |error: &dyn std::fmt::Display| Failure::system("the cursors can't be kept", error);
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&path)
             .map_err(|error| failed(&error))?;
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&error))
     }
 

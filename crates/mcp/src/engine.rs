@@ -1,7 +1,7 @@
 //! What the tools do, without a word of MCP: each verb takes an order and a caller, blocks, and gives an answer.
 //!
-//! Nothing here remembers anything between two calls but what is on disk: the jobs, and the
-//! [cursors](crate::cursors). So any number of servers can work on one home, and one that died is not missed.
+//! What is here remembered between two calls is on disk, the jobs and the [cursors](crate::cursors), or can be read from
+//! there again. So any number of servers can work on one home, and one that died is not missed.
 
 pub(crate) mod jobs;
 pub(crate) mod kill;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_job::client::read::Stream;
+use outlast_job::registry::format::Info;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
 use outlast_policy::{Door, Gate};
 
@@ -41,6 +42,7 @@ pub(crate) struct Engine {
     /// What people were asked.
     pub(crate) asked: Asked,
     cursors: Cursors,
+    heard: news::Heard,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
@@ -89,7 +91,8 @@ impl Engine {
         tasks.sweep();
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
         let (longest_call, prompted) = (options.longest_call, options.prompted);
-        Ok(Self { outlast, gate, asked: Asked::default(), cursors, tasks, longest_call, prompted })
+        let (asked, heard) = (Asked::default(), news::Heard::default());
+        Ok(Self { outlast, gate, asked, cursors, heard, tasks, longest_call, prompted })
     }
 
     /// The job of a handle, a name, or the pid of its command.
@@ -99,9 +102,8 @@ impl Engine {
 
     /// The job whose command has this pid; the newest, if there were several.
     pub(crate) fn job_of_pid(&self, pid: u64) -> Result<Job, Failure> {
-        let is_it = |info: &&outlast_job::registry::format::Info| {
-            info.process.as_ref().is_some_and(|process| u64::try_from(process.pid) == Ok(pid))
-        };
+        let is_it =
+            |info: &&Info| info.process.as_ref().is_some_and(|process| u64::try_from(process.pid) == Ok(pid));
         let jobs = self.outlast.jobs();
         match jobs.iter().rev().find(is_it) {
             Some(info) => self.job(&info.handle.to_string()),
@@ -168,16 +170,19 @@ impl Engine {
         patience: Patience,
     ) -> Result<Answer, Failure> {
         let reason = waited.reason;
-        let mut answer = Answer::of(job, &job.info()?).waited(waited.clone());
+        let info = job.info()?;
+        let mut answer = Answer::of(job, &info).waited(waited.clone());
         answer = answer.printed(printed::text(job, from, None, budget)?);
-        let errors = self.add_errors(job, caller, &mut answer, budget)?;
+        let errors = self.add_errors((job, &info), caller, &mut answer, budget)?;
         if reason == Reason::Deadline && patience.allowed < patience.asked {
             let (asked, cut) = (patience.asked.as_secs_f64(), patience.allowed.as_secs_f64());
             answer.note(format!(
                 "this call was cut at {cut} s (asked for: {asked} s); call wait_for to wait on"
             ));
         }
-        self.add_screen(job, &mut answer);
+        if waited.full_screen != Some(false) {
+            self.add_screen(job, &mut answer);
+        }
         let shown = if reason == Reason::Started { Shown::Glimpsed } else { Shown::Seen };
         self.remember(job, caller, &mut answer, (shown, &waited), errors);
         Ok(answer)
@@ -186,12 +191,12 @@ impl Engine {
     /// In pipe mode, what came on stderr since the last answer; says where it ended.
     fn add_errors(
         &self,
-        job: &Job,
+        (job, info): (&Job, &Info),
         caller: &Caller,
         answer: &mut Answer,
         budget: usize,
     ) -> Result<Option<u64>, Failure> {
-        if job.info()?.has_terminal() {
+        if info.has_terminal() {
             return Ok(None);
         }
         let from = self.cursors.get(&caller.session, job.handle()).errors;

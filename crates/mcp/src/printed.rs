@@ -33,21 +33,11 @@ pub(crate) fn of(job: &Job, range: &Range, budget: usize) -> Printed {
     let handle = job.handle();
     let mut text =
         range.excerpt(budget, |from, to| format!("read_output(handle={handle}, offset={from}, until={to})"));
-    if !ends_a_line(range) && text.text.ends_with('\n') {
+    if !range.ends_a_line() && text.text.ends_with('\n') {
         // A prompt is not a line yet; the fold closes it, because nothing more comes.
         text.text.pop();
     }
     Printed { text: shown(&text.text), from: text.from, to: text.offset, omitted_bytes: text.omitted_bytes }
-}
-
-/// Whether the last byte of a range ends a line.
-fn ends_a_line(range: &Range) -> bool {
-    let mut ends = true;
-    range.last_lines(1).pieces(|_, piece| {
-        ends = matches!(piece, Piece::Gone { .. } | Piece::Bytes([.., b'\n']));
-        true
-    });
-    ends
 }
 
 /// The bytes of a range as they are, at most `budget` of text; what is not plain text is shown as an escape.

@@ -3,23 +3,24 @@
 #![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_job::Failure;
+use outlast_policy::{Judged, Question};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, ErrorData, GetPromptRequestMethod, GetTaskParams, GetTaskResult, Implementation,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
-    UpdateTaskParams,
+    InputRequiredResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::answer::failure_text;
-use crate::approve::{Approved, approve};
+use crate::approve::{Approved, ask, judge};
 use crate::arguments::Arguments;
 use crate::calls::{self, Reply};
 use crate::engine::{Caller, Engine};
@@ -36,6 +37,26 @@ const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conv
 
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
 const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
+
+/// How long after an answer the next keeper is made ready.
+const AFTER_THE_ANSWER: Duration = Duration::from_millis(1);
+
+/// What the first step of a call brought.
+enum First {
+    Done(Box<Reply>),
+    /// A person decides; after which input that holds.
+    Asked {
+        question: Box<Question>,
+        typed_after: Option<u64>,
+    },
+}
+
+/// What came of a call.
+enum Called {
+    Done(Box<Reply>),
+    /// The client must ask, and call again.
+    Ask(Box<InputRequiredResult>),
+}
 
 /// The handler.
 #[derive(Clone, Debug)]
@@ -79,16 +100,15 @@ impl Server {
     }
 
     /// Runs what blocks in a thread of its own; meanwhile reports progress and listens for a cancellation.
-    async fn blocking(
+    async fn blocking<T: Send + 'static>(
         &self,
-        caller: Caller,
-        (name, arguments): (String, Arguments),
+        caller: &Caller,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Reply, Failure> {
+        work: impl FnOnce(&Engine, Caller) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
         let (engine, watch) = (Arc::clone(&self.engine), Arc::clone(&caller.watch));
-        let session = caller.session.clone();
-        let mut work =
-            tokio::task::spawn_blocking(move || calls::call(&engine, &caller, (name.as_str(), &arguments)));
+        let (session, caller) = (caller.session.clone(), caller.clone());
+        let mut work = tokio::task::spawn_blocking(move || work(&engine, caller));
         let began = Instant::now();
         let token = context.meta.get_progress_token();
         let mut cancelled = false;
@@ -109,6 +129,56 @@ impl Server {
                     }
                 }
             }
+        }
+    }
+
+    /// Asks the policy and does what a call asks for. Where nobody has to be asked, that is one step: each change of
+    /// threads costs the caller time.
+    async fn judge_and_call(
+        &self,
+        mut caller: Caller,
+        (request, arguments): (&CallToolRequestParams, &Arguments),
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Called, Failure> {
+        let (name, given) = (request.name.to_string(), arguments.clone());
+        let first = move |engine: &Engine, mut caller: Caller| {
+            let (judged, typed_after) = judge(engine, &caller.session, &name, &given)?;
+            caller.typed_after = typed_after;
+            match judged {
+                Judged::Free => {
+                    calls::call(engine, &caller, (&name, &given)).map(|reply| First::Done(Box::new(reply)))
+                }
+                Judged::Refused(failure) => Err(failure),
+                Judged::Asked(question) => Ok(First::Asked { question, typed_after }),
+            }
+        };
+        match self.blocking(&caller, context, first).await? {
+            First::Done(reply) => return Ok(Called::Done(reply)),
+            First::Asked { question, typed_after } => {
+                caller.typed_after = typed_after;
+                if let Approved::Ask(question) =
+                    ask(&self.engine, question, (request, arguments), context).await?
+                {
+                    return Ok(Called::Ask(question));
+                }
+            }
+        }
+        let (name, given) = (request.name.to_string(), arguments.clone());
+        let reply = self
+            .blocking(&caller, context, move |engine, caller| calls::call(engine, &caller, (&name, &given)))
+            .await?;
+        Ok(Called::Done(Box::new(reply)))
+    }
+
+    /// Gets the keeper of the next job ready, should there be none: once this answer is out of the house, because to run
+    /// a program takes a processor for longer than a short command does.
+    fn get_ready_soon(&self) {
+        if !self.engine.outlast.is_ready() {
+            let engine = Arc::clone(&self.engine);
+            tokio::spawn(async move {
+                tokio::time::sleep(AFTER_THE_ANSWER).await;
+                engine.outlast.get_ready();
+            });
         }
     }
 
@@ -214,24 +284,26 @@ impl ServerHandler for Server {
             Err(failure) => return Ok(error(&failure).into()),
         };
         let session = session::of(self.options.session.as_deref(), &context);
-        let mut caller = Caller {
+        let caller = Caller {
             session,
             env: session::env(&context),
             tasks: knows_tasks(&context),
             typed_after: None,
             watch,
         };
-        match approve(&self.engine, &mut caller, (&request, &arguments), &context).await {
-            Ok(Approved::Yes) => {}
-            Ok(Approved::Ask(question)) => return Ok((*question).into()),
+        let called = self.judge_and_call(caller, (&request, &arguments), &context).await;
+        self.get_ready_soon();
+        let reply = match called {
+            Ok(Called::Done(reply)) => *reply,
+            Ok(Called::Ask(question)) => return Ok((*question).into()),
             Err(failure) => return Ok(error(&failure).into()),
-        }
-        Ok(match self.blocking(caller, (request.name.to_string(), arguments), &context).await {
-            Ok(Reply { pending: Some(pending), .. }) => match self.engine.tasks.create(pending) {
+        };
+        Ok(match reply {
+            Reply { pending: Some(pending), .. } => match self.engine.tasks.create(pending) {
                 Ok(record) => CallToolResponse::Task(CreateTaskResult::new(record.task())),
                 Err(failure) => error(&failure).into(),
             },
-            Ok(mut reply) => {
+            mut reply => {
                 for name in unknown.iter().filter(|name| *name != "confirmed") {
                     reply
                         .text
@@ -239,7 +311,6 @@ impl ServerHandler for Server {
                 }
                 success(reply, self.words_alone(&context)).into()
             }
-            Err(failure) => error(&failure).into(),
         })
     }
 

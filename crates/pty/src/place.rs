@@ -154,6 +154,12 @@ pub fn number_in(bytes: &[u8]) -> Option<u64> {
     Some(number_of(u64::from_ne_bytes(bytes.first_chunk::<8>().copied()?)))
 }
 
+/// The caller's own number in a file's bytes, without mapping it.
+#[must_use]
+pub fn mark_in(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(8..16)?.first_chunk::<8>().copied()?))
+}
+
 #[cfg(target_os = "linux")]
 fn splice_from(source: &OwnedFd, offset: &AtomicU64, pipe: impl AsFd, len: usize) -> io::Result<usize> {
     use std::os::fd::AsRawFd;
@@ -195,6 +201,10 @@ mod tests {
         assert_eq!(got, [&b"one\n"[..], &[b'x'; 5000]].concat());
         let (again, new) = Place::new(place.file.try_clone().unwrap()).unwrap();
         assert_eq!((again.number(), new), (7, false));
+        again.set_mark(5);
+        let mut bytes = [0; SIZE];
+        rustix::io::pread(&place.file, &mut bytes, 0).unwrap();
+        assert_eq!((number_in(&bytes), mark_in(&bytes)), (Some(7), Some(5)));
     }
 
     #[test]

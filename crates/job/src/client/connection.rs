@@ -1,23 +1,25 @@
 //! One connection to a keeper: requests out, lines in.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::failure::{Failure, Kind};
 use crate::registry::JobDir;
 use crate::wiped::Wiped;
-use crate::wire::{Answer, Hello, Line, PROTOCOL, Request, Verb, line};
+use crate::wire::{Answer, Hello, Line, PROTOCOL, Reply, Request, Verb, line};
 
-/// A keeper's answer, or that there is no keeper.
+/// What came of asking.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    Answer(Box<Answer>),
-    NoKeeper,
+pub(crate) enum Answered {
+    With(Box<Answer>),
+    /// The keeper is gone; its heir may be there in a moment.
+    Gone,
+    /// Not in time.
+    Late,
 }
 
 /// What reading from a keeper brought.
@@ -36,13 +38,15 @@ pub(crate) struct Connection {
     stream: UnixStream,
     heard: Vec<u8>,
     greeted: bool,
+    /// The number of the last request.
+    asked: u64,
 }
 
 impl Connection {
     /// Connects; none if nobody is there.
     pub(crate) fn open(job: &JobDir) -> Result<Option<Self>, Failure> {
         match crate::socket::connect(job) {
-            Ok(stream) => Ok(Some(Self { stream, heard: Vec::new(), greeted: false })),
+            Ok(stream) => Ok(Some(Self { stream, heard: Vec::new(), greeted: false, asked: 0 })),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
                 Ok(None)
             }
@@ -56,32 +60,46 @@ impl Connection {
         }
     }
 
-    /// Asks one thing on a connection of its own, again if the keeper dies meanwhile and its heir takes over.
-    pub(crate) fn ask_once(job: &JobDir, verb: &Verb, patience: Duration) -> Result<Asked, Failure> {
-        let deadline = Instant::now() + patience;
+    /// The line over which a job was started: whoever took the order listens on.
+    pub(crate) fn of_start(stream: UnixStream) -> Self {
+        Self { stream, heard: Vec::new(), greeted: true, asked: 0 }
+    }
+
+    /// Asks for something.
+    pub(crate) fn ask(&mut self, verb: &Verb) -> Result<(), std::io::Error> {
+        self.request(self.asked + 1, verb)
+    }
+
+    /// Whether a reply is to what was asked last. One without a number is to whatever it was.
+    pub(crate) fn is_answered_by(&self, reply: &Reply) -> bool {
+        reply.id == self.asked || reply.id == 0
+    }
+
+    /// Waits for the answer to what was asked last, until the deadline; none when the keeper is gone.
+    pub(crate) fn answer(&mut self, deadline: Instant) -> Result<Answered, Failure> {
         loop {
-            let Some(mut connection) = Self::open(job)? else { return Ok(Asked::NoKeeper) };
-            if connection.request(1, verb).is_err() {
-                continue;
-            }
-            loop {
-                match connection.hear_until(Some(deadline))? {
-                    Heard::Line(line) => {
-                        if let Line::Reply(reply) = *line
-                            && reply.id <= 1
-                        {
-                            return Ok(Asked::Answer(Box::new(reply.answer)));
-                        }
+            match self.hear_until(Some(deadline))? {
+                Heard::Line(line) => {
+                    if let Line::Reply(reply) = *line
+                        && self.is_answered_by(&reply)
+                    {
+                        return Ok(Answered::With(Box::new(reply.answer)));
                     }
-                    Heard::Gone => break,
-                    Heard::Nothing => return Err(silent(job, patience)),
                 }
+                Heard::Gone => return Ok(Answered::Gone),
+                Heard::Nothing => return Ok(Answered::Late),
             }
         }
     }
 
+    /// Whether something has come that nobody has looked at.
+    pub(crate) fn has_unheard(&self) -> bool {
+        !self.heard.is_empty()
+    }
+
     /// Sends a request.
     pub(crate) fn request(&mut self, id: u64, verb: &Verb) -> Result<(), std::io::Error> {
+        self.asked = id;
         let request = Wiped(line(&Request { id, verb: verb.clone() }));
         self.stream.write_all(&request)
     }
@@ -102,7 +120,7 @@ impl Connection {
             if self.stream.set_read_timeout(timeout).is_err() {
                 return Ok(Heard::Gone);
             }
-            match self.read() {
+            match self.read(RecvFlags::empty()) {
                 Ok(0) => return Ok(Heard::Gone),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Heard::Nothing),
@@ -117,21 +135,19 @@ impl Connection {
         if let Some(line) = self.next_line()? {
             return Ok(Heard::Line(line));
         }
-        let mut piece = [0; 16 << 10];
-        match recv(&self.stream, &mut piece[..], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Ok(Heard::Gone),
-            Ok((n, _)) => {
-                self.heard.extend_from_slice(&piece[..n]);
-                Ok(self.next_line()?.map_or(Heard::Nothing, Heard::Line))
+        match self.read(RecvFlags::DONTWAIT) {
+            Ok(0) => Ok(Heard::Gone),
+            Ok(_) => Ok(self.next_line()?.map_or(Heard::Nothing, Heard::Line)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Ok(Heard::Nothing)
             }
-            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(Heard::Nothing),
             Err(_) => Ok(Heard::Gone),
         }
     }
 
-    fn read(&mut self) -> std::io::Result<usize> {
+    fn read(&mut self, flags: RecvFlags) -> std::io::Result<usize> {
         let mut piece = [0; 16 << 10];
-        let n = self.stream.read(&mut piece)?;
+        let (n, _) = recv(&self.stream, &mut piece[..], flags)?;
         self.heard.extend_from_slice(&piece[..n]);
         Ok(n)
     }
@@ -173,7 +189,8 @@ fn check_greeting(text: &[u8]) -> Result<(), Failure> {
     }
 }
 
-fn silent(job: &JobDir, patience: Duration) -> Failure {
+/// A keeper that does not answer.
+pub(super) fn silent(job: &JobDir, patience: Duration) -> Failure {
     let handle = job.handle();
     Failure::new(
         Kind::Keeper,

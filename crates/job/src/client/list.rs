@@ -117,7 +117,7 @@ impl Outlast {
             return line.clone();
         }
         let Ok(dir) = self.home.job(listed.job.handle) else { return String::new() };
-        let job = Job { dir, masked: self.masked };
+        let job = self.job_in(dir);
         let range = match &listed.info {
             Some(info) => job.masks().map(|masks| job.whole(Stream::Output, info, masks)),
             None => job.range(Stream::Output, 0, None),
@@ -127,7 +127,7 @@ impl Outlast {
 
     /// Reads a job from its own folder.
     fn look_at(&self, handle: Handle) -> Option<Listed> {
-        let job = Job { dir: self.home.job(handle).ok()?, masked: self.masked };
+        let job = self.job_in(self.home.job(handle).ok()?);
         // Before the record: should it be replaced in between, the entry does not hold.
         let mark = Mark::of_job(&job.dir);
         let info = job.dir.current().ok()?;

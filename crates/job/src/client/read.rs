@@ -9,6 +9,7 @@ use outlast_stream::{Outcome, Pipeline};
 use rustix::fs::{AtFlags, statat};
 
 use super::Job;
+use super::held::{self, Held};
 use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
@@ -24,6 +25,8 @@ pub const MAX_OUTPUT: usize = 16_384;
 const PIECE: usize = 64 << 10;
 /// In how much of the end of a log its last lines are looked for first.
 const LAST_LINES: u64 = 4 << 10;
+/// After how much it is looked whether the text has outgrown its bound.
+const STEP: usize = 8 << 10;
 
 /// Which of a job's streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +67,7 @@ impl Job {
     pub fn stream_end(&self, stream: Stream) -> u64 {
         // What could not be written at the end of the log has its offsets all the same.
         let on_disk = || self.open_log(stream).map_or(0, |log| size(&log));
-        self.dir.info().map_or_else(|_| on_disk(), |info| self.end_of(stream, &info))
+        self.record().map_or_else(|_| on_disk(), |info| self.end_of(stream, &info))
     }
 
     /// The same, for those who have read the record already.
@@ -83,7 +86,7 @@ impl Job {
     /// # Errors
     /// When the job's record can't be read.
     pub fn range(&self, stream: Stream, from: u64, to: Option<u64>) -> Result<Range, Failure> {
-        let info = self.dir.info()?;
+        let info = self.record()?;
         let whole = self.whole(stream, &info, self.masks()?);
         let to = to.unwrap_or(whole.to).min(whole.to);
         Ok(Range { from: from.min(to), to, ..whole })
@@ -124,6 +127,11 @@ fn gone_of(info: &Info, stream: Stream) -> &Gone {
         Stream::Output => &info.gone,
         Stream::Errors => &info.errors_gone,
     }
+}
+
+/// How many bytes are looked at first for a text of so many.
+fn span(budget: usize) -> u64 {
+    budget as u64 + budget as u64 / 4 + 4096
 }
 
 fn size(log: &OwnedFd) -> u64 {
@@ -170,7 +178,11 @@ impl Range {
     }
 
     /// Hands out all of it in order, until `each` says stop.
-    pub fn pieces(&self, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
+    pub fn pieces(&self, each: impl FnMut(u64, Piece<'_>) -> bool) {
+        self.pieces_as(self.masks.as_ref(), each);
+    }
+
+    fn pieces_as(&self, masks: Option<&SharedMasks>, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
         let Some(log) = &self.log else { return };
         let mut at = self.from;
         let longest = self.to.saturating_sub(self.from).min(PIECE as u64);
@@ -187,7 +199,7 @@ impl Range {
             }
             let want = (self.to.min(gone.0) - at).min(PIECE as u64);
             let want = usize::try_from(want).unwrap_or(PIECE);
-            let got = match &self.masks {
+            let got = match masks {
                 Some(masks) => read_masked(log.as_fd(), &mut buffer[..want], at, masks),
                 None => read_exact_at(log.as_fd(), &mut buffer[..want], at),
             };
@@ -233,12 +245,37 @@ impl Range {
         }
     }
 
-    fn whole_text(&self) -> String {
+    /// A fold for what comes from an offset on.
+    pub(super) fn fold_at(&self, from: u64) -> Fold {
+        Fold::new(self.streams, from)
+    }
+
+    /// All of it as text, if that is at most `max` bytes.
+    fn whole_text_within(&self, max: usize) -> Option<String> {
         let mut fold = Fold::new(self.streams, self.from);
+        // A program may still take back what it has drawn, but no more than fits on a screen.
+        let most = max + PIECE;
         self.pieces(|at, piece| {
-            fold.piece(at, &piece);
-            true
+            match piece {
+                Piece::Bytes(bytes) => {
+                    for (i, part) in bytes.chunks(STEP).enumerate() {
+                        fold.piece(at + (i * STEP) as u64, &Piece::Bytes(part));
+                        if fold.text.len() > most {
+                            return false;
+                        }
+                    }
+                }
+                gone @ Piece::Gone { .. } => fold.piece(at, &gone),
+            }
+            fold.text.len() <= most
         });
+        if fold.text.len() > most {
+            return None;
+        }
+        Some(self.finished(fold)).filter(|text| text.len() <= max)
+    }
+
+    pub(super) fn finished(&self, mut fold: Fold) -> String {
         fold.finish();
         self.hide_again(&mut fold.text);
         String::from_utf8_lossy(&fold.text).into_owned()
@@ -263,11 +300,10 @@ impl Range {
             gone_bytes: self.gone.bytes_in(self.from, self.to),
         };
         // Raw bytes are mostly text; a range this much larger can't fit, and is not even looked at whole.
-        if self.to - self.from <= 16 * max as u64 + PIECE as u64 {
-            let text = self.whole_text();
-            if text.len() <= max {
-                return answer(text, None);
-            }
+        if self.to - self.from <= 16 * max as u64 + PIECE as u64
+            && let Some(text) = self.whole_text_within(max)
+        {
+            return answer(text, None);
         }
         // The line between the two is part of the answer.
         let budget = max.saturating_sub(160);
@@ -282,65 +318,90 @@ impl Range {
 
     /// As many whole lines from the beginning as fit, and where they end.
     fn head(&self, budget: usize) -> (String, u64) {
-        let part = self.part(self.from, self.to.min(self.from + 4 * budget as u64 + 4096));
-        let mut lines = part.line_ends();
-        lines.push(part.to);
-        let mut best = (String::new(), self.from);
-        // Few enough to try: each step halves what is left to decide.
-        let (mut low, mut high) = (0, lines.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let text = part.part(part.from, lines[middle]).whole_text();
-            if text.len() <= budget {
-                best = (text, lines[middle]);
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        // Text is about as long as its bytes; where it is much shorter, more of them are needed.
+        self.head_of(budget, span(budget)).unwrap_or_else(|| {
+            self.head_of(budget, 4 * budget as u64 + 4096).unwrap_or_else(|| (String::new(), self.from))
+        })
+    }
+
+    /// The same from so many bytes; none when more of them must be looked at.
+    fn head_of(&self, budget: usize, span: u64) -> Option<(String, u64)> {
+        let held = Held::of(self.part(self.from, self.to.min(self.from + span)));
+        let may_need_more = span == self::span(budget) && held.to() < self.to;
+        let mut ends = held.line_ends();
+        ends.push(held.to());
+        let raw = |i: usize| ends[i] - self.from;
+        let text = |i: usize| held.text(self.from, ends[i]);
+        if let Some((text, i)) = held::most_that_fits(ends.len(), budget, raw, text)
+            && ends[i] > self.from
+        {
+            let fits_all = ends[i] == held.to();
+            return (!fits_all || !may_need_more).then_some((text, ends[i]));
         }
-        if best.1 == self.from && budget > 0 {
-            // One line longer than all there is room for: as much of it as fits.
-            let end = (self.from + budget as u64 / 2).min(self.to);
-            let mut text = part.part(part.from, end).whole_text();
-            text.truncate(text.floor_char_boundary(budget));
-            best = (text, end);
+        if budget == 0 {
+            return Some((String::new(), self.from));
         }
-        best
+        if may_need_more {
+            return None;
+        }
+        // One line longer than all there is room for: as much of it as fits.
+        let end = (self.from + budget as u64 / 2).min(self.to);
+        let mut text = held.text(self.from, end);
+        text.truncate(text.floor_char_boundary(budget));
+        Some((text, end))
     }
 
     /// As many whole lines up to the end as fit, and where they begin.
     fn tail(&self, budget: usize, not_before: u64) -> (String, u64) {
-        let start = self.to.saturating_sub(4 * budget as u64 + 4096).max(not_before);
-        let part = self.part(start, self.to);
-        let mut lines = part.line_ends();
-        lines.retain(|end| *end < self.to);
-        if start == not_before {
-            lines.insert(0, start);
-        }
-        let mut best = None;
-        let (mut low, mut high) = (0, lines.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let text = part.part(lines[middle], part.to).whole_text();
-            if text.len() <= budget {
-                best = Some((text, lines[middle]));
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        best.unwrap_or_else(|| {
-            let from = self.to.saturating_sub(budget as u64 / 2).max(not_before);
-            let text = part.part(from, self.to).whole_text();
-            let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
-            (text[cut..].to_owned(), from)
+        self.tail_of(budget, not_before, span(budget)).unwrap_or_else(|| {
+            let all = self.tail_of(budget, not_before, 4 * budget as u64 + 4096);
+            all.unwrap_or_else(|| (String::new(), self.to))
         })
     }
 
-    /// The offsets just after each line feed.
+    /// The same from so many bytes; none when more of them must be looked at.
+    fn tail_of(&self, budget: usize, not_before: u64, span: u64) -> Option<(String, u64)> {
+        let start = self.to.saturating_sub(span).max(not_before);
+        let held = Held::of(self.part(start, self.to));
+        let mut begins = held.line_ends();
+        begins.retain(|end| *end < self.to);
+        if start == not_before {
+            begins.insert(0, start);
+        }
+        // The shortest first.
+        begins.reverse();
+        let raw = |i: usize| self.to - begins[i];
+        let text = |i: usize| held.text(begins[i], self.to);
+        let last = begins.len().saturating_sub(1);
+        let may_need_more = span == self::span(budget) && start > not_before;
+        match held::most_that_fits(begins.len(), budget, raw, text) {
+            Some((_, i)) if i == last && may_need_more => None,
+            None if may_need_more => None,
+            Some((text, i)) => Some((text, begins[i])),
+            None => {
+                let from = self.to.saturating_sub(budget as u64 / 2).max(not_before);
+                let text = held.text(from, self.to);
+                let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
+                Some((text[cut..].to_owned(), from))
+            }
+        }
+    }
+
+    /// Whether its last byte ends a line; so does what is gone, and nothing at all.
+    #[must_use]
+    pub fn ends_a_line(&self) -> bool {
+        let mut ends = true;
+        self.part(self.to.saturating_sub(1).max(self.from), self.to).pieces_as(None, |_, piece| {
+            ends = matches!(piece, Piece::Gone { .. } | Piece::Bytes([.., b'\n']));
+            true
+        });
+        ends
+    }
+
+    /// The offsets just after each line feed; nothing that is hidden is one.
     fn line_ends(&self) -> Vec<u64> {
         let mut ends = Vec::new();
-        self.pieces(|at, piece| {
+        self.pieces_as(None, |at, piece| {
             match piece {
                 Piece::Bytes(bytes) => {
                     let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -381,7 +442,7 @@ impl Range {
         }
         let mut left = count;
         let mut end = self.to;
-        self.pieces(|at, piece| {
+        self.pieces_as(None, |at, piece| {
             if let Piece::Bytes(bytes) = piece {
                 for (i, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
                     left = left.saturating_sub(1);
@@ -398,7 +459,7 @@ impl Range {
 }
 
 /// A fold that collects text.
-struct Fold {
+pub(super) struct Fold {
     pipeline: Pipeline,
     outcome: Outcome,
     text: Vec<u8>,
@@ -410,7 +471,7 @@ impl Fold {
         Self { pipeline, outcome: Outcome::default(), text: Vec::new() }
     }
 
-    fn piece(&mut self, at: u64, piece: &Piece<'_>) {
+    pub(super) fn piece(&mut self, at: u64, piece: &Piece<'_>) {
         match piece {
             Piece::Bytes(bytes) => {
                 self.pipeline.feed(bytes, &mut self.outcome);

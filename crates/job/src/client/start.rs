@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::connection::Connection;
 use crate::failure::{Failure, Kind};
 use crate::registry::format::Info;
 use crate::settings::Settings;
@@ -42,7 +43,8 @@ pub fn keep_if_asked() {
         return;
     }
     if verb == KEEP || verb == deliver::DELIVER {
-        let code = if verb == KEEP { crate::keeper::keep() } else { deliver::run(Path::new(&home)) };
+        let code =
+            if verb == KEEP { crate::keeper::keep(Path::new(&home)) } else { deliver::run(Path::new(&home)) };
         #[expect(
             clippy::exit,
             reason = "a keeper or helper is another program that happens to share this file"
@@ -90,13 +92,13 @@ impl Starter {
         self.line.write_all(&line(order)).is_ok()
     }
 
-    /// The job's record, once the command runs.
-    pub(crate) fn started(self) -> Result<Info, Failure> {
+    /// The job's record, once the command runs; and the line to its keeper, who listens on.
+    pub(crate) fn started(self) -> Result<(Info, Connection), Failure> {
         let _ = self.line.set_read_timeout(Some(PATIENCE));
         let mut text = Vec::new();
         let read = BufReader::new((&self.line).take(64 << 20)).read_until(b'\n', &mut text);
         match (read, serde_json::from_slice::<StartReply>(&text)) {
-            (_, Ok(StartReply::Started(info))) => Ok(*info),
+            (_, Ok(StartReply::Started(info))) => Ok((*info, Connection::of_start(self.line))),
             (_, Ok(StartReply::Failed { handle, failure })) => Err(explained(handle, failure.into())),
             (Err(error), _) => Err(broken(&error.to_string())),
             (Ok(_), Err(_)) => Err(broken("it ended without a word")),

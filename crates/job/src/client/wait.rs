@@ -1,6 +1,8 @@
 //! Waits: evaluated in the keeper, asked again of its heir, and answered from the files when both are gone.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,6 +17,9 @@ use crate::wire::{self, Answer, Line, Reason, Verb, Waited};
 
 /// Beyond the deadline, how long a keeper may take to say that it has come.
 const SLACK: Duration = Duration::from_millis(300);
+
+/// How many patterns are known to be good.
+const MOST_REMEMBERED: usize = 8;
 
 /// What to wait for: the first that holds ends the wait.
 pub type Wait = wire::Wait;
@@ -57,10 +62,17 @@ impl Wait {
     /// # Errors
     /// [`Kind::Usage`] with what is wrong and where.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.patterns.is_empty() {
+        // Whoever waits checks before it does anything else, and so does the wait; to compile them takes a while.
+        static GOOD: Mutex<VecDeque<Vec<String>>> = Mutex::new(VecDeque::new());
+        let good = || GOOD.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.patterns.is_empty() || good().contains(&self.patterns) {
             return Ok(());
         }
-        Search::new(&self.patterns, crate::spec::Streams::Pipes, 0).map(|_| ())
+        crate::search::compile(&self.patterns)?;
+        let mut good = good();
+        good.truncate(MOST_REMEMBERED - 1);
+        good.push_front(self.patterns.clone());
+        Ok(())
     }
 }
 
@@ -158,8 +170,13 @@ impl Watched<'_> {
             };
             match connection.hear_now()? {
                 Heard::Line(line) => match *line {
-                    Line::Reply(reply) => return self.understand(reply.answer),
-                    Line::Grown(_) | Line::Event(_) => {}
+                    Line::Reply(reply) if connection.is_answered_by(&reply) => {
+                        if let Some(connection) = self.connection.take() {
+                            self.job.quiet.put(self.job.handle(), connection);
+                        }
+                        return self.understand(reply.answer);
+                    }
+                    Line::Reply(_) | Line::Grown(_) | Line::Event(_) => {}
                 },
                 Heard::Nothing => return Ok(None),
                 Heard::Gone => self.connection = None,
@@ -179,11 +196,11 @@ impl Watched<'_> {
 
     /// Whether there is a keeper to ask.
     fn connect(&mut self, until: Option<Instant>) -> Result<bool, Failure> {
-        let Some(mut connection) = Connection::open(&self.job.dir)? else { return Ok(false) };
+        let Some(mut connection) = self.job.connect()? else { return Ok(false) };
         // Rounded up: an answer before its time would be wrong.
         let left = until.map(|at| millis(at.saturating_duration_since(Instant::now())) + 1);
         let verb = Verb::Wait(Wait { deadline_ms: left, ..self.wait.clone() });
-        if connection.request(1, &verb).is_ok() {
+        if connection.ask(&verb).is_ok() {
             self.connection = Some(connection);
         }
         Ok(true)

@@ -44,7 +44,7 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     }
     let Some(command) = ground.shared.command().or_else(first_child) else {
         let error = system_error("the keeper", "was killed before it could start the command");
-        answer(client, &not_started(&ground.job, info, error));
+        answer(&client, &not_started(&ground.job, info, error));
         return 1;
     };
     if ground.shared.stdin_closed() {
@@ -69,9 +69,11 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     keeper.write_record(Durability::Process);
     keeper.event(What::TookOver { input_lost });
     if !keeper.ground.shared.answered() {
-        answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
+        answer(&client, &StartReply::Started(Box::new(keeper.info.clone())));
         keeper.ground.shared.set_answered();
     }
+    // Whoever still waits for an answer of the dead on this line learns that it will not come.
+    drop(client);
     keeper.look_at_children();
     keeper.run();
     0

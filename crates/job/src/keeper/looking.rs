@@ -33,8 +33,12 @@ const UNATTENDED: &[Duration] = &[
     Duration::from_secs(46),
 ];
 const UNATTENDED_LATER: Duration = Duration::from_secs(300);
-/// When a program that may be back at a known prompt is looked at, and how far such looks are apart.
+/// When a program that may be back at a known prompt is looked at so that it counts, and how far such looks are apart:
+/// a little more than must lie between two that are to be different ones.
 const QUICK: Duration = Duration::from_millis(1);
+const QUICK_APART: Duration = Duration::from_micros(850);
+/// The look before that only notes who sleeps: two must agree.
+const EARLY: Duration = Duration::from_micros(200);
 /// So many, and then as for any other.
 const QUICK_LOOKS: usize = 8;
 /// A look that takes longer is stuck on a hung file system; it is not waited for.
@@ -213,7 +217,7 @@ impl Keeper {
         let wanted = self.waits.wanted();
         let mut next = if wanted.awaiting_input && self.may_look_quickly() {
             let first = self.looking.quick_looks == 0;
-            Some(if first { quiet_since + QUICK } else { now + QUICK })
+            Some(if first { quiet_since + EARLY } else { (now + QUICK_APART).max(quiet_since + QUICK) })
         } else if wanted.awaiting_input && self.info.has_terminal() {
             let look = Look { since_output: quiet, since_input: quiet, ..Look::default() };
             Some(now + evidence::next_look(&hints(&look), Attention::Awaited, self.looking.unconfirmed))
@@ -274,10 +278,13 @@ impl Keeper {
         let read_all = quick && self.has_read_all();
         let Some(look) = self.make_look(now) else { return };
         if quick {
+            let early = self.looking.quick_looks == 0;
             self.looking.quick_looks += 1;
             if !(look.known_prompt && read_all) {
-                // Not back yet; whatever it prints next is another chance.
-                self.looking.quick_looks = QUICK_LOOKS;
+                if !early {
+                    // Not back yet; whatever it prints next is another chance.
+                    self.looking.quick_looks = QUICK_LOOKS;
+                }
                 self.plan_look();
                 return;
             }

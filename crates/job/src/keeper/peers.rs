@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -35,6 +36,18 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            heard: Wiped::default(),
+            unsent: VecDeque::new(),
+            follows: false,
+            told: None,
+            held: false,
+            gone: false,
+        }
+    }
+
     /// Whether we want to hear more of it now.
     pub(super) fn may_speak(&self) -> bool {
         !self.held && self.unsent.len() < MOST_UNSENT / 2
@@ -103,6 +116,8 @@ pub(super) struct Peers {
     next: PeerId,
     all: BTreeMap<PeerId, Peer>,
     door: Doorkeeper,
+    /// Whether a full-screen program has the terminal: whoever waited would ask that next.
+    pub(super) full_screen: bool,
 }
 
 impl Peers {
@@ -120,15 +135,7 @@ impl Peers {
                 continue;
             }
             let hello = Hello { outlast: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), handle };
-            let mut peer = Peer {
-                stream,
-                heard: Wiped::default(),
-                unsent: VecDeque::new(),
-                follows: false,
-                told: None,
-                held: false,
-                gone: false,
-            };
+            let mut peer = Peer::new(stream);
             peer.say(&line(&hello));
             if who == Who::Confined {
                 let failure = Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
@@ -145,12 +152,23 @@ impl Peers {
         new
     }
 
+    /// Listens to whoever has started the job, on the line over which it did.
+    pub(super) fn adopt(&mut self, stream: UnixStream) {
+        if stream.set_nonblocking(true).is_ok() {
+            self.all.insert(self.next, Peer::new(stream));
+            self.next += 1;
+        }
+    }
+
     /// The whole lines that a client has sent.
     pub(super) fn hear(&mut self, id: PeerId) -> Vec<Wiped> {
         self.all.get_mut(&id).map(Peer::hear).unwrap_or_default()
     }
 
-    pub(super) fn reply(&mut self, id: PeerId, request: u64, answer: Answer) {
+    pub(super) fn reply(&mut self, id: PeerId, request: u64, mut answer: Answer) {
+        if let Answer::Waited(waited) = &mut answer {
+            waited.full_screen = Some(self.full_screen);
+        }
         if let Some(peer) = self.all.get_mut(&id) {
             peer.say(&line(&Line::Reply(Reply { id: request, answer })));
         }
@@ -215,6 +233,8 @@ impl Peers {
             let _ = peer.stream.set_nonblocking(false);
             let _ = peer.stream.set_write_timeout(Some(left));
             peer.flush();
+            // Also where the heir still holds the line.
+            let _ = peer.stream.shutdown(Shutdown::Write);
         }
     }
 }

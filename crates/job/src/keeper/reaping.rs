@@ -74,7 +74,9 @@ impl Keeper {
         }
         self.life = Life::Ended;
         self.watch_end();
-        self.telling.last_line = self.last_words();
+        if matches!(self.info.state, State::Failed(_)) {
+            self.telling.last_line = self.last_words();
+        }
         self.event(What::Ended { state: self.info.state.clone() });
         if let Some(channel) = self.channels.first() {
             self.waits.on_end(&channel.log, &mut self.peers);

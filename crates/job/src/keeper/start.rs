@@ -1,27 +1,30 @@
 //! How a keeper comes to be: a fork, an order on standard input, another fork, a command, and one answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Instant;
 
 use outlast_pty::detach::{Forked, become_subreaper, close_inherited, fork};
 use outlast_pty::signals;
+use outlast_stream::Masks;
 use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
 
-use super::ground::{Ends, Files, Ground, open_to_append, system_error};
+use super::ground::{Ends, Files, Ground, system_error};
+use super::ready::{self, Made, Ready};
 use super::shared::Shared;
 use super::{Keeper, heir};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{EndedBy, Outcome, Process, Receipt, StartError, State};
-use crate::registry::claim::claim;
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
-use crate::registry::{Home, JobDir, layout, names};
+use crate::registry::{JobDir, layout, names};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::Settings;
+use crate::spec::{JobSpec, Streams};
 use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
 
 /// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
@@ -42,7 +45,7 @@ const NOT_FOR_US: &[Signal] = &[
 /// Returns the exit code of whichever process this then is.
 ///
 /// The order may come much later: a client that starts many jobs has the next keeper ready before it is needed.
-pub(crate) fn keep() -> i32 {
+pub(crate) fn keep(home: &Path) -> i32 {
     close_inherited();
     // Run by way of `/proc`, it would be called `exe` in every list of processes.
     let _ = rustix::thread::set_name(c"outlast");
@@ -52,13 +55,19 @@ pub(crate) fn keep() -> i32 {
         Ok(Forked::Parent { .. }) => 0,
         Ok(Forked::Child) => {
             detach();
+            ready::warm_up();
+            // What is wrong with the home is told to whoever gives an order.
+            let ready = Ready::make(home).ok();
             match take_order(&client) {
-                Some(order) => become_heir(order, client),
-                None => 0,
+                Some(order) => become_heir(order, client, ready),
+                None => {
+                    discard(ready);
+                    0
+                }
             }
         }
         Err(error) => {
-            answer(client, &refused(None, Failure::system("no process can be had", error)));
+            answer(&client, &refused(None, Failure::system("no process can be had", error)));
             1
         }
     }
@@ -90,7 +99,6 @@ fn take_order(client: &UnixStream) -> Option<StartOrder> {
     let order: StartOrder = serde_json::from_slice(&text).ok()?;
     if order.protocol != PROTOCOL {
         let said = format!("the client speaks protocol {}, this keeper {PROTOCOL}", order.protocol);
-        let client = client.try_clone().ok()?;
         answer(client, &refused(None, Failure::new(Kind::Keeper, said)));
         return None;
     }
@@ -101,16 +109,16 @@ fn refused(job: Option<&JobDir>, failure: Failure) -> StartReply {
     StartReply::Failed { handle: job.map(JobDir::handle), failure: WireFailure::from(failure) }
 }
 
-pub(super) fn answer(mut client: UnixStream, reply: &StartReply) {
+pub(super) fn answer(mut client: &UnixStream, reply: &StartReply) {
     // A client that is gone does not need it: the job goes on all the same.
     let _ = client.write_all(&line(reply));
 }
 
-fn become_heir(order: StartOrder, client: UnixStream) -> i32 {
-    let (mut ground, info) = match prepare(order) {
+fn become_heir(order: StartOrder, client: UnixStream, ready: Option<Ready>) -> i32 {
+    let (mut ground, info) = match prepare(order, ready) {
         Ok(prepared) => prepared,
         Err(reply) => {
-            answer(client, &reply);
+            answer(&client, &reply);
             return 1;
         }
     };
@@ -127,21 +135,39 @@ fn become_heir(order: StartOrder, client: UnixStream) -> i32 {
         }
         Err(error) => {
             let error = system_error("no process can be had", error);
-            answer(client, &not_started(&ground.job, info, error));
+            answer(&client, &not_started(&ground.job, info, error));
             1
         }
     }
 }
 
-/// Claims the job and opens all that it needs.
-fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
-    let StartOrder { home, spec, settings, .. } = order;
-    let home = Home::open(&home).map_err(|failure| refused(None, failure))?;
-    let spec = spec.checked().map_err(|failure| refused(None, failure))?;
-    if let Some(name) = &spec.name {
-        names::check_free(&home, name).map_err(|failure| refused(None, failure))?;
+fn discard(ready: Option<Ready>) {
+    if let Some(ready) = ready {
+        ready.discard();
     }
-    let (job, mut info, lock) = claim(&home, &spec, now_ms()).map_err(|failure| refused(None, failure))?;
+}
+
+/// Claims the job and opens all that it needs.
+fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), StartReply> {
+    let StartOrder { home, spec, settings, .. } = order;
+    let ready = match ready {
+        Some(ready) if ready.home.path() == home => ready,
+        other => {
+            discard(other);
+            Ready::make(&home).map_err(|failure| refused(None, failure))?
+        }
+    };
+    let checked = check(&ready, &spec, &settings);
+    let masks = match checked {
+        Ok(masks) => masks,
+        Err(failure) => {
+            ready.discard();
+            return Err(refused(None, failure));
+        }
+    };
+    let Ready { home, fresh, made } = ready;
+    let (job, mut info, lock) =
+        fresh.claim(&home, &spec, now_ms()).map_err(|failure| refused(None, failure))?;
     info.heir = this_process();
     if let Some(name) = &spec.name
         && let Err(failure) = names::take(&home, name, job.handle())
@@ -149,14 +175,15 @@ fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
         return Err(not_started(&job, info, failure.into()));
     }
     let started = Instant::now();
-    match open_all(&job, &spec, &settings) {
-        Ok(opened) => {
-            let Opened { ends, output, errors, timing, events, listener, shared, masks } = opened;
+    match open_rest(&job, &spec, &settings) {
+        Ok(Rest { ends, errors, shared }) => {
             if let Ends::Terminal { slave, .. } = &ends
                 && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
             {
                 return Err(not_started(&job, info, system_error("the terminal can't be led", error)));
             }
+            let Made { output, timing, events, listener } = made;
+            let masks = SharedMasks::new(masks.into());
             let ground = Ground {
                 home,
                 job,
@@ -179,34 +206,33 @@ fn prepare(order: StartOrder) -> Result<(Ground, Info), StartReply> {
     }
 }
 
-struct Opened {
-    ends: Ends,
-    output: Files,
-    errors: Option<Files>,
-    timing: OwnedFd,
-    events: OwnedFd,
-    listener: OwnedFd,
-    shared: Shared,
-    masks: SharedMasks,
+/// Whether the order can be carried out at all; and what must be hidden, which is written down before anybody can look.
+fn check(ready: &Ready, spec: &JobSpec, settings: &Settings) -> Result<Masks, Failure> {
+    spec.check()?;
+    if let Some(name) = &spec.name {
+        names::check_free(&ready.home, name)?;
+    }
+    let masks = secrets::of_job(&spec.env, &settings.secrets);
+    secrets::write_first(&ready.fresh.job, &masks)
+        .map_err(|error| Failure::system("the job's files can't be made", error))?;
+    Ok(masks)
 }
 
-fn open_all(job: &JobDir, spec: &crate::spec::JobSpec, settings: &Settings) -> Result<Opened, StartError> {
+/// What only the order tells how to open.
+struct Rest {
+    ends: Ends,
+    errors: Option<Files>,
+    shared: Shared,
+}
+
+fn open_rest(job: &JobDir, spec: &JobSpec, settings: &Settings) -> Result<Rest, StartError> {
     let files = |error| system_error("the job's files can't be made", error);
     let errors = match spec.streams {
-        crate::spec::Streams::Terminal(_) => None,
-        crate::spec::Streams::Pipes => {
-            Some(Files::open(job, layout::ERRORS, layout::ERROR_TRANSCRIPT).map_err(files)?)
-        }
+        Streams::Terminal(_) => None,
+        Streams::Pipes => Some(Files::open(job, layout::ERRORS, layout::ERROR_TRANSCRIPT).map_err(files)?),
     };
-    let masks = secrets::of_job(&spec.env, &settings.secrets);
-    secrets::write(job, &masks).map_err(files)?;
-    Ok(Opened {
-        masks: SharedMasks::new(masks.into()),
-        output: Files::open(job, layout::OUTPUT, layout::TRANSCRIPT).map_err(files)?,
+    Ok(Rest {
         errors,
-        timing: open_to_append(job, layout::TIMING).map_err(files)?,
-        events: open_to_append(job, layout::EVENTS).map_err(files)?,
-        listener: crate::socket::listen(job).map_err(|error| system_error("no socket can be had", error))?,
         shared: Shared::new().map_err(|error| system_error("no memory can be had", error))?,
         ends: Ends::open(spec.streams, settings.secrets.redact_log)?,
     })
@@ -234,7 +260,7 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
         Ok(pid) => pid,
         Err(error) => {
             ground.remove_temporary_folder();
-            answer(client, &not_started(&ground.job, info, error));
+            answer(&client, &not_started(&ground.job, info, error));
             return 0;
         }
     };
@@ -243,8 +269,10 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
         Ok(mut keeper) => {
             keeper.write_record(Durability::Process);
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
-            answer(client, &StartReply::Started(Box::new(keeper.info.clone())));
+            answer(&client, &StartReply::Started(Box::new(keeper.info.clone())));
             keeper.ground.shared.set_answered();
+            // Who starts a job mostly has more to say about it.
+            keeper.peers.adopt(client);
             keeper.plan_room();
             // A command that ended before we listened for it has already sent its only signal.
             keeper.look_at_children();

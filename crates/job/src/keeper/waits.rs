@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use outlast_stream::PatternSet;
+
 use super::peers::{PeerId, Peers};
 use super::standing::{Standing, Vanishing};
 use crate::clock::{earliest, millis};
@@ -17,6 +19,8 @@ use crate::wire::{Answer, Awaiting, Found, Reason, Wait, Waited};
 
 /// More waits than this at one job are refused.
 const MOST: usize = 1024;
+/// So many patterns are kept compiled for whoever waits for them next.
+const MOST_COMPILED: usize = 2;
 /// For how long a client with a token may be away.
 const AWAY: Duration = Duration::from_secs(60);
 /// How long after output a screen is looked at for what should vanish from it.
@@ -130,6 +134,8 @@ pub(super) struct Waits {
     behind: bool,
     /// When to look whether something has vanished from the screen.
     vanishing_at: Option<Instant>,
+    /// The latest first.
+    compiled: Vec<(Vec<String>, PatternSet)>,
 }
 
 impl Waits {
@@ -171,7 +177,28 @@ impl Waits {
         Some(None)
     }
 
-    fn prepare(&self, (peer, request): (PeerId, u64), wait: Wait, now: &Now<'_>) -> Result<Pending, Failure> {
+    /// Patterns that were waited for a moment ago are waited for again, more often than not.
+    fn compiled(&mut self, patterns: &[String]) -> Result<PatternSet, Failure> {
+        if let Some((_, set)) = self.compiled.iter().find(|(known, _)| known == patterns) {
+            return Ok(set.clone());
+        }
+        let set = crate::search::compile(patterns)?;
+        self.compiled.truncate(MOST_COMPILED - 1);
+        self.compiled.insert(0, (patterns.to_vec(), set.clone()));
+        Ok(set)
+    }
+
+    /// Lets go of patterns that nobody waits for.
+    pub(super) fn forget_patterns(&mut self) {
+        self.compiled.clear();
+    }
+
+    fn prepare(
+        &mut self,
+        (peer, request): (PeerId, u64),
+        wait: Wait,
+        now: &Now<'_>,
+    ) -> Result<Pending, Failure> {
         if self.pending.len() >= MOST {
             return Err(Failure::usage("too many waits on this job at once").hint("end some of them first"));
         }
@@ -180,7 +207,7 @@ impl Waits {
             None
         } else {
             let masks = wait.masked.then(|| now.masks.clone());
-            Some(Search::new(&wait.patterns, now.streams, from)?.masked(masks))
+            Some(Search::of(self.compiled(&wait.patterns)?, now.streams, from).masked(masks))
         };
         let began = Instant::now();
         let standing = match &wait.stable {

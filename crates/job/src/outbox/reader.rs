@@ -9,13 +9,13 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use outlast_pty::place::{Place, number_in};
+use outlast_pty::place::{Place, mark_in, number_in};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 
 use super::{Entry, Outbox, folder_name};
 use crate::failure::Failure;
-use crate::registry::replace::write_all;
+use crate::registry::replace::{read_small, write_all};
 
 const PREFIX: &str = "reader-";
 /// The mark of a place whose reader holds it; otherwise it is the number of the entry that is on its way.
@@ -112,6 +112,13 @@ impl Reader {
 /// # Errors
 /// When the disk says no.
 pub fn place(outbox: &Outbox, name: &str) -> Result<u64, Failure> {
+    // Nothing is locked or written where it says already that its reader holds it.
+    let known = read_small(&outbox.dir, &file_name(name), 4096).unwrap_or_default();
+    if mark_in(&known) == Some(HOLDS)
+        && let Some(number) = number_in(&known)
+    {
+        return Ok(number);
+    }
     let (place, busy) = place_of(outbox, name)?;
     if !busy {
         place.set_mark(HOLDS);
@@ -134,11 +141,14 @@ pub fn acknowledge(outbox: &Outbox, name: &str, number: u64) -> Result<u64, Fail
     Ok(place.number())
 }
 
+fn file_name(reader: &str) -> String {
+    format!("{PREFIX}{}", folder_name(reader))
+}
+
 /// A reader's place, and whether another process has it; it is ours while the place lives if not.
 fn place_of(outbox: &Outbox, name: &str) -> Result<(Place, bool), Failure> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&outbox.dir, format!("{PREFIX}{}", folder_name(name)), flags, Mode::RUSR | Mode::WUSR)
-        .map_err(broken)?;
+    let file = openat(&outbox.dir, file_name(name), flags, Mode::RUSR | Mode::WUSR).map_err(broken)?;
     let busy = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => false,
         Err(Errno::AGAIN) => true,

@@ -4,13 +4,14 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, fallocate, flock, mkdirat, openat,
-    renameat_with, unlinkat,
+    FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, fallocate, flock, mkdirat, openat,
+    renameat_with,
 };
 use rustix::io::Errno;
 
 use super::format::Info;
-use super::replace::{Durability, read_small, replace};
+use super::replace::{Durability, read_small, replace, write_new};
+use super::sweep::remove_flat_folder;
 use super::{Home, JobDir, layout};
 use crate::failure::Failure;
 use crate::spec::{Handle, JobSpec};
@@ -60,46 +61,83 @@ fn open_lock(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
     openat(dir, layout::LOCK, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// Makes the folder of a new job and claims the next handle for it.
-///
-/// The folder is made whole under a name nobody looks at (locked, with its record), and then moved to its
-/// number. A number that is taken refuses the move, so two clients never get the same.
-///
-/// # Errors
-/// When the home can't be written.
-pub fn claim(home: &Home, spec: &JobSpec, now: u64) -> Result<(JobDir, Info, Lock), Failure> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let broken = |error| Failure::system(format!("no job can be made in {}", home.path().display()), error);
-    let fresh = format!(".new-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    mkdirat(home.jobs_dir(), &fresh, Mode::RWXU).map_err(broken)?;
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = openat(home.jobs_dir(), &fresh, flags, Mode::empty()).and_then(|dir| {
-        let file = open_lock(&dir)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok((dir, Lock { _file: file }))
-    });
-    let claimed = made.and_then(|(dir, lock)| {
+/// A folder that will be a job's: under a name nobody looks at, and locked. Whatever a job needs before its command is
+/// known can be made in it.
+#[derive(Debug)]
+pub struct Fresh {
+    name: String,
+    /// The folder, as that of a job without a number.
+    pub(crate) job: JobDir,
+    lock: Lock,
+}
+
+impl Fresh {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// When the home can't be written.
+    pub fn make(home: &Home) -> Result<Self, Failure> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(".new-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        mkdirat(home.jobs_dir(), &name, Mode::RWXU).map_err(|error| broken(home, error))?;
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(home.jobs_dir(), &name, flags, Mode::empty()).and_then(|dir| {
+            let file = open_lock(&dir)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            Ok((dir, Lock { _file: file }))
+        });
+        match made {
+            Ok((dir, lock)) => {
+                let job = JobDir { handle: Handle(0), path: home.path().join(layout::JOBS).join(&name), dir };
+                Ok(Self { name, job, lock })
+            }
+            Err(error) => {
+                let _ = remove_flat_folder(home.jobs_dir(), &name);
+                Err(broken(home, error))
+            }
+        }
+    }
+
+    /// Claims the next handle for it: writes the job's record and moves it to its number. A number that is taken
+    /// refuses the move, so two clients never get the same.
+    ///
+    /// # Errors
+    /// When the home can't be written.
+    pub fn claim(self, home: &Home, spec: &JobSpec, now: u64) -> Result<(JobDir, Info, Lock), Failure> {
+        match self.move_to_next(home, spec, now) {
+            Ok(info) => {
+                let job = JobDir { handle: info.handle, path: home.job_path(info.handle), ..self.job };
+                Ok((job, info, self.lock))
+            }
+            Err(error) => {
+                self.discard(home);
+                Err(broken(home, error))
+            }
+        }
+    }
+
+    fn move_to_next(&self, home: &Home, spec: &JobSpec, now: u64) -> Result<Info, Errno> {
         let mut handle = next(home);
         loop {
             let info = Info::claimed(handle, spec, now);
-            replace(&dir, layout::INFO, &info.to_bytes(), Durability::Process)?;
-            match move_to_number(home, &fresh, handle) {
-                Ok(()) => return Ok((dir, info, lock)),
+            // Nobody looks at it yet.
+            write_new(&self.job, layout::INFO, &info.to_bytes())?;
+            match move_to_number(home, &self.name, handle) {
+                Ok(()) => return Ok(info),
                 Err(Errno::EXIST | Errno::NOTEMPTY) => handle = next(home).max(Handle(handle.0 + 1)),
                 Err(error) => return Err(error),
             }
         }
-    });
-    match claimed {
-        Ok((dir, info, lock)) => {
-            let job = JobDir { handle: info.handle, path: home.job_path(info.handle), dir };
-            Ok((job, info, lock))
-        }
-        Err(error) => {
-            discard(home, &fresh);
-            Err(broken(error))
-        }
     }
+
+    /// It is not needed after all.
+    pub fn discard(self, home: &Home) {
+        let _ = remove_flat_folder(home.jobs_dir(), &self.name);
+    }
+}
+
+fn broken(home: &Home, error: Errno) -> Failure {
+    Failure::system(format!("no job can be made in {}", home.path().display()), error)
 }
 
 /// The number after all that are there or have been. Folders are looked at first: one that is removed in
@@ -120,13 +158,6 @@ fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno>
 fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno> {
     let jobs = home.jobs_dir();
     rustix::fs::renameat(jobs, fresh, jobs, handle.to_string())
-}
-
-fn discard(home: &Home, fresh: &str) {
-    for file in [layout::INFO, layout::LOCK] {
-        let _ = unlinkat(home.jobs_dir(), format!("{fresh}/{file}"), AtFlags::empty());
-    }
-    let _ = unlinkat(home.jobs_dir(), fresh, AtFlags::REMOVEDIR);
 }
 
 /// The highest handle whose folder was removed.

@@ -56,7 +56,7 @@ pub(crate) struct EntryRef<'a> {
 
 /// What a file was: its number, its size, and when it last changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Mark(u64, u64, i64, u64);
+pub(crate) struct Mark(u64, u64, u64, u64);
 
 impl Mark {
     /// That of a job's record, in its open folder.
@@ -69,24 +69,21 @@ impl Mark {
     }
 
     fn of(stat: &Stat) -> Self {
-        // Numbers of different widths on different machines; none of them is negative but a time before 1970.
-        let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
-        #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "not on every machine")]
-        Self(
-            stat.st_ino as u64,
-            unsigned(stat.st_size as i64),
-            stat.st_ctime as i64,
-            unsigned(stat.st_ctime_nsec as i64),
-        )
+        Self(number(stat.st_ino), number(stat.st_size), number(stat.st_ctime), number(stat.st_ctime_nsec))
     }
 
     /// Whether it changed so long ago that a change from now on has another time.
     pub(crate) fn is_settled(&self) -> bool {
         let now = now_ms();
         let grain = if self.3 == 0 { COARSE_GRAIN_MS } else { GRAIN_MS };
-        let changed = u64::try_from(self.2).unwrap_or(u64::MAX / 2000) * 1000 + self.3 / 1_000_000;
-        changed.checked_add(grain).is_some_and(|settled| settled < now)
+        let changed = self.2.saturating_mul(1000).saturating_add(self.3 / 1_000_000);
+        changed.saturating_add(grain) < now
     }
+}
+
+/// Numbers of files have other widths on other machines; none is negative but a time before 1970.
+fn number(number: impl TryInto<u64>) -> u64 {
+    number.try_into().unwrap_or(0)
 }
 
 /// The index of a home, as it was found.

@@ -36,6 +36,15 @@ pub fn replace(dir: impl AsFd, name: &str, bytes: &[u8], durability: Durability)
     result
 }
 
+/// Writes a file of a folder that nobody looks at yet.
+///
+/// # Errors
+/// `ENOSPC` and its kin.
+pub(crate) fn write_new(dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    write_all(openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?, bytes)
+}
+
 /// Writes all bytes, or says why not.
 ///
 /// # Errors
@@ -68,6 +77,14 @@ pub(crate) fn hold_room_after(file: impl AsFd, end: u64) {
 /// `ENOENT`; `ELOOP` when it is a link; `EFBIG` when it is larger than `limit`.
 pub fn read_small(dir: impl AsFd, name: &str, limit: usize) -> Result<Vec<u8>, Errno> {
     let file = openat(&dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    read_open(&file, limit)
+}
+
+/// Reads a whole small file that is open, from where it stands.
+///
+/// # Errors
+/// `EFBIG` when it is larger than `limit`.
+pub(crate) fn read_open(file: impl AsFd, limit: usize) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::new();
     let mut chunk = [0_u8; 8192];
     // Most files fit into the first; larger ones are not read by the spoonful.

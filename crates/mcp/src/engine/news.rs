@@ -4,10 +4,12 @@
 //! answer has shown already is no news.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader;
+use outlast_job::outbox::tail::{Looked, Tail};
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
 use serde::Serialize;
@@ -35,6 +37,39 @@ pub(crate) struct Event {
     age_seconds: u64,
 }
 
+/// More sessions than this at one server are not remembered.
+const MOST_SESSIONS: usize = 64;
+
+/// How far each session's outbox was read, and what of it may be news: so that an answer costs what is new, and not what
+/// has ever happened. Should it be forgotten, it is read again.
+#[derive(Debug, Default)]
+pub(crate) struct Heard(Mutex<HashMap<String, Waiting>>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    tail: Tail,
+    /// What the session was not told, as far as was known at the last look. What it has been told once it stays told.
+    entries: Vec<Entry>,
+}
+
+impl Waiting {
+    fn look(&mut self, outbox: &Outbox) {
+        match self.tail.look(outbox) {
+            Looked::More(more) => self.entries.extend(more),
+            Looked::Anew(all) => self.entries = all,
+        }
+    }
+
+    /// Forgets what is told, withdrawn, or shown by an answer.
+    fn forget(&mut self, seen: u64, mut cursor: impl FnMut(Handle) -> Cursor) {
+        let over: Vec<bool> = self.entries.iter().map(|entry| is_over(entry, &self.entries)).collect();
+        let mut over = over.into_iter();
+        self.entries.retain(|entry| {
+            !over.next().unwrap_or(false) && entry.n > seen && !is_known(entry, cursor(entry.job))
+        });
+    }
+}
+
 /// What is new to a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News {
@@ -49,13 +84,20 @@ impl Engine {
             return News::default();
         };
         let seen = reader::place(&outbox, READER).unwrap_or(0).max(outbox.acked());
-        let entries = outbox.entries(seen);
-        let last = entries.last().map_or(seen, |entry| entry.n);
+        let mut heard = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.len() >= MOST_SESSIONS && !heard.contains_key(&caller.session) {
+            heard.clear();
+        }
+        let waiting = heard.entry(caller.session.clone()).or_default();
+        waiting.look(&outbox);
         let mut cursors: HashMap<Handle, Cursor> = HashMap::new();
-        let mut cursor = |job| *cursors.entry(job).or_insert_with(|| self.cursors.get(&caller.session, job));
-        let events =
-            entries.iter().filter(|entry| !is_over(entry, &entries) && !is_known(entry, cursor(entry.job)));
-        News { events: events.map(Event::from).collect(), last }
+        waiting.forget(seen, |job| {
+            *cursors.entry(job).or_insert_with(|| self.cursors.get(&caller.session, job))
+        });
+        News {
+            events: waiting.entries.iter().map(Event::from).collect(),
+            last: waiting.tail.last().max(seen),
+        }
     }
 
     /// The session has been told; unless nobody will read the answer.

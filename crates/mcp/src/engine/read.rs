@@ -67,7 +67,7 @@ impl Engine {
             let errors = if order.is_picky() {
                 None
             } else {
-                self.add_errors(job, caller, &mut answer, order.budget)?
+                self.add_errors((job, &info), caller, &mut answer, order.budget)?
             };
             let waited = Waited::because(Reason::Output, range.to());
             self.remember(job, caller, &mut answer, (Shown::Seen, &waited), errors);

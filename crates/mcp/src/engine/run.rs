@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast_job::notify::Notify;
 use outlast_job::wakes::Will;
-use outlast_job::{Failure, JobSpec, Reason, Streams, Wait, Waited};
+use outlast_job::{Failure, JobSpec, Reason, Run, Streams, Wait, Waited};
 
 use super::{Caller, Engine};
 use crate::answer::Answer;
@@ -50,8 +50,6 @@ impl Engine {
         let spec = self.spec(caller, &order)?;
         let wakes = self.outlast.wakes_of(&spec);
         let job = self.outlast.start(spec)?;
-        // The next one's keeper, while this command runs.
-        self.outlast.get_ready();
         let patience =
             if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
         let waited = if order.background {
@@ -75,7 +73,7 @@ impl Engine {
     }
 
     fn spec(&self, caller: &Caller, order: &RunOrder) -> Result<JobSpec, Failure> {
-        let mut spec = JobSpec::shell(&order.command);
+        let mut spec = JobSpec::in_session(Run::Shell(order.command.clone()), &caller.session);
         for pager in PAGERS {
             spec.env.insert(pager.into(), "cat".into());
         }
@@ -88,7 +86,6 @@ impl Engine {
         }
         spec.description.clone_from(&order.description);
         spec.name.clone_from(&order.name);
-        spec.session.clone_from(&caller.session);
         for (name, value) in &caller.env {
             spec.env.entry(name.clone()).or_insert_with(|| value.clone());
         }

@@ -41,7 +41,7 @@ impl<'a> View<'a> {
 
     fn take_over(&mut self, bytes: &[u8], from: usize) {
         let len = self.bytes.len();
-        if !self.stretches.last().is_some_and(|(here, there)| there + len - here == from) {
+        if self.stretches.last().is_none_or(|(here, there)| there + len - here != from) {
             // What was struck over may have been all of the last stretch.
             while self.stretches.last().is_some_and(|(here, _)| *here >= len) {
                 self.stretches.pop();

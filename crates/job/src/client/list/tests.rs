@@ -51,7 +51,9 @@ impl Jobs {
     }
 
     fn claimed(&self, command: &str) -> (JobDir, Info, claim::Lock) {
-        claim::claim(&self.outlast.home, &JobSpec::new(Run::Shell(command.into())), 1).unwrap()
+        let home = &self.outlast.home;
+        let fresh = claim::Fresh::make(home).unwrap();
+        fresh.claim(home, &JobSpec::new(Run::Shell(command.into())), 1).unwrap()
     }
 
     /// Jobs go into the index as soon as a later change of theirs would show.

@@ -1,0 +1,36 @@
+//! Connections that are open and owe nobody an answer, for whoever asks the same keeper next: to knock again costs both
+//! sides more than most answers do.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use super::connection::Connection;
+use crate::spec::Handle;
+
+/// More are closed, the oldest first.
+const MOST: usize = 16;
+
+/// The quiet connections of one client, by job.
+#[derive(Debug, Default)]
+pub(super) struct Quiet(Mutex<VecDeque<(Handle, Connection)>>);
+
+impl Quiet {
+    pub(super) fn take(&self, job: Handle) -> Option<Connection> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|(handle, _)| *handle == job)?;
+        all.remove(at).map(|(_, connection)| connection)
+    }
+
+    /// Keeps a connection on which nothing is asked and nothing is left to hear.
+    pub(super) fn put(&self, job: Handle, connection: Connection) {
+        if connection.has_unheard() {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(handle, _)| *handle != job);
+        if all.len() >= MOST {
+            all.pop_front();
+        }
+        all.push_back((job, connection));
+    }
+}

@@ -1,0 +1,68 @@
+//! What a keeper makes before its order comes: the folder of a job that has no number yet, and the files that every job
+//! needs. On a disk these take longer than the order itself.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::ground::{Files, open_to_append, system_error};
+use crate::failure::Failure;
+use crate::lifecycle::StartError;
+use crate::registry::claim::Fresh;
+use crate::registry::{Home, JobDir, layout};
+
+/// A home, and a folder in it that the next job can have.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) home: Home,
+    pub(super) fresh: Fresh,
+    pub(super) made: Made,
+}
+
+/// The files that every job has.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) output: Files,
+    pub(super) timing: OwnedFd,
+    pub(super) events: OwnedFd,
+    pub(super) listener: OwnedFd,
+}
+
+impl Made {
+    fn open(job: &JobDir) -> Result<Self, StartError> {
+        let files = |error: Errno| system_error("the job's files can't be made", error);
+        Ok(Self {
+            output: Files::open(job, layout::OUTPUT, layout::TRANSCRIPT).map_err(files)?,
+            timing: open_to_append(job, layout::TIMING).map_err(files)?,
+            events: open_to_append(job, layout::EVENTS).map_err(files)?,
+            listener: crate::socket::listen(job)
+                .map_err(|error| system_error("no socket can be had", error))?,
+        })
+    }
+}
+
+impl Ready {
+    /// Makes it all.
+    pub(super) fn make(home: &Path) -> Result<Self, Failure> {
+        let home = Home::open(home)?;
+        let fresh = Fresh::make(&home)?;
+        match Made::open(&fresh.job) {
+            Ok(made) => Ok(Self { home, fresh, made }),
+            Err(error) => {
+                fresh.discard(&home);
+                Err(Failure::new(crate::failure::Kind::CannotStart, error.message).hint(error.hint))
+            }
+        }
+    }
+
+    /// Nobody wants it.
+    pub(super) fn discard(self) {
+        self.fresh.discard(&self.home);
+    }
+}
+
+/// Works out what is the same for every job, once before the order comes: heir and keeper then share it.
+pub(super) fn warm_up() {
+    let _ = outlast_stream::Masks::new([0; 32]).text("://");
+}
