@@ -234,6 +234,19 @@ fn a_stream_cut_at_every_border_leaks_nothing() {
 }
 
 #[test]
+fn the_end_of_a_secret_that_ends_where_a_piece_ends_is_hidden_too() {
+    let mut masks = Masks::new([7; 32]);
+    masks.add(SECRET, true);
+    let masks = masks.typed_only().unwrap();
+    let text = format!("you typed {SECRET}\r\n{SECRET}\r\nthanks\r\n");
+    let hidden = text.replace(SECRET, &"*".repeat(SECRET.len()));
+    for length in 1..12 {
+        let pieces: Vec<&[u8]> = text.as_bytes().chunks(length).collect();
+        assert_eq!(String::from_utf8(redact(&masks, &pieces, false)).unwrap(), hidden, "by {length}");
+    }
+}
+
+#[test]
 fn a_key_longer_than_a_piece_stays_hidden_to_its_end() {
     let (start, rest) = ("sk-", "aB3-".repeat(1000));
     let text = format!("{start}{rest} done");

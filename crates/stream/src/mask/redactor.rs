@@ -30,8 +30,9 @@ impl Redactor {
             bytes[..decided - start].copy_from_slice(&hidden[start..decided]);
             wipe(&mut hidden);
         }
-        // A known value that has ended is needed no longer.
-        found.whole.into_iter().for_each(|span| cover(&mut self.before, span));
+        // A known value that has ended, and was given out to its end, is needed no longer.
+        let past = found.whole.into_iter().filter(|span| span.end <= decided);
+        past.for_each(|span| cover(&mut self.before, span));
         wipe(&mut self.before[decided..]);
         self.before.truncate(decided);
         if self.before.len() > 2 * CONTEXT {

@@ -56,6 +56,16 @@ impl Jobs {
         fresh.claim(home, &JobSpec::new(Run::Shell(command.into())), 1).unwrap()
     }
 
+    /// Waits until a later change of any record would show.
+    fn settle(&self) {
+        for handle in self.outlast.home.handles() {
+            let job = self.outlast.home.job(handle).unwrap();
+            while !Mark::of_job(&job).is_some_and(|mark| mark.is_settled()) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
     /// Jobs go into the index as soon as a later change of theirs would show.
     fn wait_for_index(&self) {
         let until = Instant::now() + Duration::from_secs(30);
@@ -141,7 +151,7 @@ fn what_is_still_kept_or_left_something_behind_is_not_remembered() {
     let process = Process { pid: 1, started: 0, program: "init".into() };
     info.state = State::ended(Receipt { left_behind: vec![process], ..receipt() });
     left.write_info(&info, Durability::Process).unwrap();
-    std::thread::sleep(Duration::from_millis(120));
+    jobs.settle();
     std::fs::remove_file(jobs.index()).unwrap();
     assert_eq!(jobs.commands().len(), 10);
     let index = jobs.index_text();
@@ -160,7 +170,7 @@ fn no_secret_is_written_down_in_it() {
     let jobs = Jobs::indexed(8);
     jobs.ended(&format!("login {SECRET}"), "");
     let prints = jobs.ended("echo it", &format!("the key is {SECRET}\n"));
-    std::thread::sleep(Duration::from_millis(120));
+    jobs.settle();
     for masked in [false, true] {
         let outlast = Outlast::at(jobs.folder.path()).unwrap();
         let outlast = if masked { outlast.masked() } else { outlast };
@@ -204,7 +214,7 @@ fn what_is_large_is_read_from_its_own_folder() {
     let jobs = Jobs::indexed(8);
     let long = format!("echo {}", "x".repeat(100_000));
     jobs.ended(&long, "");
-    std::thread::sleep(Duration::from_millis(120));
+    jobs.settle();
     std::fs::remove_file(jobs.index()).unwrap();
     assert_eq!(jobs.commands().last(), Some(&long));
     assert!(jobs.index_text().len() < 20_000);
