@@ -1,13 +1,14 @@
 //! All jobs of a home in short, for lists: ended ones from the home's [index](crate::registry::index), where it knows
 //! them, the others from their folders; and how the running ones are, from their keepers.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::read::{Range, Stream};
-use super::{Job, Outlast, leftover, survey};
+use super::survey::{self, Survey};
+use super::{Job, Outlast, leftover};
 use crate::lifecycle::Process;
 use crate::registry::format::Info;
-use crate::registry::index::{self, EntryRef, Index, Mark};
+use crate::registry::index::{self, Entry, EntryRef, Index, Mark, Place};
 use crate::registry::summary::Summary;
 use crate::secrets::{self, SharedMasks};
 use crate::spec::Handle;
@@ -24,7 +25,7 @@ pub struct Listed {
     pub job: Summary,
     /// The end of its log.
     pub log_end: u64,
-    /// How it is right now, if it was asked and has answered: see [`Outlast::ask`].
+    /// How it is right now, if it was asked and has answered: see [`Outlast::list_and_ask`].
     pub now: Option<Box<Glance>>,
     /// What it printed last, if that is known by now.
     last_line: Option<String>,
@@ -47,61 +48,99 @@ impl Listed {
         self.info.as_ref().map(|info| leftover::find(info)).unwrap_or_default()
     }
 
+    fn of_entry(entry: Entry, record: Mark) -> Self {
+        Self {
+            job: entry.job,
+            log_end: entry.log_end,
+            now: None,
+            last_line: Some(entry.last_line),
+            mark: Some(record),
+            info: None,
+        }
+    }
+
     fn entry(&self) -> Option<EntryRef<'_>> {
         let (record, last_line) = (self.mark.as_ref()?, self.last_line.as_ref()?);
         Some(EntryRef { record, job: &self.job, log_end: self.log_end, last_line })
     }
 }
 
+/// A job of a list that is being made.
+enum Found {
+    /// Its entry in the index holds, and is read later.
+    Known(Place),
+    Read(Box<Listed>),
+}
+
 impl Outlast {
     /// All jobs in short, oldest first; no keeper is asked. Those whose keeper vanished are found to be lost on the way.
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
+        self.list_and_ask(|_| false, Duration::ZERO)
+    }
+
+    /// The same, and asks the keepers of those that run and are `wanted` how they are: all at once, and what is known of
+    /// the others is read while they answer. One that has ended by then, or has no keeper any more, is looked at again.
+    pub fn list_and_ask(&self, wanted: impl Fn(&Summary) -> bool, patience: Duration) -> Vec<Listed> {
+        let until = Instant::now() + patience;
         let mut handles = self.home.handles();
         handles.sort_unstable();
         let mut index = Index::read(&self.home);
-        let mut missed = 0;
-        let mut list = Vec::with_capacity(handles.len());
+        let mut survey = Survey::default();
+        let mut found = Vec::with_capacity(handles.len());
         for handle in handles {
-            if let Some(entry) = index.take(&self.home, handle) {
-                list.push(Listed {
-                    job: entry.job,
-                    log_end: entry.log_end,
-                    now: None,
-                    last_line: Some(entry.last_line),
-                    mark: Some(entry.record),
-                    info: None,
-                });
+            if let Some(place) = index.take(&self.home, handle) {
+                found.push(Found::Known(place));
             } else if let Some(listed) = self.look_at(handle) {
-                missed += usize::from(listed.mark.is_some());
-                list.push(listed);
+                if listed.is_live() && wanted(&listed.job) {
+                    survey.ask(&self.home, found.len(), handle, until);
+                }
+                found.push(Found::Read(Box::new(listed)));
             }
         }
+        let mut list = self.read_known(&index, found);
+        for (at, answer) in survey.answers(until) {
+            if let Some(Some(listed)) = list.get_mut(at) {
+                self.take_answer(listed, answer);
+            }
+        }
+        list.into_iter().flatten().collect()
+    }
+
+    /// Reads the entries of the index, and replaces it if it has missed much. A job that is gone leaves its place empty.
+    fn read_known(&self, index: &Index, found: Vec<Found>) -> Vec<Option<Listed>> {
+        let mut missed = 0;
+        let mut list: Vec<Option<Listed>> = Vec::with_capacity(found.len());
+        for one in found {
+            let listed = match one {
+                Found::Known(place) => match index.entry(&place) {
+                    Some(entry) => Some(Listed::of_entry(entry, place.record)),
+                    None => self.look_at(place.handle).inspect(|_| missed += 1),
+                },
+                Found::Read(listed) => {
+                    missed += usize::from(listed.mark.is_some());
+                    Some(*listed)
+                }
+            };
+            list.push(listed);
+        }
         if index.has_missed_much(missed, list.len()) {
-            let entries: Vec<EntryRef<'_>> = list.iter().filter_map(Listed::entry).collect();
+            let entries: Vec<EntryRef<'_>> = list.iter().flatten().filter_map(Listed::entry).collect();
             index::write(&self.home, &entries);
         }
         list
     }
 
-    /// Asks the keepers of all of a list that run how they are, at once. One that has ended by now, or has no keeper any
-    /// more, is looked at again.
-    pub fn ask(&self, list: &mut [Listed], patience: Duration) {
-        let live: Vec<usize> = (0..list.len()).filter(|i| list[*i].is_live()).collect();
-        let handles: Vec<Handle> = live.iter().map(|i| list[*i].job.handle).collect();
-        let answers = survey::glances(&self.home, &handles, patience);
-        for (i, answer) in live.into_iter().zip(answers) {
-            let listed = &mut list[i];
-            match answer {
-                survey::Answer::Here(glance) if glance.activity != Activity::Ended => {
-                    listed.log_end = listed.log_end.max(glance.grown.offset);
-                    listed.now = Some(glance);
-                }
-                survey::Answer::Silent => {}
-                survey::Answer::Here(_) | survey::Answer::Nobody => {
-                    if let Some(again) = self.look_at(listed.job.handle) {
-                        *listed = again;
-                    }
+    fn take_answer(&self, listed: &mut Listed, answer: survey::Answer) {
+        match answer {
+            survey::Answer::Here(glance) if glance.activity != Activity::Ended => {
+                listed.log_end = listed.log_end.max(glance.grown.offset);
+                listed.now = Some(glance);
+            }
+            survey::Answer::Silent => {}
+            survey::Answer::Here(_) | survey::Answer::Nobody => {
+                if let Some(again) = self.look_at(listed.job.handle) {
+                    *listed = again;
                 }
             }
         }

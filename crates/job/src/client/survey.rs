@@ -27,24 +27,39 @@ pub(crate) enum Answer {
     Silent,
 }
 
-/// How jobs are right now, each from its keeper.
-pub(crate) fn glances(home: &Home, jobs: &[Handle], patience: Duration) -> Vec<Answer> {
-    let until = Instant::now() + patience;
-    jobs.chunks(AT_ONCE).flat_map(|some| ask_all(home, some, until)).collect()
+/// Questions to many keepers, by the places that the answers are for. All are asked before the first is listened to. Then
+/// each is listened to in turn: what the others say meanwhile is kept for us, so this costs no more than a look at each.
+#[derive(Default)]
+pub(crate) struct Survey {
+    asked: Vec<(usize, Asked)>,
+    answered: Vec<(usize, Answer)>,
+}
+
+impl Survey {
+    /// Asks one more.
+    pub(crate) fn ask(&mut self, home: &Home, place: usize, job: Handle, until: Instant) {
+        if self.asked.len() >= AT_ONCE {
+            self.listen(until);
+        }
+        self.asked.push((place, home.job(job).map_or(Asked::Done(Answer::Nobody), ask)));
+    }
+
+    fn listen(&mut self, until: Instant) {
+        let answers = self.asked.drain(..).map(|(place, one)| (place, listen(one, until)));
+        self.answered.extend(answers);
+    }
+
+    /// What all of them say, those that have said it in time.
+    pub(crate) fn answers(mut self, until: Instant) -> Vec<(usize, Answer)> {
+        self.listen(until);
+        self.answered
+    }
 }
 
 /// A question that is asked, or already answered.
 enum Asked {
     Waiting(JobDir, Connection),
     Done(Answer),
-}
-
-/// All are asked before the first is listened to. Then each is listened to in turn: what the others say meanwhile is kept
-/// for us, so this costs no more than a look at each.
-fn ask_all(home: &Home, jobs: &[Handle], until: Instant) -> Vec<Answer> {
-    let asked: Vec<Asked> =
-        jobs.iter().map(|job| home.job(*job).map_or(Asked::Done(Answer::Nobody), ask)).collect();
-    asked.into_iter().map(|one| listen(one, until)).collect()
 }
 
 /// Knocks and asks, without waiting for the answer.

@@ -9,7 +9,9 @@
 //! too. And only what has nothing to hide: one text is true for people and for agents, and no secret is written down once
 //! more.
 
+use std::io::Write;
 use std::iter::Peekable;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::vec::IntoIter;
 
@@ -39,7 +41,6 @@ const COARSE_GRAIN_MS: u64 = 2_500;
 /// An ended job, as it is read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
-    pub(crate) record: Mark,
     pub(crate) job: Summary,
     pub(crate) log_end: u64,
     pub(crate) last_line: String,
@@ -48,6 +49,7 @@ pub(crate) struct Entry {
 /// An ended job, as it is written.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct EntryRef<'a> {
+    #[serde(skip)]
     pub(crate) record: &'a Mark,
     pub(crate) job: &'a Summary,
     pub(crate) log_end: u64,
@@ -55,7 +57,7 @@ pub(crate) struct EntryRef<'a> {
 }
 
 /// What a file was: its number, its size, and when it last changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(u64, u64, u64, u64);
 
 impl Mark {
@@ -89,41 +91,78 @@ fn number(number: impl TryInto<u64>) -> u64 {
 /// The index of a home, as it was found.
 #[derive(Debug)]
 pub(crate) struct Index {
+    bytes: Vec<u8>,
     /// By handle.
-    entries: Peekable<IntoIter<Entry>>,
+    entries: Peekable<IntoIter<Place>>,
     /// How many of them were of no use.
     stale: usize,
+}
+
+/// Where in the index a job's entry is, and what its record was then.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) handle: Handle,
+    pub(crate) record: Mark,
+    entry: Range<usize>,
+}
+
+impl Place {
+    /// From a line: the handle, the four numbers of the mark, and what is said about the job.
+    fn of_line(line: &str, start: usize) -> Option<Self> {
+        let mut rest = line;
+        let mut next = || -> Option<u64> {
+            let (number, after) = rest.split_once(' ')?;
+            rest = after;
+            number.parse().ok()
+        };
+        let handle = Handle(next()?);
+        let record = Mark(next()?, next()?, next()?, next()?);
+        Some(Self { handle, record, entry: start + line.len() - rest.len()..start + line.len() })
+    }
 }
 
 impl Index {
     /// What is there; nothing, if it is of another version or damaged.
     pub(crate) fn read(home: &Home) -> Self {
         let bytes = read_small(home.as_dir(), layout::INDEX, LARGEST).unwrap_or_default();
-        let entries =
-            bytes.strip_prefix(HEAD.as_bytes()).and_then(|entries| serde_json::from_slice(entries).ok());
-        let mut entries: Vec<Entry> = entries.unwrap_or_default();
-        if !entries.is_sorted_by_key(|entry| entry.job.handle) {
-            entries.clear();
-        }
-        Self { entries: entries.into_iter().peekable(), stale: 0 }
+        let entries = places(&bytes).unwrap_or_default();
+        Self { bytes, entries: entries.into_iter().peekable(), stale: 0 }
     }
 
-    /// The entry of a job, if it still holds. Jobs are asked for in order.
-    pub(crate) fn take(&mut self, home: &Home, handle: Handle) -> Option<Entry> {
-        while self.entries.next_if(|entry| entry.job.handle < handle).is_some() {
+    /// The place of a job's entry, if it still holds. Jobs are asked for in order.
+    pub(crate) fn take(&mut self, home: &Home, handle: Handle) -> Option<Place> {
+        while self.entries.next_if(|place| place.handle < handle).is_some() {
             self.stale += 1;
         }
-        let entry = self.entries.next_if(|entry| entry.job.handle == handle)?;
+        let place = self.entries.next_if(|place| place.handle == handle)?;
         let holds =
-            Mark::of_record(home.jobs_dir(), &format!("{handle}/{}", layout::INFO)) == Some(entry.record);
+            Mark::of_record(home.jobs_dir(), &format!("{handle}/{}", layout::INFO)) == Some(place.record);
         self.stale += usize::from(!holds);
-        holds.then_some(entry)
+        holds.then_some(place)
+    }
+
+    /// What it says in a place.
+    pub(crate) fn entry(&self, place: &Place) -> Option<Entry> {
+        let entry: Entry = serde_json::from_slice(self.bytes.get(place.entry.clone())?).ok()?;
+        (entry.job.handle == place.handle).then_some(entry)
     }
 
     /// Whether it is worth to be replaced, now that all jobs have been asked for: so many were not in it, of so many.
     pub(crate) fn has_missed_much(&self, missed: usize, all: usize) -> bool {
         missed + self.stale + self.entries.len() >= FEW.max(all / PART)
     }
+}
+
+/// The places of all entries; none if it is another version, damaged or not in order.
+fn places(bytes: &[u8]) -> Option<Vec<Place>> {
+    let text = std::str::from_utf8(bytes).ok()?.strip_prefix(HEAD)?.strip_suffix('\n')?;
+    let mut at = HEAD.len();
+    let mut places = Vec::new();
+    for line in text.split('\n') {
+        places.push(Place::of_line(line, at)?);
+        at += line.len() + 1;
+    }
+    places.is_sorted_by_key(|place| place.handle).then_some(places)
 }
 
 /// Whether a job's entry is small enough.
@@ -142,9 +181,18 @@ pub(crate) fn is_final(job: &JobDir, summary: &Summary) -> bool {
 /// Replaces the index. One that can't be written is only missed: a full or read-only disk keeps nobody from a list.
 pub(crate) fn write(home: &Home, entries: &[EntryRef<'_>]) {
     let mut bytes = HEAD.as_bytes().to_vec();
-    if serde_json::to_writer(&mut bytes, entries).is_ok() && bytes.len() <= LARGEST {
-        let _ = replace(home.as_dir(), layout::INDEX, &bytes, Durability::Process);
+    for entry in entries {
+        let Mark(number, size, seconds, nanoseconds) = entry.record;
+        let _ = write!(bytes, "{} {number} {size} {seconds} {nanoseconds} ", entry.job.handle);
+        if serde_json::to_writer(&mut bytes, entry).is_err() || bytes.len() > LARGEST {
+            return;
+        }
+        bytes.push(b'\n');
     }
+    if entries.is_empty() {
+        return forget(home);
+    }
+    let _ = replace(home.as_dir(), layout::INDEX, &bytes, Durability::Process);
 }
 
 /// Forgets it: what is said of jobs that are gone must not stay.

@@ -63,11 +63,11 @@ pub(crate) struct List {
 
 impl Engine {
     pub(crate) fn jobs(&self, caller: &Caller, all: bool) -> List {
-        let mut listed = self.outlast.list();
+        let wanted = |job: &Summary| all || job.session == caller.session;
+        let mut listed = self.outlast.list_and_ask(wanted, survey::PATIENCE);
         let before = listed.len();
-        listed.retain(|one| all || one.job.session == caller.session);
+        listed.retain(|one| wanted(&one.job));
         let of_others = before - listed.len();
-        self.outlast.ask(&mut listed, survey::PATIENCE);
         let cursors = self.cursors.all_of(&caller.session);
         let place = |one: &Listed| {
             let own = one.job.session == caller.session;

@@ -46,12 +46,11 @@ struct List<'a> {
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
     let mine = session::current();
     let now = outlast_job::clock::now_ms();
-    let mut jobs = outlast.list();
+    let mut jobs = outlast.list_and_ask(|_| true, survey::PATIENCE);
     jobs.retain(|job| {
         let wanted = args.all || job.is_live() || (job.job.session == mine && !args.running);
         wanted && (!args.running || job.is_live())
     });
-    outlast.ask(&mut jobs, survey::PATIENCE);
     let mut rows: Vec<Row> = jobs.into_iter().map(|job| row(outlast, job, (&mine, now))).collect();
     rows.sort_by_key(|row| (attention(row), std::cmp::Reverse(row.handle)));
     if out.json {

@@ -190,7 +190,7 @@ fn a_damaged_or_foreign_index_or_none_that_can_be_written_changes_nothing() {
     let (good, commands) = (jobs.index_text(), jobs.commands());
     let cut = good[..good.len() / 2].to_owned();
     let newer = good.replacen("outlast-index 1", "outlast-index 2", 1).replace("echo", "false");
-    let unsorted = good.replacen("\"handle\":1,", "\"handle\":7,", 1).replace("echo", "false");
+    let unsorted = good.replacen("\n1 ", "\n7 ", 1).replace("echo", "false");
     for bad in [String::new(), cut, newer, unsorted, "\0".repeat(4096)] {
         std::fs::write(jobs.index(), bad).unwrap();
         assert_eq!(jobs.commands(), commands);
