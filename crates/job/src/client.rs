@@ -53,7 +53,7 @@ use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, S
 use connection::{Answered, Connection};
 use known::Known;
 use quiet::Quiet;
-use start::Starter;
+use start::{Nursery, Starter};
 
 /// How long a keeper may take to answer what it can answer at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,8 +88,8 @@ pub struct Outlast {
     settings: Settings,
     program: PathBuf,
     masked: bool,
-    /// Who will keep the next job, if somebody is ready.
-    ready: Arc<Mutex<Option<Starter>>>,
+    /// Who will keep the next jobs, in a program that starts many.
+    nursery: Arc<Mutex<Nursery>>,
     quiet: Arc<Quiet>,
 }
 
@@ -122,7 +122,7 @@ impl Outlast {
             settings: Settings::default(),
             program: start::own_program(),
             masked: false,
-            ready: Arc::default(),
+            nursery: Arc::default(),
             quiet: Arc::default(),
         })
     }
@@ -161,17 +161,10 @@ impl Outlast {
         let spec = spec.checked()?;
         let confined = spec.sandbox.is_some();
         let order = start::order(self.home.path(), &self.settings, spec);
-        let ready =
-            self.ready.lock().ok().and_then(|mut ready| ready.take_if(|ready| ready.confined == confined));
-        let ready = ready.and_then(|mut starter| starter.order(&order).then_some(starter));
+        let ready = self.nursery.lock().ok().and_then(|mut nursery| nursery.order(confined, &order));
         let starter = match ready {
             Some(starter) => starter,
-            None => {
-                let mut starter = Starter::run(self.home.path(), &self.program, confined)?;
-                // Should it be gone already, there is its last word to read, or none.
-                starter.order(&order);
-                starter
-            }
+            None => Starter::run(self.home.path(), &self.program, confined, &order)?,
         };
         let (info, line) = starter.started()?;
         self.quiet.put(info.handle, line);
@@ -181,25 +174,31 @@ impl Outlast {
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
     /// time it takes to run a program. It waits asleep, and ends when this program does. Returns at once.
     pub fn get_ready(&self) {
-        let ready = Arc::clone(&self.ready);
-        if ready.try_lock().is_ok_and(|ready| ready.is_none()) {
-            let (home, program) = (self.home.path().to_owned(), self.program.clone());
-            let confined = self.settings.agents_sandbox.is_some();
-            // Whatever is wrong is told when a job is to be started.
-            let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
-                if let Ok(mut ready) = ready.lock()
-                    && ready.is_none()
-                {
-                    *ready = Starter::run(&home, &program, confined).ok();
-                }
-            });
+        let Ok(mut nursery) = self.nursery.try_lock() else { return };
+        if nursery.is_open() {
+            nursery.get_ready();
         }
+        if nursery.is_ready() {
+            return;
+        }
+        let (home, program) = (self.home.path().to_owned(), self.program.clone());
+        let confined = self.settings.agents_sandbox.is_some();
+        let nursery = Arc::clone(&self.nursery);
+        // Whatever is wrong is told when a job is to be started.
+        let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            if let Ok(mut nursery) = nursery.lock()
+                && !nursery.is_open()
+                && nursery.open(&home, &program, confined).is_ok()
+            {
+                nursery.get_ready();
+            }
+        });
     }
 
     /// Whether the keeper of the next job is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.ready.try_lock().is_ok_and(|ready| ready.is_some())
+        self.nursery.try_lock().is_ok_and(|nursery| nursery.is_ready())
     }
 
     /// Which wakes will really happen for a job.

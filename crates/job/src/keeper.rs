@@ -21,6 +21,7 @@ mod inputs;
 mod looking;
 mod masking;
 mod nested;
+mod nursery;
 mod peers;
 mod pump;
 mod ready;

@@ -34,6 +34,12 @@ impl Default for Size {
     }
 }
 
+impl From<Size> for outlast_pty::Size {
+    fn from(Size { cols, rows }: Size) -> Self {
+        Self { cols, rows }
+    }
+}
+
 impl Size {
     /// The largest side we take: past it an engine would spend its memory on blanks.
     pub const MAX: u16 = 2000;

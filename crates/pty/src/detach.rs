@@ -32,6 +32,15 @@ pub fn fork() -> io::Result<Forked> {
     }
 }
 
+/// Ends a copy of this process that is not needed, without what its exit would run twice.
+pub fn leave() -> ! {
+    // SAFETY: ends the process; nothing of it is used after.
+    #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
+    unsafe {
+        libc::_exit(0)
+    }
+}
+
 /// Closes every descriptor above the standard three: whatever a caller forgot to close is not ours to hold open.
 /// Only to be called first thing in a program, before anything of its own is open.
 #[cfg(target_os = "linux")]

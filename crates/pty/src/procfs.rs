@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -115,9 +116,13 @@ pub fn descendants(root: Pid) -> Vec<Proc> {
 /// A random id that the machine drew when it booted: start times of two boots must not be compared.
 #[must_use]
 pub fn boot_id() -> Option<String> {
-    let mut reader = Reader::new();
-    let id = reader.read(format_args!("/proc/sys/kernel/random/boot_id")).ok()?;
-    Some(String::from_utf8_lossy(id).trim().to_owned())
+    static KNOWN: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let mut reader = Reader::new();
+        let id = reader.read(format_args!("/proc/sys/kernel/random/boot_id")).ok()?;
+        Some(String::from_utf8_lossy(id).trim().to_owned())
+    };
+    KNOWN.get_or_init(read).clone()
 }
 
 /// How many descendants a walk returns at most: a fork bomb must not take the keeper with it.

@@ -310,10 +310,16 @@ fn find_program(
     }
     let path = env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.clone());
     let path = path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    let found: Vec<PathBuf> = std::env::split_paths(&path)
-        .map(|folder| cwd.join(folder).join(program))
-        .filter(|file| file.is_file())
-        .collect();
+    let mut found = Vec::new();
+    for file in std::env::split_paths(&path).map(|folder| cwd.join(folder).join(program)) {
+        if file.is_file() {
+            let runs = rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok();
+            found.push(file);
+            if runs {
+                break;
+            }
+        }
+    }
     if found.is_empty() { Err(missing()) } else { Ok(found) }
 }
 

@@ -1,12 +1,15 @@
-//! Starts a keeper: runs a program again, hands it the order, waits for its one answer.
+//! Starts a keeper: runs a program again, or has one forked that is ready, hands it the order, waits for its one answer.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::connection::Connection;
 use crate::failure::{Failure, Kind};
@@ -53,38 +56,26 @@ pub fn keep_if_asked() {
     }
 }
 
-/// A process that will keep the next job, detached and ready, and our end of its only line. It ends by itself
-/// when we are gone.
+/// A process that will keep the next job, detached, and our end of its only line. It ends by itself when we are gone.
 #[derive(Debug)]
 pub(crate) struct Starter {
     line: UnixStream,
-    /// Whether it is marked as the keeper of a job in a sandbox.
-    pub(crate) confined: bool,
 }
 
 impl Starter {
-    /// Runs the program again, and waits until it has detached itself.
-    pub(crate) fn run(home: &Path, program: &Path, confined: bool) -> Result<Self, Failure> {
-        let (line, theirs) =
-            UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
-        let mut first = Command::new(program)
-            // What `ps` shows.
-            .arg0("outlast")
-            .arg(KEEP)
-            .arg(home)
-            .args(confined.then_some(CONFINED))
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| {
-                Failure::system(format!("the keeper {} can't be run", program.display()), error)
-            })?;
-        // It forks and leaves; the keeper is no child of ours.
+    /// Runs the program again for a single job, and gives it the order at once: it is read when it is detached.
+    pub(crate) fn run(
+        home: &Path,
+        program: &Path,
+        confined: bool,
+        order: &StartOrder,
+    ) -> Result<Self, Failure> {
+        let (line, mut first) = run(home, program, confined)?;
+        let mut starter = Self { line };
+        // Should it be gone already, there is its last word to read, or none.
+        starter.order(order);
         let _ = first.wait();
-        Ok(Self { line, confined })
+        Ok(starter)
     }
 
     /// Gives the order; false when nobody is there to take it.
@@ -104,6 +95,94 @@ impl Starter {
             (Ok(_), Err(_)) => Err(broken("it ended without a word")),
         }
     }
+}
+
+/// Keepers for a client that starts many jobs: the program run again once, which then forks a keeper for each. It ends by
+/// itself when we are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Nursery {
+    /// The line to it, and whether its keepers are marked as those of jobs in a sandbox.
+    line: Option<(UnixStream, bool)>,
+    /// Who will keep the next job, if somebody is ready.
+    next: Option<Starter>,
+}
+
+impl Nursery {
+    pub(crate) fn is_open(&self) -> bool {
+        self.line.is_some()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Runs the program again, and waits until it has detached itself.
+    pub(crate) fn open(&mut self, home: &Path, program: &Path, confined: bool) -> Result<(), Failure> {
+        let (line, mut first) = run(home, program, confined)?;
+        let _ = first.wait();
+        self.line = Some((line, confined));
+        Ok(())
+    }
+
+    /// Has a keeper made for the next job.
+    pub(crate) fn get_ready(&mut self) {
+        if self.next.is_none() {
+            self.next = self.fork();
+        }
+    }
+
+    /// A keeper that has taken the order, if one can be had here.
+    pub(crate) fn order(&mut self, confined: bool, order: &StartOrder) -> Option<Starter> {
+        if self.line.as_ref().is_none_or(|line| line.1 != confined) {
+            return None;
+        }
+        let ordered = |mut starter: Starter| starter.order(order).then_some(starter);
+        self.next.take().and_then(ordered).or_else(|| self.fork().and_then(ordered))
+    }
+
+    fn fork(&mut self) -> Option<Starter> {
+        let (to, _) = self.line.as_ref()?;
+        let forked = UnixStream::pair().and_then(|(line, theirs)| {
+            pass(to, &theirs)?;
+            Ok(Starter { line })
+        });
+        if forked.is_err() {
+            // Gone: another is opened when there is time.
+            self.line = None;
+        }
+        forked.ok()
+    }
+}
+
+/// Passes the other end of a line on.
+fn pass(to: &UnixStream, end: &UnixStream) -> std::io::Result<()> {
+    let ends = [end.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut along = SendAncillaryBuffer::new(&mut space);
+    along.push(SendAncillaryMessage::ScmRights(&ends));
+    sendmsg(to, &[IoSlice::new(b"\n")], &mut along, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Runs the program again: our end of the line to it, and the process that was run. That forks and leaves; who is at the
+/// other end of the line is no child of ours.
+fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child), Failure> {
+    let (line, theirs) =
+        UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
+    let first = Command::new(program)
+        // What `ps` shows.
+        .arg0("outlast")
+        .arg(KEEP)
+        .arg(home)
+        .args(confined.then_some(CONFINED))
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Failure::system(format!("the keeper {} can't be run", program.display()), error))?;
+    Ok((line, first))
 }
 
 /// What a keeper is told.

@@ -169,7 +169,7 @@ impl Keeper {
         if let Some(channel) = self.channels.first_mut() {
             channel.resize(size);
         }
-        let kernel_size = outlast_pty::Size { cols: size.cols, rows: size.rows };
+        let kernel_size = outlast_pty::Size::from(size);
         if let Err(error) = outlast_pty::open::resize(master, kernel_size) {
             return Answer::Error(Failure::system("the terminal can't be resized", error).into());
         }

@@ -18,7 +18,7 @@ use crate::registry::format::Info;
 use crate::registry::{Home, JobDir, layout};
 use crate::secrets::SharedMasks;
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Streams, terminal_env};
+use crate::spec::{JobSpec, Size, Streams, terminal_env};
 
 /// As much as a pipe may hold for us: fewer, larger moves when a job floods.
 const PIPE_SIZE: usize = 256 << 10;
@@ -74,26 +74,31 @@ pub(super) struct Ground {
 impl Ends {
     pub(super) fn open(streams: Streams, redact_log: bool) -> Result<Self, StartError> {
         match streams {
-            Streams::Terminal(size) => open_terminal(size),
+            Streams::Terminal(size) => Self::open_terminal(size),
             Streams::Pipes => {
                 open_pipes(redact_log).map_err(|error| system_error("no pipe can be had", error))
             }
         }
     }
-}
 
-fn open_terminal(size: crate::spec::Size) -> Result<Ends, StartError> {
-    let pty = Pty::open(outlast_pty::Size { cols: size.cols, rows: size.rows }).map_err(|error| StartError {
-        kind: "no_terminal_left".into(),
-        message: format!("no terminal can be had: {error}"),
-        hint: "end jobs that are no longer needed (outlast jobs --all), or run it on pipes: outlast run --pipe"
-            .into(),
-    })?;
-    let staging = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
-        .map_err(|error| system_error("no pipe can be had", error))?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&staging.1, PIPE_SIZE);
-    let slave = above_stdio(pty.slave).map_err(|error| system_error("no terminal can be had", error))?;
-    Ok(Ends::Terminal { master: pty.master, slave, staging })
+    pub(super) fn open_terminal(size: Size) -> Result<Self, StartError> {
+        let pty = Pty::open(size.into()).map_err(|error| StartError {
+            kind: "no_terminal_left".into(),
+            message: format!("no terminal can be had: {error}"),
+            hint: "end jobs that are no longer needed (outlast jobs --all), or run it on pipes: outlast run --pipe"
+                .into(),
+        })?;
+        let staging = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+            .map_err(|error| system_error("no pipe can be had", error))?;
+        let _ = rustix::pipe::fcntl_setpipe_size(&staging.1, PIPE_SIZE);
+        let slave = above_stdio(pty.slave).map_err(|error| system_error("no terminal can be had", error))?;
+        Ok(Self::Terminal { master: pty.master, slave, staging })
+    }
+
+    /// Whether this is a terminal, of that size now.
+    pub(super) fn is_terminal_of(&self, size: Size) -> bool {
+        matches!(self, Self::Terminal { slave, .. } if outlast_pty::open::resize(slave, size.into()).is_ok())
+    }
 }
 
 fn open_pipes(redact_log: bool) -> Result<Ends, Errno> {

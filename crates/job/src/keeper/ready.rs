@@ -6,11 +6,12 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::ground::{Files, open_to_append, system_error};
+use super::ground::{Ends, Files, open_to_append, system_error};
 use crate::failure::Failure;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Fresh;
 use crate::registry::{Home, JobDir, layout};
+use crate::spec::Size;
 
 /// A home, and a folder in it that the next job can have.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Ready {
     pub(super) home: Home,
     pub(super) fresh: Fresh,
     pub(super) made: Made,
+    /// What most jobs run in; without one there is still the order to say why.
+    pub(super) terminal: Option<Ends>,
 }
 
 /// The files that every job has.
@@ -48,7 +51,7 @@ impl Ready {
         let home = Home::open(home)?;
         let fresh = Fresh::make(&home)?;
         match Made::open(&fresh.job) {
-            Ok(made) => Ok(Self { home, fresh, made }),
+            Ok(made) => Ok(Self { home, fresh, made, terminal: Ends::open_terminal(Size::default()).ok() }),
             Err(error) => {
                 fresh.discard(&home);
                 Err(Failure::new(crate::failure::Kind::CannotStart, error.message).hint(error.hint))
@@ -65,4 +68,5 @@ impl Ready {
 /// Works out what is the same for every job, once before the order comes: heir and keeper then share it.
 pub(super) fn warm_up() {
     let _ = outlast_stream::Masks::new([0; 32]).text("://");
+    let _ = outlast_pty::procfs::boot_id();
 }

@@ -1,5 +1,7 @@
 //! Children that ended: the command's end is written down before the kernel is allowed to forget it.
 
+use std::io::Read;
+
 use outlast_pty::reap::{self, Change, End, Peeked};
 use outlast_pty::signal;
 use rustix::process::Pid;
@@ -115,7 +117,9 @@ fn outcome_of(end: End) -> Outcome {
 
 /// How often the kernel has killed for memory since it was booted.
 pub(super) fn oom_kills() -> u64 {
-    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let mut text = String::with_capacity(16 << 10);
+    // The kernel adds up all of its counters for each read: one is enough.
+    let _ = std::fs::File::open("/proc/vmstat").and_then(|mut file| file.read_to_string(&mut text));
     let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }

@@ -13,6 +13,7 @@ use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
 
 use super::ground::{Ends, Files, Ground, system_error};
+use super::nursery::{self, FirstWord};
 use super::ready::{self, Made, Ready};
 use super::shared::Shared;
 use super::{Keeper, heir};
@@ -41,10 +42,8 @@ const NOT_FOR_US: &[Signal] = &[
     Signal::USR2,
 ];
 
-/// Becomes a keeper: detaches, reads the order from standard input, and keeps the job until it is over.
+/// Becomes a keeper, or the [nursery] of many: detaches, and hears on standard input which of the two.
 /// Returns the exit code of whichever process this then is.
-///
-/// The order may come much later: a client that starts many jobs has the next keeper ready before it is needed.
 pub(crate) fn keep(home: &Path) -> i32 {
     close_inherited();
     // Run by way of `/proc`, it would be called `exe` in every list of processes.
@@ -56,19 +55,30 @@ pub(crate) fn keep(home: &Path) -> i32 {
         Ok(Forked::Child) => {
             detach();
             ready::warm_up();
-            // What is wrong with the home is told to whoever gives an order.
-            let ready = Ready::make(home).ok();
-            match take_order(&client) {
-                Some(order) => become_heir(order, client, ready),
-                None => {
-                    discard(ready);
-                    0
-                }
+            match nursery::first_word(&client) {
+                FirstWord::Nothing => 0,
+                FirstWord::Order(begun) => keep_one(home, client, begun),
+                FirstWord::Line(line) => nursery::tend(home, client, line),
             }
         }
         Err(error) => {
             answer(&client, &refused(None, Failure::system("no process can be had", error)));
             1
+        }
+    }
+}
+
+/// Makes what every job needs, and keeps the one that is ordered; `begun` is what was heard of the order already. The
+/// order may come much later.
+pub(super) fn keep_one(home: &Path, client: UnixStream, begun: Vec<u8>) -> i32 {
+    let _ = become_subreaper();
+    // What is wrong with the home is told to whoever gives an order.
+    let ready = Ready::make(home).ok();
+    match take_order(&client, begun) {
+        Some(order) => become_heir(order, client, ready),
+        None => {
+            discard(ready);
+            0
         }
     }
 }
@@ -83,19 +93,20 @@ fn take_client() -> Option<UnixStream> {
     Some(UnixStream::from(client))
 }
 
-fn detach() {
+pub(super) fn detach() {
     let _ = setsid();
     // Environment and typed secrets are in our memory: no core file, and no other program looks into it.
     let _ = outlast_pty::detach::keep_memory_private();
     let _ = rustix::process::chdir("/");
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    let _ = become_subreaper();
 }
 
 /// Reads the order. None when the client is gone without giving one, or gave none that we understand.
-fn take_order(client: &UnixStream) -> Option<StartOrder> {
-    let mut text = Vec::new();
-    BufReader::new(client.take(64 << 20)).read_until(b'\n', &mut text).ok()?;
+fn take_order(client: &UnixStream, begun: Vec<u8>) -> Option<StartOrder> {
+    let mut text = begun;
+    if !text.ends_with(b"\n") {
+        BufReader::new(client.take(64 << 20)).read_until(b'\n', &mut text).ok()?;
+    }
     let order: StartOrder = serde_json::from_slice(&text).ok()?;
     if order.protocol != PROTOCOL {
         let said = format!("the client speaks protocol {}, this keeper {PROTOCOL}", order.protocol);
@@ -165,7 +176,7 @@ fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), St
             return Err(refused(None, failure));
         }
     };
-    let Ready { home, fresh, made } = ready;
+    let Ready { home, fresh, made, terminal } = ready;
     let (job, mut info, lock) =
         fresh.claim(&home, &spec, now_ms()).map_err(|failure| refused(None, failure))?;
     info.heir = this_process();
@@ -175,7 +186,7 @@ fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), St
         return Err(not_started(&job, info, failure.into()));
     }
     let started = Instant::now();
-    match open_rest(&job, &spec, &settings) {
+    match open_rest(&job, &spec, &settings, terminal) {
         Ok(Rest { ends, errors, shared }) => {
             if let Ends::Terminal { slave, .. } = &ends
                 && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
@@ -225,7 +236,12 @@ struct Rest {
     shared: Shared,
 }
 
-fn open_rest(job: &JobDir, spec: &JobSpec, settings: &Settings) -> Result<Rest, StartError> {
+fn open_rest(
+    job: &JobDir,
+    spec: &JobSpec,
+    settings: &Settings,
+    terminal: Option<Ends>,
+) -> Result<Rest, StartError> {
     let files = |error| system_error("the job's files can't be made", error);
     let errors = match spec.streams {
         Streams::Terminal(_) => None,
@@ -234,7 +250,10 @@ fn open_rest(job: &JobDir, spec: &JobSpec, settings: &Settings) -> Result<Rest, 
     Ok(Rest {
         errors,
         shared: Shared::new().map_err(|error| system_error("no memory can be had", error))?,
-        ends: Ends::open(spec.streams, settings.secrets.redact_log)?,
+        ends: match (spec.streams, terminal) {
+            (Streams::Terminal(size), Some(terminal)) if terminal.is_terminal_of(size) => terminal,
+            (streams, _) => Ends::open(streams, settings.secrets.redact_log)?,
+        },
     })
 }
 
