@@ -26,6 +26,7 @@ mod peers;
 mod pump;
 mod ready;
 mod reaping;
+mod record;
 mod room;
 mod shared;
 mod secret;
@@ -106,6 +107,7 @@ struct Keeper {
     oom_kills_before: u64,
     record_is_stale: bool,
     room: Room,
+    spares: record::Spares,
     /// When memory that only waits for patterns need is given back.
     tidy_at: Option<Instant>,
     /// How far the log had grown when the last screen was written.
@@ -255,18 +257,6 @@ impl Keeper {
         self.telling.note(&event, chosen);
     }
 
-    /// Replaces `info.json`; a full disk makes it a duty for later.
-    fn write_record(&mut self, durability: Durability) {
-        self.record_is_stale = self.ground.job.write_info(&self.info, durability).is_err();
-    }
-
-    /// Makes sure that the record survives the machine.
-    fn keep_record(&mut self) {
-        if self.record_is_stale || self.ground.job.sync_info().is_err() {
-            self.write_record(Durability::Machine);
-        }
-    }
-
     /// A log that fails, recovers or is capped is a visible state.
     fn note_log_changes(&mut self) {
         let mut happened = Vec::new();
@@ -298,6 +288,7 @@ impl Keeper {
         self.events.finish();
         self.tell_last();
         self.keep_record();
+        self.spares.clear(&self.ground.job);
         self.give_room_back();
         self.clear_walls();
         self.ground.remove_socket();
@@ -310,34 +301,6 @@ impl Keeper {
             &self.ground.settings.retention,
             now_ms(),
         );
-    }
-
-    /// Transcript and screen as they are at the end: on the disk before anyone is told of it.
-    fn write_last_words(&mut self, nothing_can_follow: bool) {
-        if nothing_can_follow {
-            self.channels.iter_mut().for_each(Channel::finish);
-        }
-        if self.info.has_terminal() {
-            self.write_last_screen();
-        }
-    }
-
-    fn write_last_screen(&mut self) {
-        let Some(channel) = self.channels.first_mut() else { return };
-        let end = Some(channel.log.end());
-        if self.screen_written_at == end {
-            return;
-        }
-        self.screen_written_at = end;
-        let shot = channel.fold.screen();
-        let mut rows = shot.rows;
-        masking::hide_on_screen(&self.ground.masks, channel, &mut rows, shot.size.cols);
-        let mut text = rows.join("\n");
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        let name = crate::registry::layout::SCREEN;
-        let _ =
-            crate::registry::replace::replace(&self.ground.job, name, text.as_bytes(), Durability::Process);
     }
 
     /// Whether the state on the disk says that somebody is ending the job.

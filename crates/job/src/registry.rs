@@ -24,7 +24,7 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
 use crate::spec::Handle;
 use format::Info;
-use replace::{Durability, replace};
+use replace::{Durability, Old, Spare, replace};
 
 /// Larger than any `info.json` we write, environment names and a 300 KB command line included.
 pub(crate) const INFO_LIMIT: usize = 16 << 20;
@@ -247,6 +247,16 @@ impl JobDir {
 
     pub(crate) fn write_info(&self, info: &Info, durability: Durability) -> Result<(), Errno> {
         replace(&self.dir, layout::INFO, &info.to_bytes(), durability)
+    }
+
+    /// A file for the next record.
+    pub(crate) fn spare_info(&self) -> Result<Spare, Errno> {
+        Spare::make(&self.dir, layout::INFO)
+    }
+
+    /// Replaces the record by way of a file that was made ahead.
+    pub(crate) fn swap_info(&self, info: &Info, spare: Spare) -> Result<Old, Errno> {
+        spare.put(&self.dir, layout::INFO, &info.to_bytes())
     }
 
     /// Makes sure that the record, as it was last written, survives the machine.

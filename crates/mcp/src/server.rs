@@ -38,9 +38,6 @@ const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conv
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
 const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
-/// How long after an answer the next keeper is made ready.
-const AFTER_THE_ANSWER: Duration = Duration::from_millis(1);
-
 /// What the first step of a call brought.
 enum First {
     Done(Box<Reply>),
@@ -176,7 +173,7 @@ impl Server {
         if !self.engine.outlast.is_ready() {
             let engine = Arc::clone(&self.engine);
             tokio::spawn(async move {
-                tokio::time::sleep(AFTER_THE_ANSWER).await;
+                tokio::task::yield_now().await;
                 engine.outlast.get_ready();
             });
         }

@@ -286,6 +286,21 @@ proptest! {
         caller.told();
     }
 
+    /// What few plain lines look like is known without the engine, and is what the engine would have shown.
+    #[test]
+    fn a_screen_without_an_engine_is_the_engines(
+        lines in proptest::collection::vec("[ -~]{0,22}|\t|\r|é", 0..8),
+        cut in any::<proptest::sample::Index>(),
+    ) {
+        let bytes = lines.join("\r\n").into_bytes();
+        let mut caller = Caller::new(config(20, 6));
+        caller.feed(&bytes[..cut.index(bytes.len() + 1)]);
+        let (shown, above) = (caller.pipeline.screen(), caller.pipeline.scrollback(50));
+        caller.pipeline.fold.screen.sync();
+        prop_assert_eq!(shown, caller.pipeline.screen());
+        prop_assert_eq!(above, caller.pipeline.scrollback(50));
+    }
+
     #[test]
     fn a_checkpoint_goes_on_as_if_nothing_had_happened(
         before in proptest::collection::vec(block_piece(), 0..10),

@@ -7,6 +7,7 @@
 //! Only sequences that draw reach the engine. Strings, queries and everything unknown stop at
 //! [`crate::pipeline`], so nothing that output says can make the engine answer, grow or call out.
 
+mod few;
 mod queue;
 mod snapshot;
 mod styled;
@@ -155,13 +156,28 @@ impl Screen {
 
     /// The screen as text.
     pub(crate) fn snapshot(&mut self, modes: &Modes, title: &str, bells: u64) -> Snapshot {
+        let mut snapshot = Snapshot::empty(self.size, modes, title, bells);
+        if let Some(rows) = self.few_rows() {
+            snapshot.show_few(&rows);
+            return snapshot;
+        }
         self.sync();
-        let term = self.engine.as_ref().map(|engine| &engine.term);
-        snapshot::take(term, self.size, modes, title, bells)
+        if let Some(engine) = &self.engine {
+            snapshot.show(&engine.term);
+        }
+        snapshot
+    }
+
+    /// All rows up to the cursor's, where no engine is needed to know them.
+    fn few_rows(&self) -> Option<Vec<&str>> {
+        if self.engine.is_some() { None } else { few::rows(self.queue.only_lines()?, self.size) }
     }
 
     /// The newest `lines` rows of scrollback, oldest first.
     pub(crate) fn scrollback(&mut self, lines: usize) -> Vec<String> {
+        if self.few_rows().is_some() {
+            return Vec::new();
+        }
         self.sync();
         self.engine.as_ref().map_or_else(Vec::new, |engine| snapshot::scrollback(&engine.term, lines))
     }

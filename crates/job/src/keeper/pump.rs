@@ -432,6 +432,7 @@ impl Keeper {
             oom_kills_before: super::reaping::oom_kills(),
             record_is_stale: false,
             room: super::room::Room::Held,
+            spares: super::record::Spares::default(),
             tidy_at: None,
             screen_written_at: None,
             ground,

@@ -8,8 +8,9 @@ use rustix::io::Errno;
 
 use super::ground::{Ends, Files, open_to_append, system_error};
 use crate::failure::Failure;
-use crate::lifecycle::StartError;
+use crate::lifecycle::{Process, StartError};
 use crate::registry::claim::Fresh;
+use crate::registry::replace::write_new;
 use crate::registry::{Home, JobDir, layout};
 use crate::spec::Size;
 
@@ -21,6 +22,8 @@ pub(super) struct Ready {
     pub(super) made: Made,
     /// What most jobs run in; without one there is still the order to say why.
     pub(super) terminal: Option<Ends>,
+    /// This very process.
+    pub(super) heir: Option<Process>,
 }
 
 /// The files that every job has.
@@ -35,6 +38,9 @@ pub(super) struct Made {
 impl Made {
     fn open(job: &JobDir) -> Result<Self, StartError> {
         let files = |error: Errno| system_error("the job's files can't be made", error);
+        for later in [layout::INFO, layout::MASKS] {
+            write_new(job, later, &[]).map_err(files)?;
+        }
         Ok(Self {
             output: Files::open(job, layout::OUTPUT, layout::TRANSCRIPT).map_err(files)?,
             timing: open_to_append(job, layout::TIMING).map_err(files)?,
@@ -51,7 +57,10 @@ impl Ready {
         let home = Home::open(home)?;
         let fresh = Fresh::make(&home)?;
         match Made::open(&fresh.job) {
-            Ok(made) => Ok(Self { home, fresh, made, terminal: Ends::open_terminal(Size::default()).ok() }),
+            Ok(made) => {
+                let terminal = Ends::open_terminal(Size::default()).ok();
+                Ok(Self { home, fresh, made, terminal, heir: super::start::this_process() })
+            }
             Err(error) => {
                 fresh.discard(&home);
                 Err(Failure::new(crate::failure::Kind::CannotStart, error.message).hint(error.hint))

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Keeper;
 use crate::registry::claim;
+use crate::registry::replace::Durability;
 
 /// How long a job runs before it holds room.
 const AFTER: Duration = Duration::from_secs(1);
@@ -46,6 +47,7 @@ impl Keeper {
             self.events.hold_room();
             self.hold_room_to_tell();
             self.room = Room::Held;
+            self.write_record(Durability::Process);
         }
     }
 

@@ -176,10 +176,10 @@ fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), St
             return Err(refused(None, failure));
         }
     };
-    let Ready { home, fresh, made, terminal } = ready;
+    let Ready { home, fresh, made, terminal, heir } = ready;
     let (job, mut info, lock) =
         fresh.claim(&home, &spec, now_ms()).map_err(|failure| refused(None, failure))?;
-    info.heir = this_process();
+    info.heir = heir;
     if let Some(name) = &spec.name
         && let Err(failure) = names::take(&home, name, job.handle())
     {
@@ -274,7 +274,6 @@ pub(super) fn not_started(job: &JobDir, mut info: Info, error: StartError) -> St
 
 fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
     let _ = become_subreaper();
-    info.keeper = this_process();
     let pid = match ground.spawn(&mut info) {
         Ok(pid) => pid,
         Err(error) => {
@@ -283,16 +282,18 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             return 0;
         }
     };
+    info.keeper = this_process();
     running(&ground, &mut info, pid);
     match Keeper::new(ground, info, pid) {
         Ok(mut keeper) => {
+            keeper.plan_room();
             keeper.write_record(Durability::Process);
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
             answer(&client, &StartReply::Started(Box::new(keeper.info.clone())));
             keeper.ground.shared.set_answered();
             // Who starts a job mostly has more to say about it.
             keeper.peers.adopt(client);
-            keeper.plan_room();
+            keeper.make_spares();
             // A command that ended before we listened for it has already sent its only signal.
             keeper.look_at_children();
             keeper.run();

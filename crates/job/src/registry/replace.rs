@@ -1,6 +1,6 @@
 //! Replaces a file as one step: whoever reads it sees the old or the new, never half.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fstat, openat, renameat, unlinkat,
@@ -36,13 +36,87 @@ pub fn replace(dir: impl AsFd, name: &str, bytes: &[u8], durability: Durability)
     result
 }
 
-/// Writes a file of a folder that nobody looks at yet.
+/// Writes a file of a folder that nobody looks at yet. What it holds already is shorter: it is not cut off first, which
+/// would have some file systems bring it to the disk at once.
 ///
 /// # Errors
 /// `ENOSPC` and its kin.
 pub(crate) fn write_new(dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     write_all(openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?, bytes)
+}
+
+/// A file made ahead of time, to take another's place when that must be quick: to make one can take a disk longer than
+/// all that is written to it.
+///
+/// It changes places with the other, and that stays under its name: to put one file over another has some file systems
+/// bring the new one to the disk, and give back the room of the old one, before they go on. So until somebody sees to that,
+/// it does not survive the machine.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    name: String,
+    file: OwnedFd,
+}
+
+/// What another took the place of, to be removed when there is time.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Old {
+    name: String,
+}
+
+impl Spare {
+    /// Makes one beside `name`.
+    pub(crate) fn make(dir: impl AsFd, name: &str) -> Result<Self, Errno> {
+        let name = format!(".{name}.next");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let make = || openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR);
+        let file = match make() {
+            // Never a file that was there: whoever has it open would see another in it.
+            Err(Errno::EXIST) => unlinkat(&dir, &name, AtFlags::empty()).and_then(|()| make()),
+            made => made,
+        }?;
+        Ok(Self { name, file })
+    }
+
+    /// Writes it, and puts it in the place of `name`.
+    pub(crate) fn put(self, dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<Old, Errno> {
+        let old = Old { name: self.name };
+        match write_all(&self.file, bytes).and_then(|()| exchange(dir.as_fd(), &old.name, name)) {
+            Ok(()) => Ok(old),
+            Err(error) => {
+                old.remove(dir);
+                Err(error)
+            }
+        }
+    }
+
+    /// It is not needed.
+    pub(crate) fn remove(self, dir: impl AsFd) {
+        Old { name: self.name }.remove(dir);
+    }
+}
+
+impl Old {
+    pub(crate) fn remove(self, dir: impl AsFd) {
+        let _ = unlinkat(dir, &self.name, AtFlags::empty());
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
+    use rustix::fs::{RenameFlags, renameat_with};
+    match renameat_with(dir, new, dir, name, RenameFlags::EXCHANGE) {
+        // There is none yet, or the file system can't.
+        Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => renameat(dir, new, dir, name),
+        done => done,
+    }
+}
+
+/// Elsewhere it takes the other's place.
+#[cfg(not(target_os = "linux"))]
+fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
+    renameat(dir, new, dir, name)
 }
 
 /// Writes all bytes, or says why not.

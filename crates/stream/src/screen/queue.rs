@@ -89,6 +89,11 @@ impl Queue {
         (self.newer_rows, self.line_columns) = (0, 0);
     }
 
+    /// Everything that waits, if that is not much and only lines.
+    pub(super) fn only_lines(&self) -> Option<&[u8]> {
+        (self.first.is_empty() && self.older.is_empty()).then_some(&self.newer)
+    }
+
     /// Everything that waits, in order.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.first);

@@ -41,42 +41,53 @@ pub struct Snapshot {
     pub text_before_cursor: String,
 }
 
-pub(super) fn take(
-    term: Option<&Term<VoidListener>>,
-    size: Size,
-    modes: &Modes,
-    title: &str,
-    bells: u64,
-) -> Snapshot {
-    let mut snapshot = Snapshot {
-        size,
-        rows: vec![String::new(); size.lines()],
-        cursor: CursorPosition { row: 0, col: 0, visible: modes.cursor_visible },
-        title: title.to_owned(),
-        alternate: modes.alternate_screen,
-        modes: *modes,
-        bells,
-        text_before_cursor: String::new(),
-    };
-    let Some(term) = term else { return snapshot };
-    for (index, row) in snapshot.rows.iter_mut().enumerate() {
-        *row = row_text(term, line(index), size.columns());
-        row.truncate(row.trim_end_matches(' ').len());
+impl Snapshot {
+    /// Of a screen on which nothing was printed.
+    pub(super) fn empty(size: Size, modes: &Modes, title: &str, bells: u64) -> Self {
+        Self {
+            size,
+            rows: vec![String::new(); size.lines()],
+            cursor: CursorPosition { row: 0, col: 0, visible: modes.cursor_visible },
+            title: title.to_owned(),
+            alternate: modes.alternate_screen,
+            modes: *modes,
+            bells,
+            text_before_cursor: String::new(),
+        }
     }
-    let cursor = &term.grid().cursor;
-    snapshot.cursor.row = usize::try_from(cursor.point.line.0).unwrap_or(0);
-    snapshot.cursor.col = cursor.point.column.0;
-    let mut start = cursor.point.line;
-    while start > term.topmost_line() && is_wrapped(term, start - 1) && cursor.point.line - start < 40 {
-        start -= 1;
+
+    /// With these rows, and the cursor behind the last of them.
+    pub(super) fn show_few(&mut self, rows: &[&str]) {
+        for (row, text) in self.rows.iter_mut().zip(rows) {
+            row.push_str(text.trim_end_matches(' '));
+        }
+        if let Some(last) = rows.last() {
+            (self.cursor.row, self.cursor.col) = (rows.len() - 1, last.len());
+            self.text_before_cursor.push_str(last);
+        }
     }
-    while start < cursor.point.line {
-        snapshot.text_before_cursor.push_str(&row_text(term, start, size.columns()));
-        start += 1;
+
+    /// As the engine has drawn it.
+    pub(super) fn show(&mut self, term: &Term<VoidListener>) {
+        let columns = self.size.columns();
+        for (index, row) in self.rows.iter_mut().enumerate() {
+            *row = row_text(term, line(index), columns);
+            row.truncate(row.trim_end_matches(' ').len());
+        }
+        let cursor = &term.grid().cursor;
+        self.cursor.row = usize::try_from(cursor.point.line.0).unwrap_or(0);
+        self.cursor.col = cursor.point.column.0;
+        let mut start = cursor.point.line;
+        while start > term.topmost_line() && is_wrapped(term, start - 1) && cursor.point.line - start < 40 {
+            start -= 1;
+        }
+        while start < cursor.point.line {
+            self.text_before_cursor.push_str(&row_text(term, start, columns));
+            start += 1;
+        }
+        let end = cursor.point.column.0 + usize::from(cursor.input_needs_wrap);
+        self.text_before_cursor.push_str(&row_text(term, start, end));
     }
-    let end = cursor.point.column.0 + usize::from(cursor.input_needs_wrap);
-    snapshot.text_before_cursor.push_str(&row_text(term, start, end));
-    snapshot
 }
 
 pub(super) fn scrollback(term: &Term<VoidListener>, lines: usize) -> Vec<String> {
