@@ -1,20 +1,30 @@
 //! What each session has been told of each job, so that nothing is returned twice, also after a restart.
 //!
-//! `<home>/cursors/<session>/<handle>` holds a few numbers, replaced as one step. Losing one costs a second
-//! reading of the same output, and nothing else.
+//! `<home>/cursors/<session>.jsonl` has a line for each answer; the last one about a job holds. To add a line takes a disk
+//! far less than to make a file, and every answer waits for it. Any number of servers add to it, and read on what others
+//! have added; with many old lines in it, it is replaced. Losing one costs a second reading of the same output, and
+//! nothing else.
 
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
+use outlast_job::Handle;
 use outlast_job::registry::Home;
 use outlast_job::registry::layout::JOBS;
-use outlast_job::registry::replace::{Durability, read_small, replace};
-use outlast_job::{Failure, Handle};
-use rustix::fs::{Mode, OFlags};
+use outlast_job::registry::replace::{Durability, replace};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 const FOLDER: &str = "cursors";
+const ENDING: &str = "jsonl";
+/// A file with more lines than this, most of them old, is written anew.
+const MANY: usize = 4096;
+/// So many sessions are known at once.
+const MOST_OPEN: usize = 32;
 
 /// How far a session has got with a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,85 +45,165 @@ pub(crate) struct Cursor {
     pub(crate) at: u64,
 }
 
+/// A line of a session's file.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    job: Handle,
+    #[serde(flatten)]
+    cursor: Cursor,
+}
+
 /// The cursors of a home.
 #[derive(Debug)]
 pub(crate) struct Cursors {
-    folder: PathBuf,
+    home: PathBuf,
+    sessions: Mutex<HashMap<String, Session>>,
 }
 
-/// The cursors of one session.
+/// The cursors of one session, as far as its file was read.
 #[derive(Debug)]
-pub(crate) struct SessionCursors {
+struct Session {
+    path: PathBuf,
     /// None if it has none yet.
-    folder: Option<OwnedFd>,
+    file: Option<File>,
+    read_to: u64,
+    lines: usize,
+    unfinished: Vec<u8>,
+    known: HashMap<Handle, Cursor>,
 }
 
-impl SessionCursors {
-    /// How far the session has got with a job.
-    pub(crate) fn get(&self, handle: Handle) -> Cursor {
-        let bytes =
-            self.folder.as_ref().and_then(|folder| read_small(folder, &handle.to_string(), 4096).ok());
-        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+impl Session {
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: None, read_to: 0, lines: 0, unfinished: Vec::new(), known: HashMap::new() }
     }
+
+    /// Reads what was added since.
+    fn read_on(&mut self) {
+        let mut data = self.file.as_ref().and_then(|file| file.metadata().ok());
+        if data.as_ref().is_none_or(|data| data.nlink() == 0) {
+            let path = std::mem::take(&mut self.path);
+            *self = Self { file: open(&path, false).ok(), ..Self::new(path) };
+            data = self.file.as_ref().and_then(|file| file.metadata().ok());
+        }
+        let (Some(file), Some(data)) = (&self.file, data) else { return };
+        let added = usize::try_from(data.len().saturating_sub(self.read_to)).unwrap_or(0);
+        let begun = self.unfinished.len();
+        self.unfinished.resize(begun + added, 0);
+        if added == 0 || file.read_exact_at(&mut self.unfinished[begun..], self.read_to).is_err() {
+            return self.unfinished.truncate(begun);
+        }
+        self.read_to += added as u64;
+        let whole = self.unfinished.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        for line in self.unfinished[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.lines += 1;
+            // Half a line, of a server that was killed on a full disk, is passed over.
+            if let Ok(Entry { job, cursor }) = serde_json::from_slice(line) {
+                self.known.insert(job, cursor);
+            }
+        }
+        self.unfinished.drain(..whole);
+    }
+
+    fn add(&mut self, job: Handle, cursor: Cursor) -> std::io::Result<()> {
+        self.read_on();
+        if self.file.is_none() {
+            let folder = self.path.parent().unwrap_or(Path::new("/"));
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            self.file = Some(open(&self.path, true)?);
+        }
+        self.known.insert(job, cursor);
+        match &mut self.file {
+            Some(file) => file.write_all(&line(job, cursor)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the file anew, with one line for each job that is still there.
+    fn tidy(&mut self, jobs: &Path) -> std::io::Result<()> {
+        self.known.retain(|job, _| jobs.join(job.to_string()).exists());
+        if self.known.is_empty() {
+            return std::fs::remove_file(&self.path);
+        }
+        if self.lines > self.known.len() {
+            let mut bytes = Vec::new();
+            for (job, cursor) in &self.known {
+                bytes.append(&mut line(*job, *cursor)?);
+            }
+            let folder = File::open(self.path.parent().unwrap_or(Path::new("/")))?;
+            let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+            replace(&folder, &name, &bytes, Durability::Process)?;
+        }
+        Ok(())
+    }
+}
+
+fn line(job: Handle, cursor: Cursor) -> std::io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&Entry { job, cursor })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn open(path: &Path, make: bool) -> std::io::Result<File> {
+    let mut options = File::options();
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    options.read(true).append(true).create(make).mode(0o600).custom_flags(flags).open(path)
 }
 
 impl Cursors {
     pub(crate) fn of(home: &Home) -> Self {
-        Self { folder: home.path().join(FOLDER) }
+        Self { home: home.path().to_owned(), sessions: Mutex::default() }
     }
 
-    fn session(&self, session: &str) -> PathBuf {
-        self.folder.join(slug(session))
+    fn with<T>(&self, session: &str, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        let mut sessions = self.sessions.lock().ok()?;
+        if !sessions.contains_key(session) {
+            if sessions.len() >= MOST_OPEN {
+                // They are read again when they are needed.
+                sessions.clear();
+            }
+            let path = self.home.join(FOLDER).join(slug(session)).with_added_extension(ENDING);
+            sessions.insert(session.to_owned(), Session::new(path));
+        }
+        sessions.get_mut(session).map(work)
     }
 
     /// How far a session has got with a job.
     pub(crate) fn get(&self, session: &str, handle: Handle) -> Cursor {
-        self.all_of(session).get(handle)
+        let known = self.with(session, |session| {
+            session.read_on();
+            session.known.get(&handle).copied()
+        });
+        known.flatten().unwrap_or_default()
     }
 
-    /// The cursors of a session, for those who want many of them.
-    pub(crate) fn all_of(&self, session: &str) -> SessionCursors {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        SessionCursors { folder: rustix::fs::open(self.session(session), flags, Mode::empty()).ok() }
+    /// All of a session, for those who want many of them; a job that is not among them has the default one.
+    pub(crate) fn all_of(&self, session: &str) -> HashMap<Handle, Cursor> {
+        let known = self.with(session, |session| {
+            session.read_on();
+            session.known.clone()
+        });
+        known.unwrap_or_default()
     }
 
     /// Remembers it. What can't be written is returned twice later, which is better than an answer lost now.
     pub(crate) fn set(&self, session: &str, handle: Handle, cursor: Cursor) {
-        let write = || -> Result<(), Failure> {
-            let dir = self.make(session)?;
-            let bytes = serde_json::to_vec(&cursor).unwrap_or_default();
-            replace(&dir, &handle.to_string(), &bytes, Durability::Process)
-                .map_err(|error| Failure::system("a cursor can't be written", error))
-        };
-        let _ = write();
-    }
-
-    fn make(&self, session: &str) -> Result<OwnedFd, Failure> {
-        let path = self.session(session);
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Ok(dir) = rustix::fs::open(&path, flags, Mode::empty()) {
-            return Ok(dir);
-        }
-        let failed = |error: &dyn std::fmt::Display| Failure::system("the cursors can't be kept", error);
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| failed(&error))?;
-        rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&error))
+        self.with(session, |session| {
+            let _ = session.add(handle, cursor);
+            if session.lines > MANY && session.lines > 4 * session.known.len() {
+                let _ = session.tidy(&self.home.join(JOBS));
+            }
+        });
     }
 
     /// Forgets jobs that are gone, and sessions that have none left.
-    pub(crate) fn sweep(&self, home: &Home) {
-        let Ok(sessions) = std::fs::read_dir(&self.folder) else { return };
-        for session in sessions.flatten() {
-            let Ok(cursors) = std::fs::read_dir(session.path()) else { continue };
-            for cursor in cursors.flatten() {
-                if !home.path().join(JOBS).join(cursor.file_name()).exists() {
-                    let _ = std::fs::remove_file(cursor.path());
-                }
+    pub(crate) fn sweep(&self) {
+        let Ok(files) = std::fs::read_dir(self.home.join(FOLDER)) else { return };
+        for path in files.flatten().map(|file| file.path()) {
+            if path.extension().is_some_and(|ending| ending == ENDING) {
+                let mut session = Session::new(path);
+                session.read_on();
+                let _ = session.tidy(&self.home.join(JOBS));
             }
-            let _ = std::fs::remove_dir(session.path());
         }
     }
 }
@@ -143,9 +233,43 @@ mod tests {
         assert_eq!(Cursors::of(&home).get("a/b", Handle(3)), there);
         assert_eq!(cursors.get("ab", Handle(3)), Cursor::default());
         assert_eq!(cursors.get("a/b", Handle(4)), Cursor::default());
-        cursors.sweep(&home);
+        cursors.sweep();
         assert_eq!(cursors.get("a/b", Handle(3)), Cursor::default());
         assert_eq!(std::fs::read_dir(folder.path().join(FOLDER)).unwrap().count(), 0);
+    }
+
+    /// Two servers of one session see what the other has told, also when one of them has written the file anew.
+    #[test]
+    fn two_servers_know_of_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        std::fs::create_dir_all(folder.path().join(JOBS).join("3")).unwrap();
+        let (one, other) = (Cursors::of(&home), Cursors::of(&home));
+        let at = |read| Cursor { read, ..Cursor::default() };
+        for read in 1..100 {
+            let (writer, reader) = if read % 2 == 0 { (&one, &other) } else { (&other, &one) };
+            writer.set("s", Handle(3), at(read));
+            assert_eq!(reader.get("s", Handle(3)), at(read));
+            if read % 10 == 0 {
+                writer.sweep();
+                let file = std::fs::read_to_string(folder.path().join(FOLDER).join(slug("s") + ".jsonl"));
+                assert_eq!(file.unwrap().lines().count(), 1, "only the last line about a job is kept");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_does_not_grow_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        std::fs::create_dir_all(folder.path().join(JOBS).join("3")).unwrap();
+        let cursors = Cursors::of(&home);
+        for read in 0..10_000 {
+            cursors.set("s", Handle(3), Cursor { read, ..Cursor::default() });
+        }
+        let file = std::fs::read_to_string(folder.path().join(FOLDER).join(slug("s") + ".jsonl")).unwrap();
+        assert!(file.lines().count() <= MANY + 2, "{}", file.lines().count());
+        assert_eq!(Cursors::of(&home).get("s", Handle(3)).read, 9_999);
     }
 
     #[test]

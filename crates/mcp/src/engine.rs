@@ -86,7 +86,7 @@ impl Engine {
         };
         let outlast = outlast.masked();
         let cursors = Cursors::of(outlast.home());
-        cursors.sweep(outlast.home());
+        cursors.sweep();
         let tasks = Tasks::of(outlast.home());
         tasks.sweep();
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);

@@ -3,7 +3,7 @@
 #![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use outlast_job::Failure;
 use outlast_policy::{Judged, Question};

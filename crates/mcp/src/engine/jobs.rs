@@ -69,13 +69,10 @@ impl Engine {
         listed.retain(|one| wanted(&one.job));
         let of_others = before - listed.len();
         let cursors = self.cursors.all_of(&caller.session);
+        let cursor = |one: &Listed| cursors.get(&one.job.handle).copied().unwrap_or_default();
         let place = |one: &Listed| {
             let own = one.job.session == caller.session;
-            (
-                !own,
-                urgency(one, || unread(one, cursors.get(one.job.handle))),
-                std::cmp::Reverse(one.job.handle),
-            )
+            (!own, urgency(one, || unread(one, cursor(one))), std::cmp::Reverse(one.job.handle))
         };
         listed.sort_by_cached_key(place);
         let before = listed.len();
@@ -87,7 +84,7 @@ impl Engine {
         let not_shown = before - listed.len();
         // Only now what is dear: it is read for those that are shown.
         let entry = |one: Listed| {
-            let cursor = cursors.get(one.job.handle);
+            let cursor = cursor(&one);
             self.entry(caller, one, cursor)
         };
         let jobs = listed.into_iter().map(entry).collect();
