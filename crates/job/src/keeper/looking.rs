@@ -33,12 +33,14 @@ const UNATTENDED: &[Duration] = &[
     Duration::from_secs(46),
 ];
 const UNATTENDED_LATER: Duration = Duration::from_secs(300);
-/// When a program that may be back at a known prompt is looked at so that it counts, and how far such looks are apart:
-/// a little more than must lie between two that are to be different ones.
-const QUICK: Duration = Duration::from_millis(1);
-const QUICK_APART: Duration = Duration::from_micros(850);
+/// When a program that may be back at a known prompt is looked at so that it counts, and how far the first such looks are
+/// apart: a little more than must lie between two that are to be different ones. Each later one is twice as far,
+const QUICK: Duration = Duration::from_micros(260);
+const QUICK_APART: Duration = Duration::from_micros(130);
+/// but no further than this.
+const QUICK_DOUBLINGS: usize = 4;
 /// The look before that only notes who sleeps: two must agree.
-const EARLY: Duration = Duration::from_micros(200);
+const EARLY: Duration = Duration::from_micros(60);
 /// So many, and then as for any other.
 const QUICK_LOOKS: usize = 8;
 /// A look that takes longer is stuck on a hung file system; it is not waited for.
@@ -58,6 +60,8 @@ struct Look {
     since_output: Duration,
     since_input: Duration,
     known_prompt: bool,
+    /// Whether ports are looked for, too.
+    ports: bool,
     activity: u64,
 }
 
@@ -65,8 +69,8 @@ struct Look {
 struct Seen {
     verdict: Verdict,
     unconfirmed: bool,
-    ports: Vec<u16>,
-    sockets: Vec<String>,
+    /// Ports and sockets, where they were looked for.
+    listening: Option<(Vec<u16>, Vec<String>)>,
     /// Who waits, and how often it had run until then.
     reader: Option<(Pid, u64)>,
     activity: u64,
@@ -91,19 +95,21 @@ impl Looker {
             let mut sockets = Vec::new();
             while let Ok(look) = asked.recv() {
                 let verdict = prober.sample(master.as_fd(), &hints(&look));
-                if watch.refresh() {
-                    sockets = ports::unix_listening(root).into_iter().map(|socket| socket.path).collect();
-                }
-                let mut ports: Vec<u16> = watch.ports().iter().map(|port| port.port).collect();
-                ports.sort_unstable();
-                ports.dedup();
+                let listening = look.ports.then(|| {
+                    if watch.refresh() {
+                        sockets = ports::unix_listening(root).into_iter().map(|socket| socket.path).collect();
+                    }
+                    let mut ports: Vec<u16> = watch.ports().iter().map(|port| port.port).collect();
+                    ports.sort_unstable();
+                    ports.dedup();
+                    (ports, sockets.clone())
+                });
                 let unconfirmed = prober.is_unconfirmed();
                 let reader = verdict.waiting().and_then(|claim| {
                     let pid = claim.evidence.pid?;
                     Some((pid, procfs::times_run(pid)?))
                 });
-                let sockets = sockets.clone();
-                let seen = Seen { verdict, unconfirmed, ports, sockets, reader, activity: look.activity };
+                let seen = Seen { verdict, unconfirmed, listening, reader, activity: look.activity };
                 if say.send(seen).is_err() {
                     return;
                 }
@@ -216,8 +222,13 @@ impl Keeper {
         let quiet = now.saturating_duration_since(quiet_since);
         let wanted = self.waits.wanted();
         let mut next = if wanted.awaiting_input && self.may_look_quickly() {
-            let first = self.looking.quick_looks == 0;
-            Some(if first { quiet_since + EARLY } else { (now + QUICK_APART).max(quiet_since + QUICK) })
+            Some(match self.looking.quick_looks.checked_sub(1) {
+                None => quiet_since + EARLY,
+                Some(before) => {
+                    let apart = QUICK_APART * (1 << before.min(QUICK_DOUBLINGS));
+                    (now + apart).max(quiet_since + QUICK)
+                }
+            })
         } else if wanted.awaiting_input && self.info.has_terminal() {
             let look = Look { since_output: quiet, since_input: quiet, ..Look::default() };
             Some(now + evidence::next_look(&hints(&look), Attention::Awaited, self.looking.unconfirmed))
@@ -276,7 +287,9 @@ impl Keeper {
         }
         let quick = self.waits.wanted().awaiting_input && self.may_look_quickly();
         let read_all = quick && self.has_read_all();
-        let Some(look) = self.make_look(now) else { return };
+        let Some(mut look) = self.make_look(now) else { return };
+        // What an interpreter does about its next line is not to listen, as a rule: the next look at leisure will tell.
+        look.ports = !quick || self.waits.wanted().port;
         if quick {
             let early = self.looking.quick_looks == 0;
             self.looking.quick_looks += 1;
@@ -333,8 +346,10 @@ impl Keeper {
     /// A look is done: what it says goes to waits, events and status.
     pub(super) fn on_seen(&mut self) {
         let Some(seen) = self.looking.take() else { return };
-        self.looking.sockets = seen.sockets;
-        self.note_ports(seen.ports);
+        if let Some((ports, sockets)) = seen.listening {
+            self.looking.sockets = sockets;
+            self.note_ports(ports);
+        }
         if self.is_stale(seen.reader) {
             self.looking.unconfirmed = true;
         } else if seen.activity == self.looking.activity {

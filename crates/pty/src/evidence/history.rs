@@ -9,8 +9,9 @@ use super::threads::{Looker, Seen};
 
 /// Two looks closer together than this are one: nothing could have happened in between.
 const APART: Duration = Duration::from_millis(10);
-/// At a prompt that is known, this is enough: the program has its answer out, and either reads on or sleeps.
-const APART_WHEN_KNOWN: Duration = Duration::from_micros(800);
+/// At a prompt that is known, this is enough: the program has its answer out, and either reads on or sleeps; and one that has
+/// not been on a processor in between has slept.
+const APART_WHEN_KNOWN: Duration = Duration::from_micros(120);
 
 /// How a thread has slept between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
