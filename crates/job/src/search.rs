@@ -12,6 +12,8 @@ use crate::wire::Found;
 const PIECE: usize = 256 << 10;
 /// The same, where each find is wanted: many small finds must not take much memory at once.
 const SMALL_PIECE: usize = 32 << 10;
+/// The same, where something else is waited for meanwhile.
+const LITTLE: usize = 8 << 10;
 /// How much history the screen of a running job keeps; older lines are in the transcript.
 const SCROLLBACK: usize = 1000;
 
@@ -50,6 +52,8 @@ pub(crate) struct Search {
     buffer: Vec<u8>,
     /// What it must not see.
     masks: Option<SharedMasks>,
+    /// Whether the unfinished line, as it stands, is still to be looked at.
+    unfinished: bool,
 }
 
 impl Search {
@@ -64,7 +68,14 @@ impl Search {
         let config = Config { only_patterns: true, ..fold_config(streams) };
         let mut fold = Pipeline::resume(config, &begin_at(from));
         fold.watch(0, set);
-        Self { fold, outcome: Outcome::default(), begin: from, buffer: Vec::new(), masks: None }
+        Self {
+            fold,
+            outcome: Outcome::default(),
+            begin: from,
+            buffer: Vec::new(),
+            masks: None,
+            unfinished: false,
+        }
     }
 
     /// Lets it see no secrets: what it finds goes to an agent.
@@ -84,15 +95,34 @@ impl Search {
         self.read_piece(log, end, PIECE, |found, offset| {
             first.get_or_insert((found, offset));
         });
+        self.let_unfinished_count(end, |found, offset| {
+            first.get_or_insert((found, offset));
+        });
         if self.buffer.len() < PIECE / 4 {
             self.buffer.shrink_to(PIECE / 4);
         }
         first
     }
 
+    /// The same with very little of it, while there is no time for more: the unfinished line does not count yet.
+    pub(crate) fn read_little(&mut self, log: impl std::os::fd::AsFd, end: u64) -> Option<(Found, u64)> {
+        let mut first = None;
+        self.read_piece(log, end, LITTLE, |found, offset| {
+            first.get_or_insert((found, offset));
+        });
+        self.unfinished = true;
+        first
+    }
+
     /// Reads a small piece of the log; `each` gets everything that was found in it.
-    pub(crate) fn read_each(&mut self, log: impl std::os::fd::AsFd, end: u64, each: impl FnMut(Found, u64)) {
-        self.read_piece(log, end, SMALL_PIECE, each);
+    pub(crate) fn read_each(
+        &mut self,
+        log: impl std::os::fd::AsFd,
+        end: u64,
+        mut each: impl FnMut(Found, u64),
+    ) {
+        self.read_piece(log, end, SMALL_PIECE, &mut each);
+        self.let_unfinished_count(end, each);
     }
 
     fn read_piece(
@@ -112,10 +142,19 @@ impl Search {
             secrets::with(masks, |masks| masks.hide(&mut self.buffer[..got]));
         }
         self.fold.feed_more(&self.buffer[before..before + len], &mut self.outcome);
+        self.give(&mut each);
+    }
+
+    /// Where all has been read, the unfinished line counts: before, it may have ended in what was not read yet.
+    fn let_unfinished_count(&mut self, end: u64, each: impl FnMut(Found, u64)) {
         if self.offset() >= end {
-            // Only now does the unfinished line count: it may have ended in what was not read yet.
+            self.unfinished = false;
             self.fold.peek(&mut self.outcome);
+            self.give(each);
         }
+    }
+
+    fn give(&mut self, mut each: impl FnMut(Found, u64)) {
         for hit in self.outcome.hits.drain(..) {
             let found = Found { pattern: hit.pattern, text: hit.text, captures: hit.captures };
             each(found, hit.offset.max(self.begin));
@@ -125,7 +164,7 @@ impl Search {
 
     /// Whether the log holds more than was looked at.
     pub(crate) fn is_behind(&self, end: u64) -> bool {
-        self.offset() < end
+        self.offset() < end || self.unfinished
     }
 }
 

@@ -29,8 +29,11 @@ use crate::wire::event::What;
 const TERMINAL_READ: usize = 8 << 10;
 /// How much goes to the log at once.
 const BATCH: usize = 64 << 10;
-/// How much goes through the fold while the terminal makes the next piece ready.
-const SLICE: usize = 8 << 10;
+/// How much is logged, or goes through the fold, while the terminal makes the next piece ready: three such steps and a
+/// search are needed for every four pieces.
+const SLICE: usize = 16 << 10;
+/// How much text is written down at once: secrets are looked for in it and in what was before.
+const TEXT: usize = 32 << 10;
 /// How long what may become a secret is held back from a redacted log: less than a look at a prompt takes.
 const HOLD: Duration = Duration::from_millis(20);
 /// How much is pumped before others get their turn.
@@ -58,11 +61,25 @@ pub(super) struct Channel {
     index: usize,
 }
 
+/// What comes after what was staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// More: a flood.
+    More,
+    /// Nothing now.
+    Nothing,
+    /// Nothing ever.
+    End,
+}
+
+/// Something else to do while the terminal makes the next piece ready; false when there is nothing.
+type Meanwhile<'a> = dyn FnMut(&LogWriter) -> bool + 'a;
+
 /// What one round of pumping brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pumped {
-    /// Bytes, and maybe more.
-    Some,
+    /// So many bytes, and maybe more.
+    Some(usize),
     /// Nothing is there now.
     Empty,
     /// Nothing will ever come again.
@@ -153,83 +170,104 @@ impl Channel {
         self.held_since.map(|since| since + HOLD)
     }
 
-    fn take(&mut self, last: bool) -> Result<Fate, Errno> {
+    fn take(&mut self, len: usize, last: bool) -> Result<Fate, Errno> {
         let Some((out, _)) = &self.staging else { return Err(Errno::AGAIN) };
         let Some(redaction) = &mut self.redaction else {
-            return self.log.take(out.as_fd(), BATCH, &mut self.bytes);
+            return self.log.take(out.as_fd(), len, &mut self.bytes);
         };
-        let taken = redaction.take(&mut self.log, (out.as_fd(), BATCH), &mut self.bytes, last);
+        let taken = redaction.take(&mut self.log, (out.as_fd(), len), &mut self.bytes, last);
         // At once: these bytes are not in the pipe any more.
         self.shared.set_log_end(self.index, self.log.end());
         self.held_since = redaction.holds().then(|| self.held_since.unwrap_or_else(Instant::now));
         taken
     }
 
-    /// Moves what is there into the log, once. In a flood the fold comes [later](Self::fold_rest). With `last`, nothing is
-    /// held back.
-    fn pump(&mut self, last: bool) -> Pumped {
-        let Some(source) = self.source.take() else { return Pumped::Ended };
-        let gather_until = if last { None } else { self.flood.gather_until() };
-        let staged = self.staging.take().map(|(out, into)| {
-            let staged = self.stage(&source, &into, gather_until);
-            self.staging = Some((out, into));
-            staged
-        });
-        self.fold_rest();
-        self.bytes.clear();
-        self.folded = 0;
-        let pumped = match staged {
-            Some((staged, end)) => {
-                let result = self.take(last || end);
-                match (result, end) {
-                    (Ok(_), _) => Pumped::Some,
-                    (Err(_), _) if staged => Pumped::Some,
-                    (Err(_), true) => Pumped::Ended,
-                    (Err(_), false) => Pumped::Empty,
-                }
-            }
-            None => match self.log.take(source.as_fd(), BATCH, &mut self.bytes) {
-                Ok(_) => Pumped::Some,
-                Err(Errno::AGAIN) => Pumped::Empty,
-                Err(_) => Pumped::Ended,
-            },
+    /// Moves what is there into the log, and lets the fold see it. In a flood some of it is left for the next round. With
+    /// `last`, nothing is held back.
+    fn pump(&mut self, last: bool, meanwhile: &mut Meanwhile<'_>) -> Pumped {
+        let before = self.log.end();
+        let (staged, next) = if self.staging.is_some() {
+            self.stage(if last { None } else { self.flood.gather_until() }, meanwhile)
+        } else {
+            (0, self.take_directly())
         };
-        if pumped != Pumped::Ended {
-            self.source = Some(source);
-        }
-        self.flood.note(self.bytes.len());
-        if gather_until.is_none() {
+        if next != Next::More {
+            while self.work(BATCH, last || next == Next::End) {}
             self.fold_rest();
         }
-        pumped
+        let moved = staged.max(usize::try_from(self.log.end() - before).unwrap_or(0));
+        self.flood.note(moved);
+        match (moved, next) {
+            (0, Next::End) => {
+                self.source = None;
+                Pumped::Ended
+            }
+            (0, _) => Pumped::Empty,
+            (moved, _) => Pumped::Some(moved),
+        }
     }
 
-    /// Moves bytes out of the terminal into the staging pipe: as one step each, so that none is ever only in our
-    /// memory. Says whether some came, and whether none will ever come again.
+    /// A pipe of the command's is as good as one of ours.
+    fn take_directly(&mut self) -> Next {
+        self.forget_folded();
+        let Some(source) = &self.source else { return Next::End };
+        match self.log.take(source.as_fd(), BATCH, &mut self.bytes) {
+            Ok(_) | Err(Errno::AGAIN) => Next::Nothing,
+            Err(_) => Next::End,
+        }
+    }
+
+    /// Moves bytes out of the terminal into the staging pipe; says how many, and what comes next.
     ///
     /// The kernel gives a terminal's output in pieces of a page, and needs a moment for the next. In a flood that moment goes
-    /// to what was logged before, or is waited for.
-    fn stage(&mut self, master: &OwnedFd, into: &OwnedFd, until: Option<Instant>) -> (bool, bool) {
+    /// to what was staged before, or is waited for.
+    fn stage(&mut self, until: Option<Instant>, meanwhile: &mut Meanwhile<'_>) -> (usize, Next) {
         let mut staged = 0;
         while staged < BATCH {
-            match splice(master, None, into, None, TERMINAL_READ, SpliceFlags::NONBLOCK) {
-                Ok(0) | Err(Errno::IO) => return (staged > 0, true),
-                Ok(n) => {
-                    staged += n;
-                    if until.is_some_and(|until| !self.fold_some() && !comes_before(master, until)) {
-                        break;
-                    }
+            match self.stage_piece() {
+                Ok(0) | Err(Errno::IO) => return (staged, Next::End),
+                Ok(n) => staged += n,
+                Err(_) => return (staged, Next::Nothing),
+            }
+            if let Some(until) = until {
+                let worked = [self.work(SLICE, false), meanwhile(&self.log)].contains(&true);
+                if !worked && !self.source.as_ref().is_some_and(|source| comes_before(source, until)) {
+                    return (staged, Next::Nothing);
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::INVAL) => match copy(master, into) {
-                    Ok(0) | Err(Errno::IO) => return (staged > 0, true),
-                    Ok(n) => staged += n,
-                    Err(_) => break,
-                },
-                Err(_) => break,
             }
         }
-        (staged > 0, false)
+        (staged, if until.is_some() { Next::More } else { Next::Nothing })
+    }
+
+    /// One piece, as one step, so that no byte is ever only in our memory.
+    fn stage_piece(&self) -> Result<usize, Errno> {
+        let (Some(master), Some((_, into))) = (&self.source, &self.staging) else { return Err(Errno::IO) };
+        loop {
+            match splice(master, None, into, None, TERMINAL_READ, SpliceFlags::NONBLOCK) {
+                Err(Errno::INTR) => {}
+                Err(Errno::INVAL) => return copy(master, into),
+                staged => return staged,
+            }
+        }
+    }
+
+    /// Does the next little thing to what has been staged: lets the fold see some, writes some down, or logs some more. False
+    /// when there is nothing to do.
+    fn work(&mut self, len: usize, last: bool) -> bool {
+        if self.fold_some() {
+            return true;
+        }
+        if self.outcome.text.len() >= TEXT {
+            self.write_transcript();
+            return true;
+        }
+        self.forget_folded();
+        self.take(len, last).is_ok()
+    }
+
+    fn forget_folded(&mut self) {
+        self.bytes.clear();
+        self.folded = 0;
     }
 
     /// Lets the fold see a piece of what it has not seen yet; false when there was none.
@@ -335,12 +373,14 @@ impl Keeper {
     pub(super) fn on_output(&mut self, index: usize) {
         let mut budget = TURN;
         while let Some(channel) = self.channels.get_mut(index) {
-            match channel.pump(false) {
-                Pumped::Some if budget > 0 => {
-                    budget = budget.saturating_sub(channel.bytes.len().max(1));
+            let (waits, peers) = (&mut self.waits, &mut self.peers);
+            // Only the first channel is searched.
+            match channel.pump(false, &mut |log| index == 0 && waits.catch_up_a_little(log, peers)) {
+                Pumped::Some(moved) if budget > 0 => {
+                    budget = budget.saturating_sub(moved);
                     self.after_output(index);
                 }
-                Pumped::Some => {
+                Pumped::Some(_) => {
                     self.after_output(index);
                     break;
                 }
@@ -348,8 +388,9 @@ impl Keeper {
             }
         }
         if let Some(channel) = self.channels.get_mut(index)
-            && channel.folded < channel.bytes.len()
+            && (channel.folded < channel.bytes.len() || !channel.outcome.text.is_empty())
         {
+            // What is still in the pipe is seen there; what is out of it must not wait for the next byte.
             channel.fold_rest();
             self.after_output(index);
         }
@@ -377,11 +418,11 @@ impl Keeper {
     pub(super) fn drain(&mut self) {
         for index in 0..self.channels.len() {
             let mut left: usize = 1 << 20;
-            while let Some(channel) = self.channels.get_mut(index) {
-                if left == 0 || channel.pump(true) != Pumped::Some {
-                    break;
-                }
-                left = left.saturating_sub(channel.bytes.len().max(1));
+            while left > 0
+                && let Some(channel) = self.channels.get_mut(index)
+            {
+                let Pumped::Some(moved) = channel.pump(true, &mut |_| false) else { break };
+                left = left.saturating_sub(moved);
                 self.after_output(index);
             }
         }
@@ -392,7 +433,7 @@ impl Keeper {
         for index in 0..self.channels.len() {
             if let Some(channel) = self.channels.get_mut(index)
                 && channel.held_until().is_some_and(|at| now >= at)
-                && channel.pump(true) == Pumped::Some
+                && matches!(channel.pump(true, &mut |_| false), Pumped::Some(_))
             {
                 self.after_output(index);
             }

@@ -50,6 +50,11 @@ impl Pending {
         last_output.max(self.began).checked_add(quiet)
     }
 
+    fn tell_found(&self, (found, offset): (Found, u64), peers: &mut Peers, answered: &mut Vec<Answered>) {
+        let already = offset <= self.known;
+        self.tell(peers, answered, self.end(Reason::Pattern, offset, Some(found), already));
+    }
+
     /// Tells how it ended: its client, or whoever asks again with its token.
     fn tell(&self, peers: &mut Peers, answered: &mut Vec<Answered>, answer: Answer) {
         match (self.peer, &self.wait.token) {
@@ -339,6 +344,25 @@ impl Waits {
         });
     }
 
+    /// Lets each search look at a little of the log, if any has not seen all of it; says whether one had not.
+    pub(super) fn catch_up_a_little(&mut self, log: &LogWriter, peers: &mut Peers) -> bool {
+        let (end, mut had_not) = (log.end(), false);
+        self.pending.retain_mut(|pending| {
+            let Some(search) = pending.search.as_mut().filter(|search| search.offset() < end) else {
+                return true;
+            };
+            had_not = true;
+            match search.read_little(log, end) {
+                Some(found) => {
+                    pending.tell_found(found, peers, &mut self.answered);
+                    false
+                }
+                None => true,
+            }
+        });
+        had_not
+    }
+
     /// Lets each search look at the next piece of the log.
     pub(super) fn catch_up(&mut self, log: &LogWriter, peers: &mut Peers) {
         let end = log.end();
@@ -353,10 +377,8 @@ impl Waits {
             if !search.is_behind(end) {
                 return true;
             }
-            if let Some((found, offset)) = search.read(log, end) {
-                let already = offset <= pending.known;
-                let answer = pending.end(Reason::Pattern, offset, Some(found), already);
-                pending.tell(peers, &mut self.answered, answer);
+            if let Some(found) = search.read(log, end) {
+                pending.tell_found(found, peers, &mut self.answered);
                 return false;
             }
             behind |= search.is_behind(end);
