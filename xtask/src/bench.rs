@@ -144,7 +144,7 @@ impl Bench {
             } else {
                 &[1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 30]
             },
-            crowds: if quick { &[1, 10] } else { &[1, 10, 100] },
+            crowds: if quick { &[1, 10] } else { &[1, 10, 100, 1000] },
             lists: if quick { &[10, 60] } else { &[10, 100, 1000] },
             idle_window: Duration::from_secs(if quick { 3 } else { 20 }),
         })

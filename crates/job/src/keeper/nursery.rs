@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{WaitOptions, waitpid};
 
+use super::ready;
 use super::start::{detach, keep_one};
 
 /// What a client says first.
@@ -43,6 +44,7 @@ pub(super) fn first_word(client: &UnixStream) -> FirstWord {
 /// Forks a keeper for this line, and one for each that comes, until the client is gone. Returns the exit code of whichever
 /// process this then is.
 pub(super) fn tend(home: &Path, client: UnixStream, first: UnixStream) -> i32 {
+    ready::warm_up();
     let mut next = Some(first);
     while let Some(line) = next {
         if is_keeper() {

@@ -74,7 +74,7 @@ impl Ready {
     }
 }
 
-/// Works out what is the same for every job, once before the order comes: heir and keeper then share it.
+/// Works out what is the same for every job: whoever is forked after it has it.
 pub(super) fn warm_up() {
     let _ = outlast_stream::Masks::new([0; 32]).text("://");
     let _ = outlast_pty::procfs::boot_id();

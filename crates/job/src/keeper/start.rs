@@ -14,7 +14,7 @@ use rustix::process::{Signal, setsid};
 
 use super::ground::{Ends, Files, Ground, system_error};
 use super::nursery::{self, FirstWord};
-use super::ready::{self, Made, Ready};
+use super::ready::{Made, Ready};
 use super::shared::Shared;
 use super::{Keeper, heir};
 use crate::clock::now_ms;
@@ -54,7 +54,6 @@ pub(crate) fn keep(home: &Path) -> i32 {
         Ok(Forked::Parent { .. }) => 0,
         Ok(Forked::Child) => {
             detach();
-            ready::warm_up();
             match nursery::first_word(&client) {
                 FirstWord::Nothing => 0,
                 FirstWord::Order(begun) => keep_one(home, client, begun),

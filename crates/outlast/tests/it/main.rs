@@ -20,6 +20,7 @@ mod log_trouble;
 mod logs;
 mod names;
 mod nested;
+mod nursery;
 mod pipes;
 mod policy;
 mod prune;
