@@ -48,13 +48,16 @@ pub(super) fn round_trips(bench: &Bench) -> Result<Section, String> {
         let told = answer["output"].as_str().is_some_and(|text| text.contains(&format!("hi{n}")));
         if told && answer["exit_code"] == 0 { Ok(took) } else { Err(format!("not the answer: {answer}")) }
     };
-    let floor = |terminal: bool| bare::round_trip(&["bash", "-c", "echo hi"], terminal).map(ms);
+    let floor = || match bare::round_trip(&["bash", "-c", "echo hi"])? {
+        (_, 0) => Err("the floor read nothing".to_owned()),
+        (took, _) => Ok(ms(took)),
+    };
     let mut n = 0;
     for _ in 0..5 {
         echo(&mut n, &mut server)?;
-        floor(true)?;
+        floor()?;
     }
-    let (echoes, floors) = interleaved(bench.samples, || echo(&mut n, &mut server), || floor(true))?;
+    let (echoes, floors) = interleaved(bench.samples, || echo(&mut n, &mut server), floor)?;
     let silent = |arguments: &[&str]| {
         let began = Instant::now();
         let ended = Command::new(&bench.program)
@@ -78,7 +81,7 @@ pub(super) fn round_trips(bench: &Bench) -> Result<Section, String> {
     let (runs, run_floors) = interleaved(
         bench.samples,
         || silent(&["run", "--", "true"]),
-        || bare::round_trip(&["true"], false).map(ms),
+        || bare::round_trip(&["true"]).map(|(took, _)| ms(took)),
     )?;
     let (versions, trues) = interleaved(bench.samples, || silent(&["--version"]), truth)?;
     let start = || {

@@ -14,6 +14,28 @@ pub(crate) struct Lines {
 /// The plain lines that `bytes` begin with. A line ends in CR LF; where a line feed `returns` the carriage too, or has
 /// nothing before it in its line, it will do alone.
 pub(crate) fn plain_lines(bytes: &[u8], returns: bool) -> Lines {
+    let len = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+    let plain = if returns { are_plain::<true>(&bytes[..len]) } else { are_plain::<false>(&bytes[..len]) };
+    if plain {
+        return Lines { len, count: memchr::memchr_iter(b'\n', &bytes[..len]).count() };
+    }
+    one_by_one(bytes, returns)
+}
+
+/// Whether these are lines of ASCII and all of them are plain: what nearly all lines are. Each byte and the one after it are
+/// looked at alike and without a way out, so that the compiler can look at many at once. That few others are plain too is left
+/// to a closer look.
+fn are_plain<const RETURNS: bool>(lines: &[u8]) -> bool {
+    let odd = |byte: u8, next: u8| {
+        let control = (byte < 0x20) & (byte != b'\t') & (byte != b'\r') & (byte != b'\n');
+        let no_end = (byte == b'\r') & (next != b'\n') | !RETURNS & (byte != b'\r') & (next == b'\n');
+        control | no_end | (byte >= 0x7f)
+    };
+    let pairs = lines.iter().zip(lines.get(1..).unwrap_or_default());
+    pairs.fold(0, |any, (byte, next)| any | u8::from(odd(*byte, *next))) == 0
+}
+
+fn one_by_one(bytes: &[u8], returns: bool) -> Lines {
     let mut lines = Lines::default();
     let mut at = 0;
     let mut ascii = true;
@@ -65,6 +87,27 @@ fn is_text(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn many_at_once_are_the_same_as_one_by_one(
+            pieces in proptest::collection::vec("[a-c]{0,40}|\r\n|\n|\r|\t|\x1b|\x7f|é", 0..12),
+            returns in any::<bool>(),
+        ) {
+            let bytes = pieces.concat().into_bytes();
+            prop_assert_eq!(plain_lines(&bytes, returns), one_by_one(&bytes, returns));
+        }
+
+        #[test]
+        fn so_are_mostly_plain_ones(
+            lines in proptest::collection::vec("[ -~]{0,40}", 0..12),
+            (end, returns) in prop_oneof![Just(("\r\n", false)), Just(("\n", true)), Just(("\r\n", true))],
+        ) {
+            let bytes = lines.join(end).into_bytes();
+            prop_assert_eq!(plain_lines(&bytes, returns), one_by_one(&bytes, returns));
+        }
+    }
 
     #[test]
     fn whole_lines_of_text_are_counted_up_to_the_first_that_is_not() {
