@@ -132,7 +132,7 @@ impl Bench {
         let program = built_program()?;
         let scratch =
             tempfile::Builder::new().prefix("outlast-bench-").tempdir().map_err(|e| e.to_string())?;
-        let (rounds, samples, flood) = if quick { (3, 30, 20_000_000) } else { (3, 200, 200_000_000) };
+        let (rounds, samples, flood) = if quick { (3, 30, 20_000_000) } else { (5, 200, 200_000_000) };
         Ok(Self {
             program,
             scratch,

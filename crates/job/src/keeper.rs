@@ -3,9 +3,10 @@
 //! ```text
 //! client ──exec──> starter ──fork──> heir (leads the terminal's session, sleeps)
 //!                                     └─fork──> keeper ──fork+exec──> command
+//! client ──exec──> starter ──fork──> nursery ──fork, fork──> heir, for each job
 //! ```
 //!
-//! [`start`] makes what both share ([`ground`]) and forks; [`heir`] sleeps and takes over. The keeper itself is
+//! [`start`] makes what both share ([`ground`]) and forks, or a [`nursery`] does; [`heir`] sleeps and takes over. The keeper itself is
 //! one thread in one loop: [`inputs`] are a closed set, and each is dealt with in turn. Bytes go
 //! [`pump`] → log → fold → [`waits`] (helped by [`looking`] and [`standing`]) and followers ([`peers`]); requests are [`answer`]ed; children are
 //! [`reaping`] work; a job is ended in [`ending`].

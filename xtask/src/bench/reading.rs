@@ -45,7 +45,7 @@ pub(super) fn tails(bench: &Bench) -> Result<Section, String> {
     }
     Ok(Section {
         title: "Reading a log again",
-        about: "The last 16 KiB over MCP, and a whole job folded again from its first byte (as `replay` and an heir do; this one in a debug build of the library).",
+        about: "The last 16 KiB over MCP, and a whole job folded again from its first byte, as `replay` and an heir do.",
         head: vec!["log", "last 16 KiB, ms", "folded again, ms", "MB/s"],
         rows,
         plots: vec![Plot {
