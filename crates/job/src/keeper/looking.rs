@@ -35,10 +35,10 @@ const UNATTENDED: &[Duration] = &[
 const UNATTENDED_LATER: Duration = Duration::from_secs(300);
 /// When a program that may be back at a known prompt is looked at so that it counts, and how far the first such looks are
 /// apart: a little more than must lie between two that are to be different ones. Each later one is twice as far,
-const QUICK: Duration = Duration::from_micros(260);
-const QUICK_APART: Duration = Duration::from_micros(130);
+const QUICK: Duration = Duration::from_micros(155);
+const QUICK_APART: Duration = Duration::from_micros(75);
 /// but no further than this.
-const QUICK_DOUBLINGS: usize = 4;
+const QUICK_DOUBLINGS: usize = 5;
 /// The look before that only notes who sleeps: two must agree.
 const EARLY: Duration = Duration::from_micros(60);
 /// So many, and then as for any other.

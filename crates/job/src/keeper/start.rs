@@ -281,6 +281,8 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
             return 0;
         }
     };
+    // Looks at a prompt are microseconds apart. Only now: the command's own timers are as they were.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1_000));
     info.keeper = this_process();
     running(&ground, &mut info, pid);
     match Keeper::new(ground, info, pid) {

@@ -11,7 +11,7 @@ use super::threads::{Looker, Seen};
 const APART: Duration = Duration::from_millis(10);
 /// At a prompt that is known, this is enough: the program has its answer out, and either reads on or sleeps; and one that has
 /// not been on a processor in between has slept.
-const APART_WHEN_KNOWN: Duration = Duration::from_micros(120);
+const APART_WHEN_KNOWN: Duration = Duration::from_micros(70);
 
 /// How a thread has slept between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

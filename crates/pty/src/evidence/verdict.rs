@@ -19,7 +19,7 @@ use super::{Hints, nested, text};
 const GATE: Duration = Duration::from_millis(40);
 /// The same for a program that is back at a prompt it was seen to wait at before, whose owner knows that it has
 /// run since the last byte was sent: what is left is to see it sleep twice.
-const KNOWN_GATE: Duration = Duration::from_micros(250);
+const KNOWN_GATE: Duration = Duration::from_micros(150);
 /// How long the screen must have been still before it counts as a witness: beside a timer, beside other
 /// sources, and for a full-screen program, which may still be drawing.
 const QUIET_WITH_TIMER: Duration = Duration::from_millis(100);
