@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use outlast_testkit::processes::status_kib;
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::processes::{kill_dash_nine, status_kib};
+use outlast_testkit::{Dice, PATIENCE, Sandbox, eventually};
 
-use crate::sandbox;
+use crate::{assert_same, sandbox};
 
 /// A line of the flood as a terminal prints it.
 const LINE: u64 = 65;
@@ -30,6 +30,27 @@ fn assert_log_is_the_flood(sandbox: &Sandbox, job: u64, lines: u64, from_line: u
         seen.resize(wanted.len(), 0);
         log.read_exact_at(&mut seen, first * LINE).unwrap();
         assert!(seen == wanted.as_bytes(), "between lines {first} and {}", first + 4096);
+    }
+}
+
+/// In a flood the transcript is written a little behind the log: an heir must not count what was not written yet.
+#[test]
+fn a_keeper_killed_in_a_flood_leaves_log_and_transcript_whole() {
+    let sandbox = sandbox();
+    let mut dice = Dice::new();
+    let lines: u64 = (8 << 20) / 64;
+    let wanted: String = (0..lines).map(|i| format!("{i:063}\n")).collect();
+    for _ in 0..5 {
+        let job = sandbox.start([&format!("'{}' floods {}", sandbox.fixture(), lines * 64)]);
+        let moment = dice.below(lines * LINE * 3 / 4);
+        eventually("the flood has got there", PATIENCE, || match sandbox.log_len(job) {
+            len if len >= moment => Ok(()),
+            len => Err(len),
+        });
+        kill_dash_nine(&sandbox.process(job, "keeper"));
+        assert_eq!(sandbox.wait_for_end(job)["exit_code"], 0);
+        assert_log_is_the_flood(&sandbox, job, lines, 0);
+        assert_same(&std::fs::read(sandbox.job(job).join("stdout.txt")).unwrap(), wanted.as_bytes());
     }
 }
 
