@@ -1,4 +1,4 @@
-//! All jobs of a home in short, for lists: ended ones from the home's [index](crate::registry::index), where it knows
+//! All jobs of a home in short, for lists: ended ones from the home's [index], where it knows
 //! them, the others from their folders; and how the running ones are, from their keepers.
 
 use std::time::{Duration, Instant};
