@@ -42,6 +42,9 @@ const NOT_FOR_US: &[Signal] = &[
     Signal::USR2,
 ];
 
+/// What a keeper has open for a job, and as much again for clients and looks.
+const DESCRIPTORS: u64 = 48;
+
 /// Becomes a keeper, or the [nursery] of many: detaches, and hears on standard input which of the two.
 /// Returns the exit code of whichever process this then is.
 pub(crate) fn keep(home: &Path) -> i32 {
@@ -219,6 +222,7 @@ fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), St
 /// Whether the order can be carried out at all; and what must be hidden, which is written down before anybody can look.
 fn check(ready: &Ready, spec: &JobSpec, settings: &Settings) -> Result<Masks, Failure> {
     spec.check()?;
+    check_descriptors()?;
     if let Some(name) = &spec.name {
         names::check_free(&ready.home, name)?;
     }
@@ -226,6 +230,19 @@ fn check(ready: &Ready, spec: &JobSpec, settings: &Settings) -> Result<Masks, Fa
     secrets::write_first(&ready.fresh.job, &masks)
         .map_err(|error| Failure::system("the job's files can't be made", error))?;
     Ok(masks)
+}
+
+/// A keeper that could still start its command, but no longer write down how it ended, must not start it.
+fn check_descriptors() -> Result<(), Failure> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit.filter(|limit| *limit < DESCRIPTORS) {
+        None => Ok(()),
+        Some(limit) => {
+            let said =
+                format!("only {limit} files may be open at once here, and a keeper needs {DESCRIPTORS}");
+            Err(Failure::new(Kind::CannotStart, said).hint("raise the limit first: ulimit -n 1024"))
+        }
+    }
 }
 
 /// What only the order tells how to open.
