@@ -85,6 +85,18 @@ impl Keeper {
         }
     }
 
+    /// Whether our heir goes right now: its terminal hangs up a moment before we are told of its death.
+    fn heir_is_dying(&self) -> bool {
+        let heir = self.info.heir.as_ref().map(|heir| heir.pid);
+        (0..50).any(|_| {
+            let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+            parent != heir || {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                false
+            }
+        })
+    }
+
     fn who_ended_it(&self, end: End) -> EndedBy {
         if let Some(by) = self.ending_by() {
             return by;
@@ -95,7 +107,7 @@ impl Keeper {
         {
             return EndedBy::Kill { session: session.clone(), signal: signal::name(number) };
         }
-        if number == rustix::process::Signal::HUP.as_raw() && !self.heir_lives {
+        if number == rustix::process::Signal::HUP.as_raw() && (!self.heir_lives || self.heir_is_dying()) {
             return EndedBy::Hangup;
         }
         let killed = number == rustix::process::Signal::KILL.as_raw();
