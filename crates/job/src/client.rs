@@ -205,7 +205,7 @@ impl Outlast {
     #[must_use]
     pub fn wakes_of(&self, spec: &JobSpec) -> Vec<Will> {
         let all = spec.wakes.iter().chain(&self.settings.wakes);
-        all.map(|wake| wake.will(&spec.env, !spec.notify.is_nothing())).collect()
+        all.map(|wake| wake.will(&spec.wake_env, !spec.notify.is_nothing())).collect()
     }
 
     /// The job of a number or a name.

@@ -34,6 +34,8 @@ use crate::wire::line;
 
 /// Below the home: one folder a session.
 pub const FOLDER: &str = "outbox";
+/// The kind of an entry about somebody who could not be woken.
+pub const WAKE_FAILED: &str = "wake_failed";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 const ACKED: &str = "acked";

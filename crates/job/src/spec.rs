@@ -127,6 +127,10 @@ pub struct JobSpec {
     /// Whom to wake when something does, besides those of the settings.
     #[serde(default)]
     pub wakes: Vec<crate::wakes::Wake>,
+    /// The environment of whoever is woken: the client's own. What a call adds to `env` is the job's alone, for a
+    /// helper that wakes runs outside of the job and its sandbox. Never written to disk.
+    #[serde(default)]
+    pub wake_env: BTreeMap<String, String>,
     /// The sandbox it runs in.
     #[serde(default)]
     pub sandbox: Option<crate::sandbox::Sandbox>,
@@ -150,12 +154,14 @@ impl JobSpec {
     pub fn in_session(run: Run, session: impl Into<String>) -> Self {
         let cwd =
             std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
+        let env = inherited_env();
         Self {
             run,
             description: None,
             name: None,
             cwd,
-            env: inherited_env(),
+            wake_env: env.clone(),
+            env,
             streams: Streams::Terminal(Size::default()),
             session: session.into(),
             timeout: None,

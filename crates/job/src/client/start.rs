@@ -186,7 +186,11 @@ fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child
 }
 
 /// What a keeper is told.
-pub(crate) fn order(home: &Path, settings: &Settings, spec: JobSpec) -> StartOrder {
+pub(crate) fn order(home: &Path, settings: &Settings, mut spec: JobSpec) -> StartOrder {
+    if spec.wakes.is_empty() && settings.wakes.is_empty() {
+        // Nobody is woken: an order need not carry the environment twice.
+        spec.wake_env.clear();
+    }
     StartOrder { protocol: PROTOCOL, home: home.to_owned(), spec, settings: settings.clone() }
 }
 

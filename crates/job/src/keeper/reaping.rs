@@ -45,7 +45,7 @@ impl Keeper {
         let is_command = matches!(self.life, Life::Running { command, .. } if command == pid);
         if !is_command {
             reap::reap(pid);
-            self.telling.helper_ended(pid);
+            self.telling.helper_ended(pid, end);
             return;
         }
         self.drain();

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_pty::procfs::Proc;
+use outlast_pty::reap::End;
 use rustix::process::Pid;
 
 use super::Keeper;
 use super::ground::Ground;
 use crate::clock::earliest;
 use crate::lifecycle::State;
-use crate::outbox::{Entry, Outbox};
+use crate::outbox::{Entry, Outbox, WAKE_FAILED};
 use crate::registry::JobDir;
 use crate::registry::format::Info;
 use crate::registry::layout;
@@ -197,11 +198,27 @@ impl Telling {
         }
     }
 
-    /// A child has ended that is not the job's.
-    pub(super) fn helper_ended(&mut self, pid: Pid) {
-        if self.helper == Some(pid) {
-            self.helper = None;
+    /// A child has ended that is not the job's. A helper tells itself what it could not deliver, unless it died.
+    pub(super) fn helper_ended(&mut self, pid: Pid, end: End) {
+        if self.helper != Some(pid) {
+            return;
         }
+        self.helper = None;
+        match end {
+            End::Code(0 | 1) => {}
+            End::Code(code) => self.wake_failed(&format!("the helper that wakes ended with code {code}")),
+            End::Signal { signal, .. } => {
+                let signal = outlast_pty::signal::name(signal);
+                self.wake_failed(&format!("the helper that wakes was ended by {signal}"));
+            }
+        }
+    }
+
+    fn wake_failed(&mut self, why: &str) {
+        let text = format!("{why}: who was to be woken may not have been told");
+        let mut word = Entry::about(self.job, self.name.as_deref(), WAKE_FAILED, text);
+        word.more = "outlast events".into();
+        self.hold(word);
     }
 
     /// Leaves out the helper, and all below it: it is ours and no part of the job.
@@ -264,7 +281,7 @@ impl Keeper {
             self.ground.shared.set_told(seq.max(self.ground.shared.told()));
         }
         let wakes = !telling.wakes.is_empty();
-        for entry in telling.held.drain(..).filter(|entry| wakes && entry.event != "went_on") {
+        for entry in telling.held.drain(..).filter(|entry| wakes && is_pushed(entry)) {
             if telling.to_wake.len() >= MOST_HELD {
                 telling.to_wake.remove(0);
             }
@@ -284,10 +301,13 @@ impl Keeper {
             wakes: self.telling.wakes.clone(),
             events,
         };
-        let spec = &self.ground.spec;
-        let folder = std::path::Path::new(&spec.cwd);
-        let begun = deliver::begin(&order, &self.ground.home, &spec.env, folder);
-        self.telling.helper = begun.ok();
+        let begun = deliver::begin(&order, &self.ground.home, &self.ground.spec.wake_env);
+        match begun {
+            Ok(helper) => self.telling.helper = Some(helper),
+            Err(error) => {
+                self.telling.wake_failed(&format!("the helper that wakes could not be started: {error}"));
+            }
+        }
     }
 
     /// The last line that the job printed.
@@ -324,7 +344,15 @@ impl Keeper {
             outbox.sync();
         }
         self.wake();
+        if !self.telling.held.is_empty() {
+            self.write_held();
+        }
     }
+}
+
+/// Whether somebody is woken for an entry. Not for a wake that failed: the next one might fail as well.
+fn is_pushed(entry: &Entry) -> bool {
+    entry.event != "went_on" && entry.event != WAKE_FAILED
 }
 
 /// What kind of entry an event is, and its line; none for what is not worth one.

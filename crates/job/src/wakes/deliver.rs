@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::{How, Wake, bounded, notice, webhook};
-use crate::outbox::{Entry, Outbox};
+use crate::outbox::{Entry, Outbox, WAKE_FAILED};
 use crate::registry::Home;
 use crate::tmux::Tmux;
 
@@ -33,22 +33,17 @@ pub(crate) struct Order {
     pub(crate) events: Vec<Entry>,
 }
 
-/// Starts a helper; does not wait for anything it does.
-pub(crate) fn begin(
-    order: &Order,
-    home: &Home,
-    env: &BTreeMap<String, String>,
-    folder: &Path,
-) -> std::io::Result<Pid> {
+/// Starts a helper; does not wait for anything it does. It runs outside of the job's sandbox, so it gets nothing of
+/// the job: not its environment, which could name another `sh` or a library to load, and not its folder.
+pub(crate) fn begin(order: &Order, home: &Home, env: &BTreeMap<String, String>) -> std::io::Result<Pid> {
     let input = in_memory(&serde_json::to_vec(order)?, home)?;
-    let folder = if folder.is_dir() { folder } else { Path::new("/") };
     let child = Command::new(crate::client::start::own_program())
         .arg0("outlast")
         .arg(DELIVER)
         .arg(home.path())
         .env_clear()
         .envs(env)
-        .current_dir(folder)
+        .current_dir("/")
         .stdin(Stdio::from(input))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -113,7 +108,7 @@ pub(crate) fn run(home: &Path) -> i32 {
         for (why, entry) in deliver(wake, &entries) {
             failed += 1;
             let text = format!("{} {:?} for event {}: {why}", wake.kind(), wake.target(), entry.n);
-            let mut word = Entry::about(entry.job, entry.name.as_deref(), "wake_failed", text);
+            let mut word = Entry::about(entry.job, entry.name.as_deref(), WAKE_FAILED, text);
             word.more = "outlast events".into();
             (word.from, word.offset) = (entry.offset, entry.offset);
             let _ = outbox.append(&mut [word]);

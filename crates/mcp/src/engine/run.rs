@@ -88,6 +88,7 @@ impl Engine {
         spec.name.clone_from(&order.name);
         for (name, value) in &caller.env {
             spec.env.entry(name.clone()).or_insert_with(|| value.clone());
+            spec.wake_env.insert(name.clone(), value.clone());
         }
         if let Some(notify) = &order.notify {
             spec.notify.clone_from(notify);

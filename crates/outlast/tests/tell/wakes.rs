@@ -221,3 +221,81 @@ fn a_webhook_goes_over_tls_to_a_server_that_proves_who_it_is() {
     let event: serde_json::Value = serde_json::from_slice(&posted).unwrap();
     assert_eq!(event["event"], "ended");
 }
+
+/// Writes down the command line of whatever program it is loaded into.
+const PRELOADED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void note(void) {
+    char line[4096];
+    FILE *in = fopen("/proc/self/cmdline", "r"), *out = fopen(getenv("LOADED_INTO"), "a");
+    size_t n = in ? fread(line, 1, sizeof line, in) : 0;
+    for (size_t i = 0; i < n; i++) if (!line[i]) line[i] = ' ';
+    if (out) { fwrite(line, 1, n, out); fputc('\n', out); fclose(out); }
+    if (in) fclose(in);
+}
+"#;
+
+#[test]
+fn a_wake_gets_nothing_of_the_environment_that_a_call_gives_to_its_job() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = sandbox();
+    let root = sandbox.root().to_owned();
+    let [evil, stolen, woken, loaded] = ["evil", "stolen", "woken", "loaded"].map(|name| root.join(name));
+    std::fs::create_dir_all(&evil).unwrap();
+    std::fs::write(evil.join("sh"), format!("#!/bin/sh\necho \"$*\" >> {}\n", stolen.display())).unwrap();
+    std::fs::set_permissions(evil.join("sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    let library = root.join("note.so");
+    std::fs::write(root.join("note.c"), PRELOADED).unwrap();
+    let mut gcc = std::process::Command::new("gcc");
+    gcc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(root.join("note.c"));
+    let built = gcc.status().is_ok_and(|status| status.success());
+    let config = root.join("config/outlast");
+    std::fs::create_dir_all(&config).unwrap();
+    let command = format!("(env; pwd) > {0}.new && mv {0}.new {0}", woken.display());
+    std::fs::write(config.join("config.toml"), format!("[[wake]]\nkind = \"exec\"\ncommand = {command:?}\n"))
+        .unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut env = serde_json::json!({
+        "PATH": format!("{}:{path}", evil.display()), "SSL_CERT_FILE": "/of/the/job", "OF_THE_JOB": "1",
+        "LOADED_INTO": loaded,
+    });
+    if built {
+        env["LD_PRELOAD"] = library.display().to_string().into();
+    } else {
+        eprintln!("there is no gcc here: LD_PRELOAD was not tried");
+    }
+    let mut client = sandbox.call(["mcp"]).converse();
+    let hello = serde_json::json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "tests", "version": "1" } });
+    client.call("initialize", hello);
+    client.notify("notifications/initialized", serde_json::json!({}));
+    let arguments = serde_json::json!({ "command": "true", "dir_path": sandbox.work(), "env": env });
+    let call = serde_json::json!({ "name": "run_shell_command", "arguments": arguments });
+    let answer = client.call("tools/call", call);
+    assert_ne!(answer["isError"], true, "{answer}");
+    let seen = eventually("the wake", PATIENCE, || {
+        std::fs::read_to_string(&woken).map_err(|error| (error.to_string(), std::fs::read_to_string(&stolen)))
+    });
+    let has = |line: &str| seen.lines().any(|seen| seen == line);
+    assert!(has(&format!("PATH={path}")), "{seen}");
+    assert!(!seen.contains("OF_THE_JOB") && !seen.contains("/of/the/job"), "{seen}");
+    assert!(has("/"), "it runs in the root folder: {seen}");
+    assert!(!stolen.exists(), "the job's own sh was run: {:?}", std::fs::read_to_string(&stolen));
+    if built {
+        let loaded = std::fs::read_to_string(&loaded).unwrap();
+        assert!(loaded.contains("true"), "the job itself loads it: {loaded}");
+        assert!(!loaded.contains("deliver") && !loaded.contains("woken"), "{loaded}");
+    }
+    assert_eq!(client.hang_up(), Some(0));
+    sandbox.nothing_runs();
+}
+
+#[test]
+fn a_helper_that_is_killed_is_told() {
+    let sandbox = sandbox();
+    let wake = "exec:kill -9 $PPID";
+    sandbox.start(["--notify", "pattern=here", "--wake", wake, "echo here; sleep 1000"]);
+    let told = entry(&sandbox, "wake_failed");
+    assert!(told["text"].as_str().unwrap().contains("SIGKILL"), "{told}");
+}
