@@ -19,10 +19,18 @@ pub mod start;
 pub mod survey;
 pub mod wait;
 
+pub use outlast_pty::init;
+
 /// Signals to the front end itself, as something to poll.
 pub mod signals {
     pub use outlast_pty::signals::Signals;
     pub use rustix::process::Signal;
+
+    /// Lets this program see how its own children end, whatever it inherited. Call it first in `main`.
+    pub fn see_children() {
+        outlast_pty::signals::restore(&[Signal::CHILD]);
+        outlast_pty::signals::block(&[Signal::CHILD], false);
+    }
 
     /// Keys that end or stop programs, and a terminal that goes away, are not meant for this one.
     pub fn ignore_keys() {

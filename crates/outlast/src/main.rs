@@ -18,6 +18,8 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == terminal::GUARD) {
         exit(terminal::guard());
     }
+    outlast_job::client::signals::see_children();
+    outlast_job::client::init::fork_if_first();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => error.exit(),

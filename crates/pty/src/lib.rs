@@ -8,6 +8,7 @@
 //! [`evidence`] whether they wait for somebody to type, and [`ports`] where they can be reached.
 
 pub mod detach;
+pub mod init;
 pub mod open;
 pub mod spawn;
 #[cfg(target_os = "linux")]

@@ -82,6 +82,26 @@ pub fn restore(signals: &[Signal]) {
     }
 }
 
+/// Undoes what whoever started this program left behind: every signal does what it does by default, and none is held
+/// back. Both are inherited over `exec`, and with `SIGCHLD` ignored the kernel reaps children before anybody sees how
+/// they ended. Only to be called first thing in a program.
+pub fn reset_inherited() {
+    // Those two have a handler of our own runtime, which tells of a stack overflow.
+    let ours = [libc::SIGSEGV, libc::SIGBUS];
+    for number in (1..=64).filter(|number| !ours.contains(number)) {
+        // SAFETY: sets the default action; for numbers that can't have another it fails and changes nothing.
+        #[expect(unsafe_code, reason = "signal has no safe wrapper")]
+        unsafe {
+            libc::signal(number, libc::SIG_DFL);
+        }
+    }
+    // SAFETY: only touches this thread's signal mask.
+    #[expect(unsafe_code, reason = "sigprocmask has no safe wrapper")]
+    unsafe {
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const *set_of(&[]), std::ptr::null_mut());
+    }
+}
+
 fn set_handler(signal: Signal, handler: libc::sighandler_t) {
     // SAFETY: `handler` is SIG_IGN, SIG_DFL or the function above, which only writes to a pipe.
     #[expect(unsafe_code, reason = "sigaction has no safe wrapper")]

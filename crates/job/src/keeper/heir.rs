@@ -7,10 +7,10 @@ use outlast_pty::reap::{self, Change, End, Peeked};
 use outlast_pty::signals;
 use rustix::process::{Pid, Signal};
 
-use super::Keeper;
 use super::ground::Ground;
 use super::ground::system_error;
 use super::start::{answer, not_started, running, this_process};
+use super::{Keeper, telling};
 use crate::lifecycle::State;
 use crate::registry::replace::Durability;
 use crate::wire::StartReply;
@@ -37,7 +37,8 @@ pub(super) fn sleep(mut ground: Ground, keeper: Pid, client: UnixStream) -> i32 
 fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     signals::block(WAKES, false);
     let Ok(mut info) = ground.job.info() else { return 1 };
-    if !info.state.is_live() && reap::peek(None) == Peeked::NoChildren {
+    let ended = !info.state.is_live();
+    if ended && reap::peek(None) == Peeked::NoChildren && telling::is_all_told(&ground, &info) {
         // It had written everything but left in a hurry.
         ground.remove_socket();
         return 0;
@@ -68,6 +69,10 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     keeper.settle_size(None);
     keeper.write_record(Durability::Process);
     keeper.event(What::TookOver { input_lost });
+    if ended && !telling::is_end_noted(&keeper.ground.job) {
+        // The receipt was on the disk, and its keeper was killed before it could tell of it.
+        keeper.note_end();
+    }
     if !keeper.ground.shared.answered() {
         answer(&client, &StartReply::Started(Box::new(keeper.info.clone())));
         keeper.ground.shared.set_answered();

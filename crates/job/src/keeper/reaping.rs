@@ -76,13 +76,18 @@ impl Keeper {
         }
         self.life = Life::Ended;
         self.watch_end();
+        self.note_end();
+        if let Some(channel) = self.channels.first() {
+            self.waits.on_end(&channel.log, &mut self.peers);
+        }
+    }
+
+    /// Makes an event of the end, as the record has it.
+    pub(super) fn note_end(&mut self) {
         if matches!(self.info.state, State::Failed(_)) {
             self.telling.last_line = self.last_words();
         }
         self.event(What::Ended { state: self.info.state.clone() });
-        if let Some(channel) = self.channels.first() {
-            self.waits.on_end(&channel.log, &mut self.peers);
-        }
     }
 
     /// Whether our heir goes right now: its terminal hangs up a moment before we are told of its death.

@@ -15,6 +15,7 @@ const LOG_END: usize = 3;
 const STDIN_CLOSED: usize = 5;
 const TOLD: usize = 7;
 const ANSWERED: usize = 6;
+const END_TOLD: usize = 8;
 const CHECKPOINTS: usize = 16;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
@@ -62,6 +63,15 @@ impl Shared {
 
     pub(super) fn told(&self) -> u64 {
         self.page.get(TOLD)
+    }
+
+    /// The outbox has been told of the end.
+    pub(super) fn set_end_told(&self) {
+        self.page.set(END_TOLD, 1);
+    }
+
+    pub(super) fn end_told(&self) -> bool {
+        self.page.get(END_TOLD) != 0
     }
 
     /// The client that started the job has been told.

@@ -49,6 +49,8 @@ const DESCRIPTORS: u64 = 48;
 /// Returns the exit code of whichever process this then is.
 pub(crate) fn keep(home: &Path) -> i32 {
     close_inherited();
+    // An heir is told of its keeper's end by SIGCHLD, which whoever started us may ignore.
+    signals::reset_inherited();
     // Run by way of `/proc`, it would be called `exe` in every list of processes.
     let _ = rustix::thread::set_name(c"outlast");
     signals::ignore(NOT_FOR_US);

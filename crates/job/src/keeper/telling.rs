@@ -34,6 +34,9 @@ const SYNC: Duration = Duration::from_millis(300);
 /// How long a keeper that is done tries to get its last words into the outbox.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// What the entry of an end is called.
+const ENDED: &str = "ended";
+
 /// What was chosen to be told, besides what watches find.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chosen {
@@ -66,6 +69,8 @@ pub(super) struct Telling {
     syncing: Arc<AtomicBool>,
     /// What the job said last: why it failed, more often than not.
     pub(super) last_line: String,
+    /// Whether the outbox has the end.
+    end_told: bool,
 }
 
 /// What a job's log of events says, as far back as a megabyte goes.
@@ -76,6 +81,16 @@ pub(super) fn past_events(job: &JobDir) -> Vec<Event> {
     let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
     let got = crate::log::writer::read_exact_at(&file, &mut bytes, from);
     bytes[..got].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// Whether a job's log of events has its end.
+pub(super) fn is_end_noted(job: &JobDir) -> bool {
+    past_events(job).iter().any(|event| matches!(event.what, What::Ended { .. }))
+}
+
+/// Whether a dead keeper has told all that there was to tell about a job that has ended.
+pub(super) fn is_all_told(ground: &Ground, info: &Info) -> bool {
+    is_end_noted(&ground.job) && Telling::new(ground, info).is_quiet()
 }
 
 impl Telling {
@@ -97,14 +112,17 @@ impl Telling {
             unsynced: None,
             syncing: Arc::default(),
             last_line: String::new(),
+            end_told: ground.shared.end_told(),
         };
         let past = past_events(&ground.job);
         if !past.is_empty() {
             let mut told = ground.shared.told();
             if let Ok(outbox) = Outbox::open(&ground.home, &info.session) {
                 // It may have died between telling and noting that it has.
-                let ours = outbox.entries(0).into_iter().filter(|entry| entry.job == info.handle);
-                told = ours.map(|entry| entry.seq).max().unwrap_or(0).max(told);
+                for entry in outbox.entries(0).into_iter().filter(|entry| entry.job == info.handle) {
+                    told = told.max(entry.seq);
+                    telling.end_told |= entry.event == ENDED;
+                }
             }
             let notify = &ground.spec.notify;
             let chosen = Chosen { exit: notify.exit, input: notify.input, port: notify.port };
@@ -113,9 +131,18 @@ impl Telling {
         telling
     }
 
+    /// Whether there is nothing left to tell.
+    fn is_quiet(&self) -> bool {
+        self.held.is_empty() && self.limits.values().all(|limit| limit.gathered.is_none())
+    }
+
     /// An event happened: is it worth telling?
     pub(super) fn note(&mut self, event: &Event, chosen: Chosen) {
         let Some((kind, mut text)) = describe(&event.what, chosen) else { return };
+        if kind == ENDED && self.end_told {
+            // It is in the outbox and was not in the log of events: a full disk, and then a dead keeper.
+            return;
+        }
         if matches!(event.what, What::Ended { state: State::Failed(_) }) && !self.last_line.trim().is_empty()
         {
             text = format!("{text}: {}", self.last_line.trim());
@@ -129,7 +156,7 @@ impl Telling {
         }
         entry.more = more(self.job, &event.what, &entry);
         entry.detail = Some(event.what.clone());
-        if kind != "ended" && !matches!(event.what, What::Watch { .. }) {
+        if kind != ENDED && !matches!(event.what, What::Watch { .. }) {
             let limit = self.limits.entry(kind).or_insert_with(|| Limit {
                 since: Instant::now(),
                 count: 0,
@@ -280,6 +307,10 @@ impl Keeper {
         if let Some(seq) = telling.held.iter().map(|entry| entry.seq).max() {
             self.ground.shared.set_told(seq.max(self.ground.shared.told()));
         }
+        if telling.held.iter().any(|entry| entry.event == ENDED) {
+            telling.end_told = true;
+            self.ground.shared.set_end_told();
+        }
         let wakes = !telling.wakes.is_empty();
         for entry in telling.held.drain(..).filter(|entry| wakes && is_pushed(entry)) {
             if telling.to_wake.len() >= MOST_HELD {
@@ -334,7 +365,7 @@ impl Keeper {
         if !self.telling.held.is_empty() {
             // The room that is held is enough for the end, if not for all that could not be written.
             let before = self.telling.held.len();
-            self.telling.held.retain(|entry| entry.event == "ended");
+            self.telling.held.retain(|entry| entry.event == ENDED);
             self.telling.dropped += (before - self.telling.held.len()) as u64;
             self.write_held();
         }
@@ -358,7 +389,7 @@ fn is_pushed(entry: &Entry) -> bool {
 /// What kind of entry an event is, and its line; none for what is not worth one.
 fn describe(what: &What, chosen: Chosen) -> Option<(String, String)> {
     let (kind, text) = match what {
-        What::Ended { state } if chosen.exit => ("ended", ended(state)),
+        What::Ended { state } if chosen.exit => (ENDED, ended(state)),
         What::AwaitingInput { awaiting } if chosen.input => {
             ("awaiting_input", format!("it waits for input ({}): {}", awaiting.kind, awaiting.prompt))
         }

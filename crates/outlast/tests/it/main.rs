@@ -5,6 +5,7 @@
 mod bad_input;
 mod crowds;
 mod detached;
+mod ends;
 mod faults;
 mod floods;
 mod formats;
@@ -28,6 +29,7 @@ mod read;
 mod run;
 mod send;
 mod socket;
+
 mod wait;
 
 use outlast_testkit::Sandbox;
