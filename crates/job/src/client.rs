@@ -15,6 +15,7 @@ pub mod probe;
 mod quiet;
 pub mod read;
 pub mod replay;
+mod send;
 pub mod start;
 pub mod survey;
 pub mod wait;
@@ -55,9 +56,8 @@ use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
-use crate::wiped::SecretText;
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, INPUT_PIECE, Killed, ScreenShot, Secret, Send, Sent, Status, Typed, Verb, base64};
+use crate::wire::{Answer, Killed, ScreenShot, Status, Verb};
 use connection::{Answered, Connection};
 use known::Known;
 use quiet::Quiet;
@@ -359,91 +359,6 @@ impl Job {
         }
     }
 
-    /// Types a line: the text, then Enter.
-    ///
-    /// # Errors
-    /// [`Kind::NotRunning`] when the job has ended.
-    pub fn type_line(&self, text: impl Into<String>) -> Result<Sent, Failure> {
-        self.send(&Send { text: text.into(), newline: true, ..Send::default() }, None)
-    }
-
-    /// Types something. Text of any size goes in pieces; `patience` limits how long a program that does not
-    /// read may hold them up.
-    ///
-    /// # Errors
-    /// [`Kind::NotRunning`] when the job has ended; [`Kind::Usage`] for an unknown key or a line that a terminal
-    /// can't take.
-    pub fn send(&self, send: &Send, patience: Option<Duration>) -> Result<Sent, Failure> {
-        let patience = patience.unwrap_or(PATIENCE);
-        if send.text.len() <= INPUT_PIECE {
-            return self.send_piece(send, patience);
-        }
-        let mut total: Option<Sent> = None;
-        let mut rest = send.text.as_bytes();
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(INPUT_PIECE));
-            rest = after;
-            let last = rest.is_empty();
-            let piece = Send {
-                bytes: base64::encode(&with_enter_for_newlines(piece, self.info()?.has_terminal())),
-                keys: if last { send.keys.clone() } else { Vec::new() },
-                eof: last && send.eof,
-                after: send.after.filter(|_| total.is_none()),
-                ..Send::default()
-            };
-            let sent = self.send_piece(&piece, patience)?;
-            let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
-            total =
-                Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
-        }
-        if send.newline {
-            self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;
-        }
-        total.ok_or_else(|| Failure::usage("there is nothing to type"))
-    }
-
-    /// What was typed into it last.
-    ///
-    /// # Errors
-    /// [`Kind::NotRunning`] when the job has ended.
-    pub fn typed(&self) -> Result<Typed, Failure> {
-        match self.ask(&Verb::Typed, PATIENCE)? {
-            Some(Answer::Typed(typed)) => Ok(typed),
-            Some(other) => Err(unexpected(&other)),
-            None => Err(self.not_running()),
-        }
-    }
-
-    /// Types raw bytes, at most [`INPUT_PIECE`] of them.
-    ///
-    /// # Errors
-    /// As [`Job::send`].
-    pub fn send_bytes(&self, bytes: &[u8]) -> Result<Sent, Failure> {
-        self.send_piece(&Send { bytes: base64::encode(bytes), ..Send::default() }, PATIENCE)
-    }
-
-    /// Types what nobody may see, then Enter. It is in no log, event or answer, and is hidden wherever the program prints
-    /// it all the same. Without `force`, only at a prompt that does not show what is typed.
-    ///
-    /// # Errors
-    /// [`Kind::Denied`] when the job is at no such prompt, [`Kind::NotRunning`] when it has ended.
-    pub fn send_secret(&self, value: &[u8], force: bool) -> Result<Sent, Failure> {
-        let secret = Secret { value: SecretText::new(value), newline: true, force };
-        match self.ask(&Verb::Secret(secret), PATIENCE)? {
-            Some(Answer::Sent(sent)) => Ok(sent),
-            Some(other) => Err(unexpected(&other)),
-            None => Err(self.not_running()),
-        }
-    }
-
-    fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
-        match self.ask(&Verb::Send(send.clone()), patience)? {
-            Some(Answer::Sent(sent)) => Ok(sent),
-            Some(other) => Err(unexpected(&other)),
-            None => Err(self.not_running()),
-        }
-    }
-
     /// Ends the job and all that it started: `SIGTERM`, and `SIGKILL` after the grace. That it has already ended
     /// is no error. What is left of a lost job is found and ended too.
     ///
@@ -547,11 +462,13 @@ impl Job {
         }
     }
 
-    /// The keeper's answer; none when there is no keeper. Asked again if the keeper dies meanwhile and its heir takes over.
+    /// The keeper's answer; none when there is no keeper. Should the keeper die meanwhile, its heir is asked again, if
+    /// that does no harm: it may have been this request that the keeper died of, and it may have been carried out.
     fn ask(&self, verb: &Verb, patience: Duration) -> Result<Option<Answer>, Failure> {
         let deadline = Instant::now() + patience;
         loop {
             let Some(mut connection) = self.connect()? else { return Ok(None) };
+            // A request that could not be written to its end was not carried out.
             if connection.ask(verb).is_err() {
                 continue;
             }
@@ -560,10 +477,30 @@ impl Job {
                     self.quiet.put(self.handle(), connection);
                     return Ok(Some(*answer));
                 }
-                Answered::Gone => {}
+                Answered::Gone => match verb.done_again_if_repeated() {
+                    None => {}
+                    Some(_) if self.has_ended() => return Ok(None),
+                    Some(done) => return Err(self.outcome_unknown(done)),
+                },
                 Answered::Late => return Err(connection::silent(&self.dir, patience)),
             }
         }
+    }
+
+    /// Whether there is nothing left that could be asked.
+    fn has_ended(&self) -> bool {
+        self.status().is_ok_and(|status| status.is_none_or(|status| !status.info.state.is_live()))
+    }
+
+    fn outcome_unknown(&self, done: &str) -> Failure {
+        let handle = self.handle();
+        Failure::new(
+            Kind::OutcomeUnknown,
+            format!(
+                "the keeper of job {handle} died before it answered: it is not known whether it was {done}"
+            ),
+        )
+        .hint(format!("the job goes on; look before you try again: outlast read {handle}"))
     }
 
     /// A connection to its keeper: one that is open already, or a new one; none when there is no keeper.
@@ -580,10 +517,6 @@ impl Job {
         Failure::new(Kind::NotRunning, format!("job {handle} does not run any more: it is {state}"))
             .hint(format!("read what it printed: outlast read {handle}"))
     }
-}
-
-fn with_enter_for_newlines(bytes: &[u8], terminal: bool) -> Vec<u8> {
-    bytes.iter().map(|byte| if terminal && *byte == b'\n' { b'\r' } else { *byte }).collect()
 }
 
 fn unexpected(answer: &Answer) -> Failure {

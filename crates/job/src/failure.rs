@@ -21,6 +21,8 @@ pub enum Kind {
     BadHome,
     /// Written by a newer Outlast.
     UnknownFormat,
+    /// The keeper died while it was asked: nobody knows whether it did what it was asked.
+    OutcomeUnknown,
     /// The keeper did not answer as it should.
     Keeper,
     /// The system said no: disk, memory, files.
@@ -39,6 +41,7 @@ impl Kind {
             Kind::Denied => "denied",
             Kind::BadHome => "bad_home",
             Kind::UnknownFormat => "unknown_format",
+            Kind::OutcomeUnknown => "outcome_unknown",
             Kind::Keeper => "keeper",
             Kind::System => "system",
         }
@@ -55,6 +58,7 @@ impl Kind {
             Kind::Denied,
             Kind::BadHome,
             Kind::UnknownFormat,
+            Kind::OutcomeUnknown,
             Kind::System,
         ]
         .into_iter()

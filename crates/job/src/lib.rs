@@ -18,6 +18,7 @@ pub mod clock;
 pub mod registry;
 pub mod log;
 pub mod outbox;
+pub mod keys;
 pub mod notify;
 pub mod wakes;
 pub mod tmux;

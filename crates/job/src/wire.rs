@@ -128,6 +128,28 @@ pub enum Verb {
     },
 }
 
+impl Verb {
+    /// What would be done twice if this were asked twice; none for what does no more the second time.
+    pub(crate) fn done_again_if_repeated(&self) -> Option<&'static str> {
+        match self {
+            Verb::Status { .. }
+            | Verb::Typed
+            | Verb::Wait(_)
+            | Verb::Cancel { .. }
+            | Verb::Kill { .. }
+            | Verb::Resize { .. }
+            | Verb::Follow
+            | Verb::Attach(_)
+            | Verb::Watches
+            | Verb::Screen { .. } => None,
+            Verb::Send(_) | Verb::Secret(_) => Some("typed"),
+            Verb::Signal { .. } => Some("sent"),
+            Verb::Watch { .. } => Some("set"),
+            Verb::Unwatch { .. } => Some("removed"),
+        }
+    }
+}
+
 /// How a person sits down in front of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -73,6 +73,7 @@ fn exit_code(kind: Kind) -> i32 {
         | Kind::CannotStart
         | Kind::BadHome
         | Kind::UnknownFormat
+        | Kind::OutcomeUnknown
         | Kind::Keeper
         | Kind::System => 1,
     }

@@ -168,13 +168,15 @@ impl Gate {
     /// type in between, the keeper refuses, and it must be judged again.
     ///
     /// # Errors
-    /// When the job can't be asked what was typed into it.
+    /// For a key that does not exist, and when the job can't be asked what was typed into it.
     pub fn judge_send(
         &self,
         session: &str,
         job: &Job,
         send: &Send,
     ) -> Result<(Judged, Option<u64>), Failure> {
+        // Nobody is asked about keys that can't be pressed.
+        outlast_job::keys::parse(&send.keys)?;
         let info = job.info()?;
         let mut act = Act { session, tool: Tool::Send, job: Some(&info), what: "some keys".into() };
         let policy = self.policy_at(Path::new(&info.cwd))?;

@@ -76,6 +76,12 @@ impl Key {
     pub fn parse(name: &str) -> Result<Self, UnknownKey> {
         names::parse(name)
     }
+
+    /// The names of all keys, in words.
+    #[must_use]
+    pub fn names() -> String {
+        names::all()
+    }
 }
 
 const PASTE_START: &[u8] = b"\x1b[200~";

@@ -1,5 +1,7 @@
 //! Names of keys and what they send, against what xterm sends.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn modes() -> Modes {
@@ -101,6 +103,39 @@ fn an_unknown_key_names_its_neighbours() {
     for name in ["", "Ctrl-", "Ctrl-é", "Foo", "^", "\x1b", &"x".repeat(1000)] {
         if name != "^" {
             assert!(Key::parse(name).is_err(), "{name:?}");
+        }
+    }
+}
+
+#[test]
+fn a_modifier_that_does_not_exist_is_an_unknown_key() {
+    for name in ["Cmd-C", "Super-x", "Win-R", "Command-Q", "Hyper-a", "Fn-1", "Foo-é", "é1-x", "x-x-x", "--x"]
+    {
+        let error = Key::parse(name).unwrap_err();
+        assert_eq!(error.name, name);
+        assert!(error.near.iter().all(|near| Key::parse(near).is_ok()), "{error:?}");
+    }
+    let names = Key::names();
+    for name in ["Enter", "PageDown", "F1", "F24", "Ctrl-C", "Alt-x", "Shift-Tab", "Keypad0"] {
+        assert!(names.contains(name) && Key::parse(name).is_ok(), "{name}: {names}");
+    }
+}
+
+proptest! {
+    /// Names come from models: whatever it is, it is a key or an error that suggests keys.
+    #[test]
+    fn any_name_is_a_key_or_an_error(
+        name in prop_oneof![
+            any::<String>(),
+            "(Ctrl|Cmd|Fn|x|é|Shift|f|kp)?[-+^]?([-+^a-zé]|Enter|F[0-9]{1,3}|Tab|kp.)?[-+^]?.{0,3}",
+        ]
+    ) {
+        match Key::parse(&name) {
+            Ok(key) => prop_assert!(!encode(&[key], &modes()).is_empty(), "{name:?} sends nothing"),
+            Err(error) => {
+                prop_assert!(error.near.iter().all(|near| Key::parse(near).is_ok()), "{error:?}");
+                prop_assert!(name.starts_with(&error.name));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use outlast_stream::{Key, encode as encode_keys, typed};
+use outlast_stream::{encode as encode_keys, typed};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
@@ -15,6 +15,7 @@ use super::ground::Ends;
 use super::peers::PeerId;
 use super::{Keeper, Life};
 use crate::failure::{Failure, Kind};
+use crate::keys;
 use crate::wiped::wipe;
 use crate::wire::{self, Answer, Send, Sent, Typed};
 
@@ -27,9 +28,6 @@ const CTRL_C: u8 = 3;
 const ESCAPE: u8 = 0x1b;
 /// How much of what was typed is kept: more than the longest line that anybody types in parts.
 const MOST_RECENT: usize = 16 << 10;
-
-/// For a name that is near to none.
-const COMMON_KEYS: &str = "Enter, Tab, Escape, Up, PageDown, F1, Ctrl-C, Alt-x, Shift-Tab";
 
 #[derive(Debug, Default)]
 pub(super) struct Typing {
@@ -185,14 +183,7 @@ impl Keeper {
     fn encode(&mut self, send: &Send) -> Result<Vec<u8>, Failure> {
         let Some(channel) = self.channels.first_mut() else { return Ok(Vec::new()) };
         let modes = channel.fold.modes();
-        let mut pressed = Vec::new();
-        for name in &send.keys {
-            pressed.push(Key::parse(name).map_err(|unknown| {
-                let near = if unknown.near.is_empty() { COMMON_KEYS.into() } else { unknown.near.join(", ") };
-                Failure::usage(format!("there is no key {:?}", unknown.name))
-                    .hint(format!("nothing was typed; keys are for example {near}"))
-            })?);
-        }
+        let pressed = keys::parse(&send.keys)?;
         let mut bytes = if send.bytes.is_empty() {
             typed(&send.text, send.newline, &modes)
         } else {

@@ -78,3 +78,21 @@ fn some_clients_get_words_alone() {
         assert_eq!(look(&mut client).1, alone, "{name}");
     }
 }
+
+/// Symptom that this guards against: a name like `Cmd-C` ends the job's keepers, and the job with them.
+#[test]
+fn a_wrong_key_name_harms_nothing() {
+    let sandbox = Sandbox::new();
+    let mut client = with_profile(&sandbox, "gemini");
+    let pid = client.tool("run_shell_command", json!({"command": "cat"}))["pid"].clone();
+    let keys = json!(["Enter", "Cmd-C", "Entr"]);
+    for said in [
+        client.refused("send_input", json!({"handle": "1", "input": "no", "special_keys": keys})),
+        client.refused("write_to_shell", json!({"pid": pid, "input": "no", "special_keys": keys})),
+    ] {
+        assert!(said.starts_with("error (usage): there are no keys \"Cmd-C\", \"Entr\""), "{said}");
+        assert!(said.contains("nothing was typed") && said.contains("PageDown"), "{said}");
+    }
+    let answer = client.tool("send_input", json!({"handle": "1", "input": "yes"}));
+    assert_eq!((&answer["status"], &answer["output"]), (&"running".into(), &"yes\nyes\n".into()), "{answer}");
+}

@@ -18,6 +18,8 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         return Err(Failure::usage("there is nothing to type")
             .hint("give a text, --key KEY, --eof or --stdin; for example: outlast send 3 yes"));
     }
+    // Before any of the standard input is typed.
+    outlast_job::keys::parse(&args.keys)?;
     let wait = Wait { exit: true, awaiting_input: true, patterns: args.pattern.clone(), ..Wait::default() };
     wait.check()?;
     let send = Send {

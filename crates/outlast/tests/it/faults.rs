@@ -1,5 +1,6 @@
 //! `kill -9` of clients, keepers and heirs, at any moment.
 
+use outlast_job::Outlast;
 use outlast_testkit::processes::{self, kill_dash_nine};
 use outlast_testkit::{Dice, PATIENCE, Sandbox, eventually};
 use serde_json::Value;
@@ -289,4 +290,101 @@ fn input_that_died_with_the_keeper_is_told() {
         events.iter().find(|event| event["event"] == "took_over").cloned().ok_or(events)
     });
     assert_eq!(took_over["input_lost"].as_u64(), queued, "{took_over}");
+}
+
+/// How often a job that copies its input to a file got a line.
+fn arrived(sandbox: &Sandbox, job: u64, line: &str) -> usize {
+    sandbox.run(["send", &job.to_string(), "--eof", "--no-wait"]).ok();
+    sandbox.wait_for_end(job);
+    let got = std::fs::read_to_string(sandbox.work().join(format!("got-{job}"))).unwrap();
+    assert!(got.lines().all(|got| got == line), "{got:?}");
+    got.lines().count()
+}
+
+fn copying_job(sandbox: &Sandbox) -> u64 {
+    let next = all_jobs(sandbox).len() + 1;
+    let job = sandbox.start([format!("cat >got-{next}")]);
+    assert_eq!(job, next as u64);
+    sandbox.json(["wait", &job.to_string(), "--input", "--deadline", "30s"]);
+    job
+}
+
+/// Symptom that this guards against: a keeper dies of a request, or after it was carried out, and its heir is asked the
+/// same again.
+#[test]
+fn input_that_a_keeper_died_over_is_not_typed_by_its_heir() {
+    let sandbox = sandbox();
+    let job = copying_job(&sandbox);
+    let library = Outlast::at(sandbox.home()).unwrap().job(&job.to_string()).unwrap();
+    library.status().unwrap();
+    let keeper = sandbox.process(job, "keeper");
+    processes::send(&keeper, rustix::process::Signal::STOP);
+    let (tell, told) = std::sync::mpsc::channel();
+    let typing = std::thread::spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        library.type_line("once")
+    });
+    let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+    eventually("the request is out, and its answer is waited for", PATIENCE, || {
+        let stat = std::fs::read_to_string(&stat).unwrap();
+        if stat.contains(") S ") { Ok(()) } else { Err(stat) }
+    });
+    kill_dash_nine(&keeper);
+    let failure = typing.join().unwrap().unwrap_err();
+    assert_eq!(failure.kind.name(), "outcome_unknown", "{failure}");
+    assert!(failure.message.contains("not known whether it was typed"), "{failure}");
+    assert!(failure.hint.as_ref().unwrap().contains(&format!("outlast read {job}")), "{failure}");
+    assert_eq!(arrived(&sandbox, job, "once"), 0);
+    assert_took_over(&sandbox, job);
+}
+
+#[test]
+fn input_is_typed_at_most_once_whenever_the_keeper_dies() {
+    let sandbox = sandbox();
+    let mut dice = Dice::new();
+    for round in 0..10 {
+        let job = copying_job(&sandbox);
+        let keeper = sandbox.process(job, "keeper");
+        let library = Outlast::at(sandbox.home()).unwrap().job(&job.to_string()).unwrap();
+        library.status().unwrap();
+        let typing = std::thread::spawn(move || library.type_line("once"));
+        let looks = dice.below(20_000);
+        for _ in 0..looks {
+            std::hint::black_box(std::time::Instant::now());
+        }
+        processes::send(&keeper, rustix::process::Signal::KILL);
+        let typed = typing.join().unwrap();
+        let times = arrived(&sandbox, job, "once");
+        match typed {
+            Ok(_) => assert_eq!(times, 1, "round {round}, {looks} looks"),
+            Err(failure) => {
+                assert_eq!(failure.kind.name(), "outcome_unknown", "round {round}: {failure}");
+                assert!(times <= 1, "round {round}, {looks} looks: {times} times");
+            }
+        }
+    }
+}
+
+/// A whole stream that is cut by the death of a keeper: whoever sends it is told, and does not go on.
+#[test]
+fn a_stream_of_input_breaks_off_when_the_keeper_dies() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["--pipe", "until [ -e go ]; do sleep 0.05; done; cat >got"]);
+    let name = job.to_string();
+    let lines: String = (0..200_000).map(|n| format!("{n}\n")).collect();
+    let sending = sandbox.call(["send", &name, "--stdin", "--no-wait"]).stdin(lines).spawn();
+    eventually("the keeper has no room for more", PATIENCE, || {
+        let status = sandbox.socket(job).ask(&serde_json::json!({"id": 1, "verb": "status"}));
+        if status["status"]["queued_input"].as_u64() > Some(256 << 10) { Ok(()) } else { Err(status) }
+    });
+    kill_dash_nine(&sandbox.process(job, "keeper"));
+    sending.wait().code(1).says("not known whether it was typed").says(&format!("outlast read {job}"));
+    std::fs::write(sandbox.work().join("go"), "").unwrap();
+    sandbox.run(["send", &name, "--eof", "--no-wait"]).ok();
+    assert_eq!(sandbox.wait_for_end(job)["exit_code"], 0);
+    let got = std::fs::read_to_string(sandbox.work().join("got")).unwrap();
+    let (whole, _) = got.rsplit_once('\n').unwrap();
+    for (n, line) in whole.lines().enumerate() {
+        assert_eq!(line, n.to_string(), "every line once and in order");
+    }
 }

@@ -89,3 +89,29 @@ fn a_raw_terminal_takes_more_than_a_line() {
     let ended = sandbox.wait_for_end(1);
     assert!(ended["output"].as_str().unwrap().contains(" 300000"), "{ended}");
 }
+
+/// Symptom that this guards against: a name like `Cmd-C` kills the keeper, then its heir, and the job is lost.
+#[test]
+fn a_wrong_key_name_types_nothing_and_harms_nothing() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["cat"]).to_string();
+    sandbox.json(["wait", &job, "--input", "--deadline", "30s"]);
+    let keeper = sandbox.pid(1, "keeper");
+    for name in
+        ["Cmd-C", "Super-x", "Win-R", "Command-Q", "Hyper-a", "Fn-1", "Foo-\u{e9}", "\u{e9}1-x", "x-x-x"]
+    {
+        sandbox
+            .run(["send", &job, "no", "--no-wait", "--key", "Enter", "--key", name, "--key", "Entr"])
+            .code(2)
+            .says(&format!("{name:?}"))
+            .says("\"Entr\"")
+            .says("nothing was typed")
+            .says("PageDown");
+        let input = sandbox.call(["send", &job, "--no-wait", "--stdin", "--key", name]).stdin("no\n");
+        input.run().code(2).says(&format!("{name:?}"));
+    }
+    let answer = sandbox.json(["send", &job, "yes", "--deadline", "30s"]);
+    assert_eq!(answer["output"], "yes\nyes\n", "{answer}");
+    assert_eq!((sandbox.pid(1, "keeper"), &sandbox.info(1)["takeovers"]), (keeper, &0.into()));
+    assert_eq!(sandbox.log(1), b"yes\r\nyes\r\n", "nothing else was ever typed");
+}

@@ -40,6 +40,16 @@ const NAMED: [(&[&str], Base); 16] = [
 
 const LONGEST: usize = 40;
 
+/// Every name that a key can have, for whoever wrote another.
+pub(super) fn all() -> String {
+    let named: Vec<&str> = NAMED.iter().map(|(names, _)| names[0]).collect();
+    format!(
+        "{}, Keypad0 to Keypad9, F1 to F24 and every single character, with Ctrl-, Alt- and Shift- before them \
+         (Ctrl-C, Alt-x, Shift-Tab)",
+        named.join(", ")
+    )
+}
+
 pub(super) fn parse(name: &str) -> Result<Key, UnknownKey> {
     parse_known(name).ok_or_else(|| unknown(name))
 }
@@ -152,7 +162,10 @@ fn unknown(name: &str) -> UnknownKey {
     if ["ctrl", "control", "strg", "ctl"].iter().any(|start| wanted.starts_with(start)) {
         near.push((2, "Ctrl-C".to_owned()));
     }
-    near.retain(|(distance, candidate)| *distance <= 2.max(stem.len() / 3) && Key::parse(candidate).is_ok());
+    // `Key::parse` would come back here for a candidate that is unknown too, as `Cmd-Enter` is.
+    near.retain(|(distance, candidate)| {
+        *distance <= 2.max(stem.len() / 3) && parse_known(candidate).is_some()
+    });
     near.sort();
     near.truncate(5);
     UnknownKey { name: short, near: near.into_iter().map(|(_, name)| name).collect() }
