@@ -10,10 +10,14 @@ mod jobs;
 mod page;
 mod record;
 mod recipe;
+mod test;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
+cargo xtask test [SUITE...]            all tests, each suite within its budget, and a table of what was left out; --full
+                                       for everything at full length, --fetch to install Debian's packages first (as
+                                       root), --list for the suites
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         ["record", "--all"] => record::all(),
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        ["test", options @ ..] => test::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["faults", options @ ..] => faults::run(options),
         // What both run as jobs.

@@ -227,8 +227,7 @@ fn lines() -> impl Strategy<Value = String> {
 
 #[test]
 fn whatever_bash_runs_was_refused_or_asked_for() {
-    if !["/bin/bash", "/usr/bin/bash"].iter().any(|bash| Path::new(bash).exists()) {
-        eprintln!("skipped: there is no bash");
+    if !outlast_testkit::has("bash") {
         return;
     }
     let long = std::env::var_os("OUTLAST_LONG_TESTS").is_some();
@@ -255,8 +254,7 @@ fn whatever_bash_runs_was_refused_or_asked_for() {
 
 #[test]
 fn the_yard_knows_when_the_program_is_run() {
-    if !["/bin/bash", "/usr/bin/bash"].iter().any(|bash| Path::new(bash).exists()) {
-        eprintln!("skipped: there is no bash");
+    if !outlast_testkit::has("bash") {
         return;
     }
     let yard = Yard::new();

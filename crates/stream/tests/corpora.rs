@@ -3,8 +3,6 @@
 //! The recordings are not part of this repository. They are read from `$OUTLAST_CORPORA`, or from where they lie beside
 //! the workspace; without them these tests say so and do nothing. `docs/terminal.md` explains each difference.
 
-#![expect(clippy::print_stdout, reason = "a test that did nothing says so")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +15,10 @@ fn corpora() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: no recordings at {} (set OUTLAST_CORPORA)", folder.display());
+    outlast_testkit::left_out(
+        &format!("there are no recordings at {}", folder.display()),
+        "put them there, or set OUTLAST_CORPORA",
+    );
     None
 }
 

@@ -21,6 +21,6 @@ pub use call::{Call, Ran, Running};
 pub use conversation::Conversation;
 pub use dice::Dice;
 pub use eventually::{PATIENCE, eventually};
-pub use machine::has;
+pub use machine::{LEFT_OUT_FILE, NO_SKIPS, has, left_out};
 pub use sandbox::Sandbox;
 pub use socket::Socket;

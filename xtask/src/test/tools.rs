@@ -1,0 +1,84 @@
+//! What tests need besides Rust: packages of npm in `target/tools`, and Debian's packages.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Folders with a `package.json` and a lock file whose packages tests use. Each is installed into
+/// `target/tools/<the folder's last name>`.
+const NPM: &[&str] = &[];
+
+/// The file that names Debian's packages, one a line.
+const DEBIAN: &str = ".ci/packages";
+
+pub(crate) fn workspace() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(Path::to_owned).unwrap_or(here)
+}
+
+/// Installs those of Debian's packages that are missing. Never asks for rights that it does not have.
+///
+/// # Errors
+/// When there is something to install and it cannot be installed.
+pub(crate) fn install_debian_packages(root: &Path) -> Result<(), String> {
+    let list = std::fs::read_to_string(root.join(DEBIAN)).map_err(|error| format!("{DEBIAN}: {error}"))?;
+    let named = list.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let missing: Vec<&str> = named.filter(|name| !name.is_empty() && !is_installed(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let command = format!("apt-get install -y --no-install-recommends {}", missing.join(" "));
+    if !rustix::process::geteuid().is_root() {
+        return Err(format!("only root can install what is missing: {command}"));
+    }
+    println!("installing {}", missing.join(", "));
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        apt.status().is_ok_and(|status| status.success())
+    };
+    let install: Vec<&str> =
+        ["install", "-y", "-qq", "--no-install-recommends"].into_iter().chain(missing).collect();
+    if apt(&["update", "-qq"]) && apt(&install) { Ok(()) } else { Err(format!("this failed: {command}")) }
+}
+
+fn is_installed(package: &str) -> bool {
+    let asked = Command::new("dpkg-query").args(["-W", "-f=${db:Status-Abbrev}", package]).output();
+    asked.is_ok_and(|said| said.stdout.starts_with(b"ii"))
+}
+
+/// Installs the packages of npm that tests judge with, unless they are there already.
+///
+/// # Errors
+/// When npm is there and fails. Without npm, tests that need a package say so themselves.
+pub(crate) fn fetch_npm_packages(root: &Path) -> Result<(), String> {
+    for folder in NPM {
+        let from = root.join(folder);
+        let name = from.file_name().unwrap_or_default().to_owned();
+        let to = root.join("target/tools").join(name);
+        let lock =
+            std::fs::read(from.join("package-lock.json")).map_err(|error| format!("{folder}: {error}"))?;
+        // npm writes this file last.
+        let is_there = to.join("node_modules/.package-lock.json").is_file();
+        if is_there && std::fs::read(to.join("package-lock.json")).is_ok_and(|there| there == lock) {
+            continue;
+        }
+        println!("fetching the packages of {folder}");
+        let say = |error: std::io::Error| format!("{}: {error}", to.display());
+        std::fs::create_dir_all(&to).map_err(say)?;
+        for file in ["package.json", "package-lock.json"] {
+            std::fs::copy(from.join(file), to.join(file)).map_err(say)?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]).current_dir(&to);
+        npm.env("npm_config_update_notifier", "false").stdin(Stdio::null());
+        match npm.status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(format!("npm ci in {} failed: {status}", to.display())),
+            Err(_) => println!("npm is not installed: tests that need {folder} are left out"),
+        }
+    }
+    Ok(())
+}
