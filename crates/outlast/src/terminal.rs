@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use outlast_job::Size;
 use rustix::stdio::{stderr, stdin, stdout};
@@ -13,10 +14,11 @@ use rustix::termios::{
 /// The hidden verb of the process that puts the terminal back if we can't.
 pub(crate) const GUARD: &str = "guard-terminal";
 
-/// Leaves whatever a program may have switched on: the other screen, hidden cursor, mouse, paste marks, colours.
+/// Switches off whatever a program may have switched on, and leaves the cursor where it is: mouse, paste
+/// marks, colours, line drawing, scroll region, hidden cursor, an update that was never finished.
 const CALM: &[u8] =
-    b"\x0f\x1b(B\x1b[?6l\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\
-\x1b[?7h\x1b7\x1b[r\x1b8\x1b[4l\x1b[?25h\x1b[0m";
+    b"\x0f\x1b(B\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?1l\x1b>\
+\x1b[?5l\x1b[?7h\x1b7\x1b[r\x1b8\x1b[4l\x1b[20l\x1b[?25h\x1b[0m";
 
 /// For who does not know where the cursor is: below everything.
 const BELOW: &[u8] = b"\x1b[999;1H\r\n";
@@ -29,6 +31,48 @@ pub(crate) fn size() -> Option<Size> {
     let size = tcgetwinsize(stdout()).or_else(|_| tcgetwinsize(stdin())).ok()?;
     Size { cols: size.ws_col, rows: size.ws_row }.checked().ok()
 }
+
+/// What a program did to the terminal that can't be taken back blindly: each way back moves the cursor, also
+/// where there is nothing to take back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The alternate screen is shown.
+    pub(crate) screen: bool,
+    /// Rows are counted from the scroll region (origin mode).
+    pub(crate) origin: bool,
+}
+
+impl Taken {
+    /// As the letter that tells the guard.
+    fn letter(self) -> u8 {
+        b'0' + u8::from(self.screen) + 2 * u8::from(self.origin)
+    }
+
+    fn of_letter(letter: u8) -> Self {
+        let bits = letter.wrapping_sub(b'0');
+        Self { screen: bits & 1 != 0, origin: bits & 2 != 0 }
+    }
+
+    /// What gives the terminal back. The cursor is then where it was; in origin mode, in the first column
+    /// below everything.
+    fn way_back(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if self.origin {
+            bytes.extend_from_slice(b"\x1b[?6l");
+        }
+        if self.screen {
+            bytes.extend_from_slice(b"\x1b[?1049l");
+        }
+        bytes.extend_from_slice(CALM);
+        if self.origin && !self.screen {
+            bytes.extend_from_slice(BELOW);
+        }
+        bytes
+    }
+}
+
+/// What is taken now, for a panic.
+static TAKEN: AtomicU8 = AtomicU8::new(b'0');
 
 /// Keys come to us one by one and unseen, until this is dropped.
 #[derive(Debug)]
@@ -53,13 +97,34 @@ impl Raw {
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
         Some(Self { guard })
     }
+
+    /// Notes what a program has taken, also for whoever has to give it back in our place.
+    pub(crate) fn taken(&mut self, taken: Taken) {
+        let letter = taken.letter();
+        if TAKEN.swap(letter, Ordering::Relaxed) != letter
+            && let Some(pipe) = self.guard.as_mut().and_then(|guard| guard.stdin.as_mut())
+        {
+            let _ = pipe.write_all(&[letter]);
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(crate) fn give_back(&mut self, taken: Taken, out: &mut crate::output::Output) {
+        out.data(&taken.way_back());
+        self.taken(Taken::default());
+        if let Ok(mut slot) = BEFORE.lock()
+            && let Some(before) = slot.take()
+        {
+            let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
+        }
+    }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
         restore();
         if let Some(guard) = &mut self.guard {
-            // One byte says that all is well; without it, the guard would put the terminal back itself.
+            // It says that all is well; without it, the guard would put the terminal back itself.
             if let Some(mut pipe) = guard.stdin.take() {
                 let _ = pipe.write_all(b".");
             }
@@ -68,26 +133,31 @@ impl Drop for Raw {
     }
 }
 
+/// Puts the terminal back in a hurry, unless that was done.
 fn restore() {
     let before = BEFORE.lock().ok().and_then(|mut slot| slot.take());
     if let Some(before) = before {
+        let taken = Taken::of_letter(TAKEN.load(Ordering::Relaxed));
         let mut stdout = std::io::stdout().lock();
-        let _ = stdout.write_all(CALM).and_then(|()| stdout.write_all(b"\r\n")).and_then(|()| stdout.flush());
+        let _ = stdout
+            .write_all(&taken.way_back())
+            .and_then(|()| stdout.write_all(&next_line(size().map_or(80, |size| size.cols))))
+            .and_then(|()| stdout.flush());
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }
 }
 
-/// Leaves whatever a replayed program had switched on.
-pub(crate) fn calm(out: &mut crate::output::Output) {
-    out.data(CALM);
-    out.data(BELOW);
+/// Moves to the beginning of a line, the next one unless the cursor is at the beginning of its own, which
+/// nobody has to know: a row of blanks wraps only if it does not begin in the first column.
+fn next_line(cols: u16) -> Vec<u8> {
+    [" ".repeat(cols.into()).as_bytes(), b"\r\x1b[K"].concat()
 }
 
-/// Pushes what a person has on the screen up into the history of their terminal: it is about to be drawn over.
-pub(crate) fn make_room(out: &mut crate::output::Output) {
-    if let Some(size) = size() {
-        out.data(format!("\x1b[999;1H{}", "\n".repeat(size.rows.into())).as_bytes());
-    }
+/// Leaves whatever a replayed program had switched on.
+pub(crate) fn calm(out: &mut crate::output::Output) {
+    out.data(b"\x1b[?6l\x1b[?1049l");
+    out.data(CALM);
+    out.data(BELOW);
 }
 
 /// Starts a process that outlives our own death by a moment. It has read the modes when this returns.
@@ -108,11 +178,16 @@ pub(crate) fn guard() -> i32 {
     outlast_job::client::signals::ignore_keys();
     let Ok(before) = tcgetattr(stderr()) else { return 1 };
     let _ = std::io::stdout().lock().write_all(b"!").and_then(|()| std::io::stdout().flush());
-    let mut word = [0];
-    if matches!(std::io::stdin().lock().read(&mut word), Ok(1)) {
-        return 0;
+    let mut taken = Taken::default();
+    for word in std::io::stdin().lock().bytes() {
+        match word {
+            Ok(b'.') => return 0,
+            Ok(letter) => taken = Taken::of_letter(letter),
+            Err(_) => break,
+        }
     }
-    let _ = std::io::stderr().lock().write_all(CALM).and_then(|()| std::io::stderr().lock().write_all(BELOW));
+    // The shell has its prompt on the screen by now, or soon: nothing moves the cursor that does not have to.
+    let _ = std::io::stderr().lock().write_all(&taken.way_back());
     let _ = tcsetattr(stderr(), OptionalActions::Drain, &before);
     0
 }
@@ -154,8 +229,8 @@ impl Drop for Unseen {
     }
 }
 
-/// Asks a person for a line that is not shown while it is typed; none if they gave up. The terminal is put back in any
-/// case, also if we are killed.
+/// Asks a person for a line that is not shown while it is typed; none if they gave up. The terminal is put
+/// back in any case, also if we are killed.
 pub(crate) fn ask_unseen(question: &str, longest: usize) -> Option<Unseen> {
     let before = tcgetattr(stdin()).ok()?;
     let guard = start_guard();

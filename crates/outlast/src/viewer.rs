@@ -1,6 +1,15 @@
 //! A person in front of a job: `attach`, and `run` in the foreground of a terminal.
+//!
+//! What the job prints goes to the person's terminal as it comes, below their prompt, as any command's output
+//! does. The screen is taken only when the program takes it (the alternate screen), or when the person's
+//! terminal has another size than the job's: then the job's screen is drawn as a whole, in a frame of its
+//! own.
+
+mod frame;
+mod hint;
 
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use outlast_job::client::attach::{Seen, Viewing};
 use outlast_job::client::read::{Piece, Stream};
@@ -9,229 +18,331 @@ use outlast_job::wire::Attach;
 use outlast_job::wire::event::What;
 use outlast_job::{Failure, Job, Size};
 use outlast_stream::{Config, Outcome, Passthrough, Pipeline};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::live::Left;
 use crate::output::Output;
-use crate::terminal;
+use crate::terminal::{self, Raw, Taken};
+use frame::Frame;
+use hint::Hint;
 
 /// The key that leaves a job without telling it anything: Ctrl-].
 const DETACH: u8 = 0x1d;
 
-/// Sits in front of a job until it ends, or the person leaves. The greeting lies over the screen until something
-/// happens.
+/// What a person comes to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShowFrom {
+    /// A job that they have just started: all that it prints.
+    Start,
+    /// A job that runs: its screen as it is, and then what it prints.
+    Now,
+}
+
+/// Sits in front of a job until it ends, or the person leaves. The greeting says how to leave.
 pub(crate) fn view(
     job: &Job,
     attach: &Attach,
+    from: ShowFrom,
     greeting: Option<String>,
     out: &mut Output,
 ) -> Result<Left, Failure> {
     let signals = Signals::catch(&[Signal::HUP, Signal::TERM, Signal::WINCH])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
-    let _raw = terminal::Raw::enter();
-    terminal::make_room(out);
-    let mut reach = 0;
-    let mut greeting = greeting;
+    let mut viewer = Viewer {
+        raw: Raw::enter(),
+        job,
+        attach: attach.clone(),
+        filter: Passthrough::new(),
+        fold: fold_of(terminal::size().unwrap_or_default()),
+        offset: 0,
+        last_byte: 0,
+        frame: None,
+        other_screen_unknown: false,
+        held_back: false,
+        hint: Hint::new(greeting),
+    };
+    let mut first = Some(from);
     loop {
-        let attach = Attach { size: terminal::size(), ..attach.clone() };
-        let Some(viewing) = job.attach(&attach)? else {
-            rest(job, reach, out);
+        viewer.attach.size = terminal::size();
+        let Some(mut viewing) = job.attach(&viewer.attach)? else {
+            if first != Some(ShowFrom::Now) {
+                viewer.show_more(None, out)?;
+            }
+            viewer.leave(out);
             return Ok(Left::Ended);
         };
-        let mut viewer = Viewer {
-            job,
-            attach,
-            fold: fold_of(viewing.size),
-            viewing,
-            filter: Passthrough::new(),
-            offset: 0,
-            other_screen_unknown: false,
-            greets: false,
-        };
-        viewer.begin(out);
-        if let Some(greeting) = greeting.take() {
-            viewer.greet(&greeting, out);
+        match first.take() {
+            Some(from) => viewer.begin(from, &mut viewing, out)?,
+            // The keeper has died: its heir has the job now, and the log goes on.
+            None => viewer.look_anew(&mut viewing, out)?,
         }
-        let left = viewer.stay(&signals, out);
-        reach = viewer.offset;
-        // Otherwise the keeper died: its heir has the job now, and shows its screen anew.
-        if let Some(left) = left? {
-            viewer.step_below(out);
+        if let Some(left) = viewer.stay(&mut viewing, &signals, out)? {
+            viewer.leave(out);
             return Ok(left);
         }
-    }
-}
-
-/// What was printed after the last look at a job that has ended.
-fn rest(job: &Job, from: u64, out: &mut Output) {
-    let mut filter = Passthrough::new();
-    if let Ok(range) = job.range(Stream::Output, from, None) {
-        range.pieces(|_, piece| match piece {
-            Piece::Bytes(bytes) => put(&mut filter, bytes, out),
-            Piece::Gone { .. } => true,
-        });
     }
 }
 
 fn put(filter: &mut Passthrough, bytes: &[u8], out: &mut Output) -> bool {
     let mut safe = Vec::with_capacity(bytes.len());
     filter.pass(bytes, &mut safe);
-    out.data(&safe)
+    safe.is_empty() || out.data(&safe)
 }
 
-/// A screen of our own, of the job's size.
+/// A screen of our own, of the job's size. One row above it tells whether it has scrolled.
 fn fold_of(size: Size) -> Pipeline {
     let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-    Pipeline::new(Config { size, scrollback: 0, ..Config::default() })
+    Pipeline::new(Config { size, scrollback: 1, ..Config::default() })
 }
 
 struct Viewer<'a> {
+    raw: Option<Raw>,
     job: &'a Job,
     /// How we sit in front of it, with the size of the person's terminal.
     attach: Attach,
-    viewing: Viewing,
     filter: Passthrough,
-    /// What the job's terminal shows, for a person's terminal of another size.
+    /// What the job's terminal shows.
     fold: Pipeline,
+    /// Where in the log the fold has come to.
     offset: u64,
+    last_byte: u8,
+    /// On a terminal of another size, the job's screen is drawn as a whole.
+    frame: Option<Frame>,
     /// A full-screen program was there before us: what it will leave behind was not shown yet.
     other_screen_unknown: bool,
-    /// A greeting lies over the screen.
-    greets: bool,
+    /// It has left the screen: nothing is shown until we know what lies below.
+    held_back: bool,
+    hint: Hint,
 }
 
 impl Viewer<'_> {
-    /// The screen as it is.
-    fn begin(&mut self, out: &mut Output) {
-        let repaint = std::mem::take(&mut self.viewing.repaint);
-        self.offset = self.viewing.offset;
+    /// The first look.
+    fn begin(&mut self, from: ShowFrom, viewing: &mut Viewing, out: &mut Output) -> Result<(), Failure> {
+        match from {
+            ShowFrom::Start => {
+                self.fold = fold_of(viewing.size);
+                if !self.is_same_size(viewing) {
+                    self.enter_frame(Some(self.offset), out);
+                }
+                self.show_more(None, out)?;
+                self.hint.when_nothing_comes(Instant::now());
+            }
+            ShowFrom::Now => {
+                self.learn(viewing);
+                if self.is_same_size(viewing) {
+                    self.paint(out);
+                } else {
+                    self.enter_frame(None, out);
+                }
+                self.greet(out);
+            }
+        }
+        self.note_taken();
+        Ok(())
+    }
+
+    /// Takes over the screen that the keeper shows.
+    fn learn(&mut self, viewing: &mut Viewing) {
+        let repaint = std::mem::take(&mut viewing.repaint);
+        self.offset = viewing.offset;
         self.filter = Passthrough::new();
-        self.fold = fold_of(self.viewing.size);
+        self.fold = fold_of(viewing.size);
         self.fold.feed_more(&repaint, &mut Outcome::default());
         self.other_screen_unknown = self.fold.modes().alternate_screen;
-        self.paint(&repaint, out);
+        self.held_back = false;
     }
 
-    /// The whole screen; whatever lay over it is gone.
-    fn paint(&mut self, repaint: &[u8], out: &mut Output) {
-        self.greets = false;
-        if self.is_same_size() {
-            put(&mut self.filter, repaint, out);
+    /// The whole screen, on a terminal of the same size. Only the alternate screen is painted over: there is
+    /// nothing of the person's there.
+    fn paint(&mut self, out: &mut Output) {
+        let paint = if self.fold.modes().alternate_screen {
+            self.fold.repaint()
         } else {
-            self.draw_what_fits(out);
-        }
+            self.fold.repaint_as_lines()
+        };
+        put(&mut self.filter, &paint, out);
     }
 
-    /// Says how to leave, in a row that the cursor is not in.
-    fn greet(&mut self, greeting: &str, out: &mut Output) {
-        let Some(own) = self.attach.size else { return };
-        let cursor = self.fold.screen().cursor.row;
-        let row = if cursor + 1 >= usize::from(own.rows) { 1 } else { own.rows };
-        let text: String = greeting.chars().take(own.cols.into()).collect();
-        out.data(format!("\x1b7\x1b[?6l\x1b[{row};1H\x1b[0;7m{text}\x1b[0m\x1b8").as_bytes());
-        self.greets = true;
-    }
-
-    /// Takes the greeting away.
-    fn uncover(&mut self, out: &mut Output) {
-        if self.greets {
-            self.filter = Passthrough::new();
-            let repaint = self.fold.repaint();
-            self.paint(&repaint, out);
+    /// The keeper shows the screen anew: in another size, or because we asked.
+    fn look_anew(&mut self, viewing: &mut Viewing, out: &mut Output) -> Result<(), Failure> {
+        self.unhint(out);
+        let unknown = self.held_back;
+        if unknown {
+            self.learn(viewing);
+        } else {
+            self.show_more(Some(viewing.offset), out)?;
+            let size = outlast_stream::Size { cols: viewing.size.cols, rows: viewing.size.rows };
+            self.fold.resize(size, &mut Outcome::default());
         }
+        match (self.is_same_size(viewing), self.frame.is_some()) {
+            (true, true) => self.leave_frame(out),
+            (true, false) if unknown || self.fold.modes().alternate_screen => self.paint(out),
+            // The program draws itself anew, and the person's terminal has laid out its lines by itself.
+            (true, false) => {}
+            (false, true) => self.draw_frame(out),
+            (false, false) => self.enter_frame((!unknown).then_some(self.offset), out),
+        }
+        self.note_taken();
+        self.show_more(None, out)
     }
 
     /// Whether the job's bytes mean the same on the person's terminal: they do only in the same size.
-    fn is_same_size(&self) -> bool {
-        self.attach.size.is_none_or(|own| own == self.viewing.size)
+    fn is_same_size(&self, viewing: &Viewing) -> bool {
+        self.attach.size.is_none_or(|own| own == viewing.size)
     }
 
     /// Stays until something ends it; nothing means that the keeper has gone.
-    fn stay(&mut self, signals: &Signals, out: &mut Output) -> Result<Option<Left>, Failure> {
+    fn stay(
+        &mut self,
+        viewing: &mut Viewing,
+        signals: &Signals,
+        out: &mut Output,
+    ) -> Result<Option<Left>, Failure> {
         loop {
-            while let Some(seen) = self.viewing.next_now()? {
+            while let Some(seen) = viewing.next_now()? {
                 match seen {
-                    Seen::Grown(_) => self.show_more(out)?,
-                    Seen::Repainted => self.begin(out),
+                    Seen::Grown(_) => self.show_more(None, out)?,
+                    Seen::Repainted => self.look_anew(viewing, out)?,
                     Seen::Event(event) if matches!(event.what, What::Ended { .. }) => {
-                        self.show_more(out)?;
+                        self.show_more(None, out)?;
                         return Ok(Some(Left::Ended));
                     }
                     Seen::Event(_) => {}
                     Seen::Refused(failure) => out.talk(&format!("\r\noutlast: {failure}\r")),
                     Seen::Gone => return Ok(None),
                 }
+                if self.other_screen_unknown && self.held_back {
+                    self.other_screen_unknown = false;
+                    viewing.look_again(&self.attach);
+                }
             }
             let mut fds = [
-                PollFd::from_borrowed_fd(self.viewing.fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(viewing.fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN),
             ];
-            let _ = poll(&mut fds, None);
+            let timeout = self.hint.due().and_then(|due| Timespec::try_from(due).ok());
+            let _ = poll(&mut fds, timeout.as_ref());
             let key_pressed = !fds[2].revents().is_empty();
+            self.hint_if_due(out);
             for signal in signals.take() {
                 if signal != Signal::WINCH {
                     return Ok(Some(Left::Detached));
                 }
                 self.attach.size = terminal::size();
-                self.viewing.look_again(&self.attach);
+                viewing.look_again(&self.attach);
             }
             if key_pressed {
-                self.uncover(out);
-                if self.keys() {
+                self.unhint(out);
+                if self.keys(viewing) {
                     return Ok(Some(Left::Detached));
                 }
             }
         }
     }
 
-    fn show_more(&mut self, out: &mut Output) -> Result<(), Failure> {
-        self.uncover(out);
-        let range = self.job.range(Stream::Output, self.offset, None)?;
+    /// Shows what the log has, up to an offset or all of it.
+    fn show_more(&mut self, to: Option<u64>, out: &mut Output) -> Result<(), Failure> {
+        let range = self.job.range(Stream::Output, self.offset, to)?;
+        if range.to() <= self.offset {
+            return Ok(());
+        }
+        self.unhint(out);
         self.offset = range.to();
-        let same_size = self.is_same_size();
-        let (filter, fold) = (&mut self.filter, &mut self.fold);
-        let mut outcome = Outcome::default();
         range.pieces(|_, piece| match piece {
-            Piece::Bytes(bytes) => {
-                fold.feed_more(bytes, &mut outcome);
-                outcome.clear();
-                !same_size || put(filter, bytes, out)
-            }
+            Piece::Bytes(bytes) => self.show(bytes, out),
             Piece::Gone { .. } => true,
         });
-        if !same_size {
-            self.draw_what_fits(out);
+        if self.frame.is_some() {
+            self.draw_frame(out);
         }
-        if self.other_screen_unknown && !self.fold.modes().alternate_screen {
-            self.other_screen_unknown = false;
-            self.viewing.look_again(&self.attach);
-        }
+        self.note_taken();
         Ok(())
     }
 
-    /// On a terminal of another size, as much of the screen as fits, drawn as a whole.
-    fn draw_what_fits(&mut self, out: &mut Output) {
-        if let Some(own) = self.attach.size {
-            out.data(&self.fold.repaint_within(outlast_stream::Size { cols: own.cols, rows: own.rows }));
+    fn show(&mut self, mut bytes: &[u8], out: &mut Output) -> bool {
+        let mut outcome = Outcome::default();
+        let mut written = true;
+        while !bytes.is_empty() {
+            let (part, rest) = bytes.split_at(until_turn(bytes, self.last_byte));
+            self.fold.feed_more(part, &mut outcome);
+            if !self.held_back && self.frame.is_none() {
+                written = put(&mut self.filter, part, out);
+            }
+            if self.other_screen_unknown && !self.fold.modes().alternate_screen {
+                self.held_back = true;
+            }
+            if outcome.replies.ends_with(b"R") {
+                self.line_up(out);
+            }
+            outcome.clear();
+            self.last_byte = part.last().copied().unwrap_or_default();
+            bytes = rest;
+        }
+        written
+    }
+
+    /// The program was told in which row of its screen the cursor is, and may count on it: its rows become
+    /// those of the person's terminal. What is above them scrolls away into the history.
+    fn line_up(&mut self, out: &mut Output) {
+        let lines_differ = !self.filter.has_addressed_rows()
+            && self.frame.is_none()
+            && !self.held_back
+            && !self.fold.modes().alternate_screen
+            // Since it has scrolled, the last row is the same for both.
+            && self.fold.scrollback(1).is_empty();
+        if lines_differ {
+            let row = self.fold.screen().cursor.row;
+            if row > 0 {
+                out.data(format!("\x1b[{row}A").as_bytes());
+            }
+            self.paint(out);
         }
     }
 
-    /// What the shell prints next comes below what the job's screen shows.
-    fn step_below(&mut self, out: &mut Output) {
+    /// Notes what would have to be given back if we died now.
+    fn note_taken(&mut self) {
+        let taken = self.taken();
+        if let Some(raw) = &mut self.raw {
+            raw.taken(taken);
+        }
+    }
+
+    fn taken(&self) -> Taken {
+        let modes = self.fold.modes();
+        let framed = self.frame.is_some();
+        Taken { screen: framed || modes.alternate_screen, origin: !framed && modes.origin }
+    }
+
+    /// Gives the person's terminal back, with the cursor in the first column of the line after the last.
+    fn leave(&mut self, out: &mut Output) {
+        self.unhint(out);
+        if self.frame.is_some() {
+            self.leave_frame(out);
+        }
+        let taken = self.taken();
+        if taken.screen {
+            self.fold.feed_more(b"\x1b[?1049l", &mut Outcome::default());
+        }
+        if let Some(raw) = &mut self.raw {
+            raw.give_back(taken, out);
+        }
+        if taken.origin && !taken.screen {
+            return;
+        }
         let shot = self.fold.screen();
-        let height = self.attach.size.map_or(usize::MAX, |own| own.rows.into());
-        let first = (shot.cursor.row + 1).saturating_sub(height);
         let last = shot.rows.iter().rposition(|row| !row.is_empty()).unwrap_or(0);
-        let row = last.saturating_sub(first).min(height.saturating_sub(1));
-        // The other screen goes away with its program; the cursor then comes back to where it was.
-        if !shot.alternate || !self.is_same_size() {
-            out.data(format!("\x1b[?6l\x1b[r\x1b[{};1H", row + 1).as_bytes());
+        let down = last.saturating_sub(shot.cursor.row);
+        if down > 0 {
+            out.data(format!("\x1b[{down}B").as_bytes());
+        }
+        if down > 0 || shot.cursor.col > 0 {
+            out.data(b"\r\n");
         }
     }
 
     /// Passes keys on; true when the person wants to leave.
-    fn keys(&mut self) -> bool {
+    fn keys(&mut self, viewing: &mut Viewing) -> bool {
         let mut bytes = [0; 4096];
         // Not through a buffer: what it held back, no poll would tell of.
         let n = match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
@@ -243,8 +354,18 @@ impl Viewer<'_> {
         let leave = bytes[..n].iter().position(|byte| *byte == DETACH);
         let keys = &bytes[..leave.unwrap_or(n)];
         if !self.attach.read_only && !keys.is_empty() {
-            self.viewing.press(keys);
+            viewing.press(keys);
         }
         leave.is_some()
     }
+}
+
+/// How many bytes may be taken in at once: up to the end of what could ask for the cursor's place or leave
+/// the alternate screen, in whatever pieces the bytes come.
+fn until_turn(bytes: &[u8], before: u8) -> usize {
+    const TURNS: [[u8; 2]; 3] = [*b"6n", *b"7l", *b"9l"];
+    if TURNS.contains(&[before, bytes[0]]) {
+        return 1;
+    }
+    bytes.windows(2).position(|pair| TURNS.iter().any(|turn| turn == pair)).map_or(bytes.len(), |at| at + 2)
 }

@@ -10,6 +10,7 @@ use crate::scan::{Csi, Scanner, Sink};
 #[derive(Debug)]
 pub struct Passthrough {
     scanner: Scanner,
+    addressed_rows: bool,
 }
 
 impl Default for Passthrough {
@@ -22,17 +23,25 @@ impl Passthrough {
     /// A filter at the start of output, or at a [`repaint`](crate::Pipeline::repaint).
     #[must_use]
     pub fn new() -> Self {
-        Self { scanner: Scanner::new() }
+        Self { scanner: Scanner::new(), addressed_rows: false }
+    }
+
+    /// Whether anything that passed has placed the cursor in a row by its number: from then on the cursor is in the
+    /// same row of the person's terminal and of the program's.
+    #[must_use]
+    pub fn has_addressed_rows(&self) -> bool {
+        self.addressed_rows
     }
 
     /// Appends to `safe` what may be passed on of `bytes`.
     pub fn pass(&mut self, bytes: &[u8], safe: &mut Vec<u8>) {
-        self.scanner.scan(bytes, 0, &mut Safe { safe });
+        self.scanner.scan(bytes, 0, &mut Safe { safe, addressed_rows: &mut self.addressed_rows });
     }
 }
 
 struct Safe<'a> {
     safe: &'a mut Vec<u8>,
+    addressed_rows: &'a mut bool,
 }
 
 /// Private modes that change what is drawn or how this terminal's own keys are sent.
@@ -56,6 +65,8 @@ impl Sink for Safe<'_> {
             return self.write(csi.body, csi.last);
         }
         let Some(params) = csi.params() else { return };
+        *self.addressed_rows |=
+            matches!((params.prefix, params.intermediate, csi.last), (0, 0, b'H' | b'f' | b'd' | b'r'));
         match (params.prefix, params.intermediate, csi.last) {
             (
                 0,
@@ -95,6 +106,8 @@ impl Sink for Safe<'_> {
             _ => false,
         };
         if passes {
+            // A reset sends the cursor home.
+            *self.addressed_rows |= intermediates.is_empty() && last == b'c';
             self.safe.push(0x1b);
             self.safe.extend_from_slice(intermediates);
             self.safe.push(last);

@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::pattern::PatternSet;
 use crate::replies::Responder;
 use crate::scan::Scanner;
-use crate::screen::{Screen, Snapshot};
+use crate::screen::{Paint, Screen, Snapshot, State};
 use crate::size::Size;
 use crate::transcript::Transcript;
 
@@ -188,10 +188,23 @@ impl Pipeline {
     /// after them is the log from [`offset`](Self::offset) on, in the middle of a sequence too: both go through one
     /// [`Passthrough`](crate::Passthrough).
     pub fn repaint(&mut self) -> Vec<u8> {
-        let fold = &mut self.fold;
-        let mut bytes = fold.screen.repaint(&fold.modes, &fold.charsets, fold.region);
+        let mut bytes = self.fold.paint(Paint::Whole);
         self.scanner.unfinished(&mut bytes);
         bytes
+    }
+
+    /// Like [`repaint`](Self::repaint), but printed as lines from the cursor's on: nothing that the person's terminal
+    /// showed is lost, it scrolls up into its history. For the normal screen only.
+    pub fn repaint_as_lines(&mut self) -> Vec<u8> {
+        let mut bytes = self.fold.paint(Paint::Lines);
+        self.scanner.unfinished(&mut bytes);
+        bytes
+    }
+
+    /// Bytes that draw one row of a screen that is shown as [`repaint`](Self::repaint) draws it: the row itself, or a
+    /// text over it. They do not go through a filter.
+    pub fn repaint_row(&mut self, row: usize, over: Option<&str>) -> Vec<u8> {
+        self.fold.paint(Paint::Row(row, over))
     }
 
     /// Bytes that draw the part of the screen around the cursor on a person's terminal of another size.
@@ -229,6 +242,11 @@ impl Pipeline {
 }
 
 impl Fold {
+    fn paint(&mut self, what: Paint<'_>) -> Vec<u8> {
+        let state = State { modes: &self.modes, charsets: &self.charsets, region: self.region };
+        self.screen.paint(what, &state)
+    }
+
     /// A checkpoint of this moment.
     fn point(&self, offset: u64) -> Checkpoint {
         Checkpoint {

@@ -38,6 +38,26 @@ struct Engine {
     parser: Processor,
 }
 
+/// What is to be drawn of a screen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Paint<'a> {
+    /// All of it, in place of whatever is shown.
+    Whole,
+    /// All of it, as lines below the cursor's.
+    Lines,
+    /// One row, or this text over it.
+    Row(usize, Option<&'a str>),
+}
+
+/// What the engine does not know of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State<'a> {
+    pub(crate) modes: &'a Modes,
+    pub(crate) charsets: &'a Charsets,
+    /// First and last row of the scroll region, where it is less than the screen.
+    pub(crate) region: Option<(usize, usize)>,
+}
+
 impl Dimensions for Size {
     fn total_lines(&self) -> usize {
         self.lines()
@@ -195,13 +215,8 @@ impl Screen {
         }
     }
 
-    /// Bytes that draw the whole screen on a person's terminal of the same size.
-    pub(crate) fn repaint(
-        &mut self,
-        modes: &Modes,
-        charsets: &Charsets,
-        region: Option<(usize, usize)>,
-    ) -> Vec<u8> {
+    /// Bytes that draw on a person's terminal of the same size.
+    pub(crate) fn paint(&mut self, what: Paint<'_>, state: &State<'_>) -> Vec<u8> {
         let rows = self.styled();
         let cursor = self.cursor();
         let (style, saved_cursor) = self.engine.as_ref().map_or_else(Default::default, |engine| {
@@ -209,7 +224,16 @@ impl Screen {
             let row = usize::try_from(saved.line.0).unwrap_or(0);
             (styled::cursor_style(&engine.term), (row, saved.column.0))
         });
-        styled::repaint(&rows, &styled::Rest { cursor, saved_cursor, style, region, modes, charsets })
+        let State { modes, charsets, region } = *state;
+        let rest = styled::Rest { cursor, saved_cursor, style, region, modes, charsets };
+        match what {
+            Paint::Whole => styled::repaint(&rows, &rest),
+            Paint::Lines => styled::print(&rows, &rest),
+            Paint::Row(index, over) => {
+                let row = over.or_else(|| rows.get(index).map(String::as_str)).unwrap_or_default();
+                styled::repaint_row(index, row, &rest)
+            }
+        }
     }
 
     /// Bytes that draw what fits of the screen on a person's terminal of another size.

@@ -9,7 +9,7 @@ use crate::answer;
 use crate::cli::AttachArgs;
 use crate::live::Left;
 use crate::output::Output;
-use crate::viewer;
+use crate::viewer::{self, ShowFrom};
 
 pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
@@ -28,7 +28,7 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
     let how = if args.read_only { ", only to look" } else { "" };
     let greeting = format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]");
     let attach = Attach { size: None, read_only: args.read_only, shared: args.shared };
-    match viewer::view(&job, &attach, Some(greeting), out)? {
+    match viewer::view(&job, &attach, ShowFrom::Now, Some(greeting), out)? {
         Left::Ended => {
             let info = job.info()?;
             let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);

@@ -20,7 +20,7 @@ use crate::cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy};
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
-use crate::viewer;
+use crate::viewer::{self, ShowFrom};
 
 pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
     let wait = Wait {
@@ -204,7 +204,7 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
         let greeting = talkative.then(|| {
             format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]")
         });
-        viewer::view(job, &Attach { shared: true, ..Attach::default() }, greeting, out)?
+        viewer::view(job, &Attach { shared: true, ..Attach::default() }, ShowFrom::Start, greeting, out)?
     } else {
         live::follow(job, !args.no_stdin, out)?
     };

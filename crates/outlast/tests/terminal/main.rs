@@ -5,6 +5,8 @@
 mod attach;
 mod confirm;
 mod crash;
+mod inline;
+mod judges;
 mod keys;
 mod person;
 mod programs;

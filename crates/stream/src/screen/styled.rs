@@ -113,20 +113,40 @@ pub(super) struct Rest<'a> {
     pub(super) charsets: &'a Charsets,
 }
 
-/// Whatever a terminal was in the middle of: drawing begins from a known state.
+/// Whatever a terminal was in the middle of: drawing begins from a known state. The cursor goes home by it.
 const CLEAN: &str = "\x1b[?25l\x0f\x1b(B\x1b)B\x1b[r\x1b[?6l\x1b[4l\x1b[0m\x1b[?7l";
 
 /// Draws rows, cursor and modes on a terminal of the same size, whatever it showed before.
 pub(super) fn repaint(rows: &[String], rest: &Rest<'_>) -> Vec<u8> {
-    let Rest { modes, region, .. } = *rest;
-    let mut paint = String::from(CLEAN);
-    paint.push_str(if modes.alternate_screen { "\x1b[?1049h" } else { "\x1b[?1049l" });
+    let mut paint = String::new();
+    // First of all: the cursor that the normal screen gets back later is the one from before.
+    paint.push_str(if rest.modes.alternate_screen { "\x1b[?1049h" } else { "\x1b[?1049l" });
+    paint.push_str(CLEAN);
     paint.push_str("\x1b[H\x1b[2J");
     for (index, row) in rows.iter().enumerate() {
         if !row.is_empty() {
             let _ = write!(paint, "\x1b[{};1H{row}", index + 1);
         }
     }
+    finish(paint, rest)
+}
+
+/// Prints all rows from the cursor's line on, as a command prints lines, on a terminal of the same size. What it
+/// showed before scrolls up into its history, and the rows fill it exactly: so each is where the job has it.
+pub(super) fn print(rows: &[String], rest: &Rest<'_>) -> Vec<u8> {
+    let mut paint = String::from("\x1b[?25l\x0f\x1b(B\x1b)B\x1b[4l\x1b[0m\x1b[?7l\r\x1b[J");
+    paint.push_str(&rows.join("\r\n"));
+    finish(paint, rest)
+}
+
+/// Draws one row, or something else in its place, on a terminal that shows all the others.
+pub(super) fn repaint_row(index: usize, row: &str, rest: &Rest<'_>) -> Vec<u8> {
+    finish(format!("{CLEAN}\x1b[{};1H\x1b[2K{row}\x1b[0m", index + 1), rest)
+}
+
+/// The rows are drawn: cursor and modes are left.
+fn finish(mut paint: String, rest: &Rest<'_>) -> Vec<u8> {
+    let Rest { modes, region, .. } = *rest;
     let place = |(row, col): (usize, usize)| format!("\x1b[{};{}H", row + 1, col + 1);
     let _ = write!(paint, "{}\x1b7", place(rest.saved_cursor));
     keys(modes, &mut paint);

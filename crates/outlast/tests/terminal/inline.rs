@@ -1,0 +1,181 @@
+//! A job in the foreground writes below the prompt like any command. The judges are terminals that are not
+//! ours.
+
+use crate::judges::Shell;
+use crate::{sandbox, tui};
+
+const TIMES: usize = 10;
+
+/// Calls a command ten times, and insists that each time exactly these lines are between the prompts.
+#[track_caller]
+fn prints(command: &str, lines: &[String]) {
+    let sandbox = sandbox();
+    std::fs::create_dir(sandbox.work().join("folder")).unwrap();
+    for file in ["a.txt", "b.txt"] {
+        std::fs::write(sandbox.work().join(file), "").unwrap();
+    }
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    let mut wanted = Vec::new();
+    for prompt in 1..=TIMES {
+        shell.calls(command);
+        wanted.push(Shell::typed(prompt, command));
+        wanted.extend_from_slice(lines);
+    }
+    shell.shows_all(wanted);
+}
+
+fn numbers(to: usize) -> Vec<String> {
+    (1..=to).map(|number| number.to_string()).collect()
+}
+
+#[test]
+fn a_command_that_pauses_writes_below_the_prompt() {
+    prints("outlast run 'echo hello; sleep 0.2; echo done'", &["hello".into(), "done".into()]);
+}
+
+#[test]
+fn more_lines_than_the_screen_has_are_all_there() {
+    prints("outlast run 'seq 1 60'", &numbers(60));
+}
+
+#[test]
+fn a_thousand_lines_are_all_there() {
+    prints("outlast run 'seq 1 1000'", &numbers(1000));
+}
+
+#[test]
+fn coloured_output_is_one_line_like_anywhere() {
+    prints("outlast run 'ls --color'", &["a.txt  b.txt  folder".into()]);
+}
+
+#[test]
+fn after_an_unfinished_line_the_prompt_is_on_its_own() {
+    prints("outlast run 'printf no-newline'", &["no-newline".into()]);
+}
+
+#[test]
+fn modes_that_a_program_leaves_on_are_switched_off_where_the_cursor_is() {
+    // Mouse, paste marks, scroll region, hidden cursor, line drawing, and a line after them.
+    let modes = r"\033[?1000h\033[?2004h\033[?25l\033(0\033[?1h\033[4h\n";
+    prints(&format!("outlast run \"printf 'one\\ntwo{modes}'\""), &["one".into(), "two".into()]);
+}
+
+#[test]
+fn a_full_screen_program_takes_the_screen_and_gives_it_back() {
+    let sandbox = sandbox();
+    if !outlast_testkit::has("vim") {
+        return;
+    }
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    let command = "outlast run -- vim -u NONE -N -i NONE note.txt";
+    let mut wanted = Vec::new();
+    for prompt in 1..=TIMES {
+        shell.enter(command);
+        shell.wait_for("\"note.txt\" [New]");
+        shell.press(&["i", "h", "e", "y"]);
+        shell.wait_for("hey");
+        let shown = shell.shows();
+        assert_eq!((shown[0].as_str(), shown[1].as_str(), shown[22].as_str()), ("hey", "~", "~"));
+        assert_eq!(shell.tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "1");
+        shell.press(&["Escape"]);
+        shell.enter(":q!");
+        shell.comes_back();
+        wanted.push(Shell::typed(prompt, command));
+    }
+    shell.shows_all(wanted);
+}
+
+#[test]
+fn leaving_and_coming_back_lose_and_cover_nothing() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    // What is waited for is not in the command itself, which the pane shows too.
+    let command = "outlast run 'seq 3; printf \"na%s? \" me; read x; echo bye'";
+    let mut wanted = Vec::new();
+    for job in 1..=TIMES {
+        let attach = format!("outlast attach {job}");
+        let lines = ["1", "2", "3", "name?"].map(str::to_owned);
+        shell.enter(command);
+        shell.wait_for("name?");
+        shell.press(&["C-]"]);
+        shell.comes_back();
+        wanted.push(Shell::typed(3 * job - 2, command));
+        wanted.extend_from_slice(&lines);
+        let kill = format!("outlast kill {job}");
+        wanted.push(format!("outlast: job {job} runs on; back to it: {attach}   end it: {kill}"));
+        shell.enter(&attach);
+        shell.wait_for("attached to job");
+        shell.press(&["C-]"]);
+        shell.comes_back();
+        wanted.push(Shell::typed(3 * job - 1, &attach));
+        wanted.extend_from_slice(&lines);
+        wanted.push(format!("[left job {job}; it runs on; back to it: {attach}]"));
+        shell.enter(&attach);
+        shell.wait_for("attached to job");
+        shell.press(&["y", "o", "u", "Enter"]);
+        shell.comes_back();
+        wanted.push(Shell::typed(3 * job, &attach));
+        wanted.extend_from_slice(&lines[..3]);
+        wanted.extend(["name? you".into(), "bye".into()]);
+        wanted.push(format!("[job {job} has ended: exit code 0]"));
+    }
+    shell.shows_all(wanted);
+}
+
+#[test]
+fn leaving_a_full_screen_program_gives_the_screen_back() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    let program = tui(&sandbox);
+    shell.calls(&format!("p={program}"));
+    shell.enter("outlast run -- $p full-screen before");
+    shell.wait_for("full screen");
+    shell.press(&["C-]"]);
+    shell.comes_back();
+    shell.enter("outlast attach 1");
+    shell.wait_for("attached to job");
+    shell.wait_for("full screen");
+    shell.press(&["C-]"]);
+    shell.comes_back();
+    shell.shows_all(vec![
+        Shell::typed(1, &format!("p={program}")),
+        Shell::typed(2, "outlast run -- $p full-screen before"),
+        "before".into(),
+        "outlast: job 1 runs on; back to it: outlast attach 1   end it: outlast kill 1".into(),
+        Shell::typed(3, "outlast attach 1"),
+        "[left job 1; it runs on; back to it: outlast attach 1]".into(),
+    ]);
+}
+
+#[test]
+fn a_program_that_asks_where_the_cursor_is_gets_the_rows_that_it_counts_on() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    // It asks for its row and then draws in that row by its number, as inline user interfaces do.
+    let script = "echo first; stty raw -echo; printf '\\033[6n'; IFS=';' read -d R row col; stty sane; \
+                  printf '\\033[%s;1Hdrawn\\n' ${row#*[}";
+    std::fs::write(sandbox.work().join("asks"), script).unwrap();
+    shell.calls("echo before");
+    shell.calls("outlast run -- bash asks");
+    shell.shows_all(vec![
+        Shell::typed(1, "echo before"),
+        "before".into(),
+        Shell::typed(2, "outlast run -- bash asks"),
+        "first".into(),
+        "drawn".into(),
+    ]);
+}
+
+#[test]
+fn a_killed_client_leaves_the_prompt_to_the_shell() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    shell.enter("sh -c 'echo $$ > pid; exec outlast run \"printf quest%s ion; sleep 1000\"'");
+    shell.wait_for("question");
+    let pid = std::fs::read_to_string(sandbox.work().join("pid")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    shell.comes_back();
+    let lines = shell.lines();
+    assert!(lines.iter().any(|line| line.starts_with("question")), "{}", lines.join("\n"));
+}

@@ -1,0 +1,189 @@
+//! Terminals that are not ours, for what a person sees: a shell in a tmux pane, and xterm.js fed with the
+//! same bytes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use outlast_testkit::{PATIENCE, Sandbox, eventually, has};
+use serde_json::Value;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/terminal/screen.mjs");
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/terminal");
+
+/// A shell at its prompt in a pane of 80 by 24, as `1 $ `: the number grows with each command.
+pub(crate) struct Shell {
+    socket: PathBuf,
+    bytes: PathBuf,
+    prompts: u32,
+}
+
+impl Shell {
+    /// Starts it; none where there is no tmux, and the test says so.
+    pub(crate) fn start(sandbox: &Sandbox) -> Option<Self> {
+        if !has("tmux") {
+            return None;
+        }
+        let bin = sandbox.root().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(sandbox.program(), bin.join("outlast")).unwrap();
+        let config = sandbox.root().join("tmux.conf");
+        std::fs::write(&config, "set -g history-limit 50000\n").unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut shell =
+            Self { socket: sandbox.root().join("tmux"), bytes: sandbox.root().join("bytes"), prompts: 0 };
+        // It waits until somebody listens: xterm.js gets to see all that tmux sees.
+        let line = r"read go; PS1='\# $ ' exec bash --norc --noprofile -i";
+        let mut tmux = shell.command();
+        tmux.arg("-f").arg(&config).args(["new-session", "-d", "-x", "80", "-y", "24", "bash", "-c", line]);
+        tmux.env("OUTLAST_HOME", sandbox.home()).env("OUTLAST_SESSION", "person").env("PATH", path);
+        tmux.env("HOME", sandbox.root().join("user")).env("HISTFILE", "").env("LS_COLORS", "di=01;34");
+        let started = tmux.current_dir(sandbox.work()).output().unwrap();
+        assert!(started.status.success(), "{started:?}");
+        shell.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", shell.bytes.display())]);
+        shell.press(&["Enter"]);
+        shell.comes_back();
+        Some(shell)
+    }
+
+    fn command(&self) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-u").arg("-S").arg(&self.socket).env_remove("TMUX").env_remove("TMUX_PANE");
+        tmux
+    }
+
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
+        let ran = self.command().args(args).output().unwrap();
+        assert!(ran.status.success(), "{args:?}: {ran:?}");
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    }
+
+    /// Presses keys by their tmux names.
+    pub(crate) fn press(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    /// Types a line and presses Enter.
+    pub(crate) fn enter(&self, line: &str) {
+        self.tmux(&["send-keys", "-l", line]);
+        self.press(&["Enter"]);
+    }
+
+    /// All lines that tmux remembers, rows that wrapped joined, without the blank ones at the end.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        trimmed(self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).lines().map(str::to_owned).collect())
+    }
+
+    /// What the pane shows now.
+    pub(crate) fn shows(&self) -> Vec<String> {
+        self.tmux(&["capture-pane", "-p"]).lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until the pane shows a text below the command that was typed last.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        let prompt = format!("{} $", self.prompts);
+        eventually(text, PATIENCE, || {
+            let shown = self.shows();
+            let command = shown.iter().rposition(|row| row.starts_with(&prompt));
+            if shown[command.map_or(0, |row| row + 1)..].iter().any(|row| row.contains(text)) {
+                Ok(())
+            } else {
+                Err(shown.join("\n"))
+            }
+        });
+    }
+
+    /// Waits until the shell asks for its next command, in a line of its own and with the cursor behind the
+    /// prompt.
+    #[track_caller]
+    pub(crate) fn comes_back(&mut self) {
+        self.prompts += 1;
+        let prompt = format!("{} $", self.prompts);
+        eventually("the shell's prompt", PATIENCE, || {
+            let shown = self.shows();
+            let cursor = self.tmux(&["display-message", "-p", "#{cursor_y} #{cursor_x}"]);
+            let (row, col) = cursor.trim().split_once(' ').unwrap();
+            let at_prompt = shown[row.parse::<usize>().unwrap()] == prompt
+                && col.parse::<usize>().unwrap() == prompt.len() + 1;
+            if at_prompt { Ok(()) } else { Err(shown.join("\n")) }
+        });
+    }
+
+    /// Types a command and waits until the shell asks for the next one.
+    #[track_caller]
+    pub(crate) fn calls(&mut self, line: &str) {
+        self.enter(line);
+        self.comes_back();
+    }
+
+    /// How a line that was typed looks, at the prompt of this number.
+    pub(crate) fn typed(prompt: usize, line: &str) -> String {
+        format!("{prompt} $ {line}")
+    }
+
+    /// Insists that both terminals have exactly these lines, from the first prompt to the last, which is
+    /// added.
+    #[track_caller]
+    pub(crate) fn shows_all(&self, mut wanted: Vec<String>) {
+        wanted.push(format!("{} $", self.prompts));
+        // The first line is the one that let the shell begin.
+        assert_same(&self.lines()[1..], &wanted, "tmux");
+        match xterm(&self.bytes) {
+            Some(shown) => {
+                assert!(!shown["alternate"].as_bool().unwrap());
+                let lines = shown["lines"].as_array().unwrap();
+                let lines = trimmed(lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect());
+                assert_same(&lines[1..], &wanted, "xterm.js");
+            }
+            None => not_asked("xterm.js"),
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.command().arg("kill-server").output();
+    }
+}
+
+fn trimmed(lines: Vec<String>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.iter().map(|line| line.trim_end().to_owned()).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// What xterm.js makes of bytes; none where it is not installed.
+fn xterm(bytes: &Path) -> Option<Value> {
+    if !has("node") || !Path::new(TOOLS).join("node_modules/@xterm/headless").is_dir() {
+        return None;
+    }
+    let mut node = Command::new("node");
+    node.args([SCRIPT, TOOLS, "80", "24"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().unwrap();
+    node.stdin.take().unwrap().write_all(&std::fs::read(bytes).unwrap()).unwrap();
+    let ran = node.wait_with_output().unwrap();
+    assert!(ran.status.success());
+    Some(serde_json::from_slice(&ran.stdout).unwrap())
+}
+
+#[expect(clippy::print_stderr, reason = "a test says what it leaves out")]
+fn not_asked(judge: &str) {
+    eprintln!("{judge} is not in {TOOLS}: only tmux was asked");
+}
+
+#[track_caller]
+fn assert_same(shown: &[String], wanted: &[String], judge: &str) {
+    if let Some(at) = (0..shown.len().max(wanted.len())).find(|&at| shown.get(at) != wanted.get(at)) {
+        let around = at.saturating_sub(3)..(at + 12).min(shown.len());
+        panic!(
+            "{judge} has {} lines, not {}; line {at} should be {:?}:\n{}",
+            shown.len(),
+            wanted.len(),
+            wanted.get(at),
+            shown[around].join("\n")
+        );
+    }
+}
