@@ -200,23 +200,11 @@ impl Sandbox {
         Ok(Folders { readable, writable })
     }
 
-    /// The command line of bubblewrap that builds the same walls; `filter` is the descriptor that it reads the system call
-    /// filter from.
-    ///
-    /// # Errors
-    /// When there is none on this machine.
-    pub(crate) fn bwrap(
-        &self,
-        folders: &Folders,
-        place: Place<'_>,
-        filter: i32,
-    ) -> Result<Vec<String>, Failure> {
-        let program = bwrap().ok_or_else(|| {
-            Failure::usage("bubblewrap is not on this machine")
-                .hint("install it (the program bwrap), or let the kernel do it: --sandbox")
-        })?;
-        let mut argv = vec![program.to_string_lossy().into_owned()];
-        let mut add = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
+    /// What bubblewrap is told to build the same walls, and to give the command its environment only inside them; `filter`
+    /// is the descriptor that it reads the system call filter from.
+    pub(crate) fn bwrap_options(&self, folders: &Folders, place: Place<'_>, filter: i32) -> Vec<String> {
+        let mut options = Vec::new();
+        let mut add = |words: &[&str]| options.extend(words.iter().map(|word| (*word).to_owned()));
         add(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
         add(&["--die-with-parent", "--cap-drop", "ALL"]);
         if self.network != Network::On {
@@ -245,8 +233,11 @@ impl Sandbox {
                 add(&["--ro-bind", &path, &path]);
             }
         }
-        add(&["--chdir", &own, "--seccomp", &filter, "--"]);
-        Ok(argv)
+        for (name, value) in place.env {
+            add(&["--setenv", name, value]);
+        }
+        add(&["--chdir", &own, "--seccomp", &filter]);
+        options
     }
 }
 

@@ -93,7 +93,7 @@ impl Plan {
     /// # Errors
     /// [`ConfineError`], when this kernel can't do all of it.
     pub fn prepare(&self) -> Result<Confinement, ConfineError> {
-        let filter = seccomp::Filter::new(self.network, self.unix_sockets)?;
+        let filter = seccomp::Filter::new(self.network, self.unix_sockets, seccomp::Processes::All)?;
         let namespace = match self.network {
             Network::Loopback => Some(network::Namespace::prepare()?),
             Network::Off | Network::On => None,
@@ -103,13 +103,13 @@ impl Plan {
 }
 
 impl Confinement {
-    /// The system calls alone, for a program that confines files and network by itself: its bytes are what such
-    /// programs read from a descriptor.
+    /// The system calls alone, for a program that confines files and network by itself, and has process and IPC namespaces
+    /// made: its bytes are what such programs read from a descriptor.
     ///
     /// # Errors
     /// [`ConfineError::UnknownProcessor`].
     pub fn filter_bytes(network: Network, unix_sockets: bool) -> Result<Vec<u8>, ConfineError> {
-        Ok(seccomp::Filter::new(network, unix_sockets)?.bytes())
+        Ok(seccomp::Filter::new(network, unix_sockets, seccomp::Processes::Own)?.bytes())
     }
 
     /// Runs in the child, between fork and exec: only system calls.

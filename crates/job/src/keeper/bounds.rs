@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::lifecycle::StartError;
 use crate::limits::{Group, LimitedBy};
 use crate::registry::layout;
-use crate::sandbox::{Folders, Place, Sandbox};
+use crate::sandbox::{By, Folders, Place, Sandbox};
 
 /// A command between its walls.
 pub(super) struct Walled {
@@ -21,6 +21,15 @@ pub(super) struct Walled {
     /// What the kernel really does for it, in words.
     pub(super) sandbox_by: Option<String>,
     pub(super) limited_by: Option<LimitedBy>,
+}
+
+/// The program that is executed to run a command in its sandbox.
+struct Built {
+    argv: Vec<String>,
+    /// What that program is started with, which is not the command's environment when it runs outside the walls.
+    env: BTreeMap<String, String>,
+    bounds: Bounds,
+    by: String,
 }
 
 impl Ground {
@@ -55,9 +64,9 @@ impl Ground {
             env: &env,
         };
         let folders = sandbox.folders(place).map_err(|failure| refused("bad_sandbox", failure))?;
-        let walls = build(sandbox, &folders, place, (argv, bounds))
+        let built = build(sandbox, &folders, place, (argv, bounds))
             .map_err(|failure| refused("no_sandbox", failure))?;
-        let (argv, bounds, by) = walls;
+        let Built { argv, env, bounds, by } = built;
         Ok(Walled { argv, env, bounds, sandbox_by: Some(by), limited_by })
     }
 
@@ -89,6 +98,12 @@ impl Keeper {
         }
     }
 
+    /// Whether the kernel ends all of the job together with its command: what is still there at that moment is on its way out.
+    /// So it is under bubblewrap, whose process namespace dies with it.
+    pub(super) fn ends_with_its_command(&self) -> bool {
+        matches!(&self.info.sandbox, Some(Sandbox { by: By::Bwrap, .. }))
+    }
+
     /// Whether the job's own control group ran out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         matches!(&self.info.limited_by, Some(LimitedBy::Cgroup(path)) if Group::ran_out_of_memory(path))
@@ -109,9 +124,10 @@ fn build(
     folders: &Folders,
     place: Place<'_>,
     (argv, mut bounds): (Vec<String>, Bounds),
-) -> Result<(Vec<String>, Bounds, String), Failure> {
-    use crate::sandbox::{By, Network};
+) -> Result<Built, Failure> {
+    use crate::sandbox::Network;
     use outlast_pty::confine::{self, Confinement, Plan};
+    use std::os::fd::AsRawFd;
 
     let network = match sandbox.network {
         Network::Off => confine::Network::Off,
@@ -131,37 +147,47 @@ fn build(
                 unix_sockets: sandbox.unix_sockets,
             };
             bounds.confinement = Some(plan.prepare().map_err(cannot)?);
-            Ok((argv, bounds, format!("landlock {} and seccomp", confine::landlock_abi())))
+            let by = format!("landlock {} and seccomp", confine::landlock_abi());
+            Ok(Built { argv, env: place.env.clone(), bounds, by })
         }
         By::Bwrap => {
+            let program = crate::sandbox::bwrap().ok_or_else(|| {
+                Failure::usage("bubblewrap is not on this machine")
+                    .hint("install it (the program bwrap), or let the kernel do it: --sandbox")
+            })?;
+            let no_memory = |error| Failure::system("cannot create a memory file for the sandbox", error);
             let bytes = Confinement::filter_bytes(network, sandbox.unix_sockets).map_err(cannot)?;
-            let filter =
-                filter_file(&bytes).map_err(|error| Failure::system("no memory can be had", error))?;
-            let number = std::os::fd::AsRawFd::as_raw_fd(&filter);
-            let mut wrapped = sandbox.bwrap(folders, place, number)?;
+            let filter = memory_file("outlast-filter", &bytes).map_err(no_memory)?;
+            // Bubblewrap reads its options from a descriptor: they hold the job's environment, and a command line can be
+            // read by every user.
+            let options = sandbox.bwrap_options(folders, place, filter.as_raw_fd());
+            if options.iter().any(|word| word.contains('\0')) {
+                return Err(Failure::usage("a path or variable of the sandbox contains a NUL byte"));
+            }
+            let lines: Vec<u8> = options.iter().flat_map(|word| word.bytes().chain([0])).collect();
+            let options = memory_file("outlast-options", &lines).map_err(no_memory)?;
+            let mut wrapped = vec![program.to_string_lossy().into_owned(), "--args".into()];
+            wrapped.extend([options.as_raw_fd().to_string(), "--".into()]);
             wrapped.extend(argv);
-            bounds.kept.push(filter);
-            Ok((wrapped, bounds, "bubblewrap and seccomp".into()))
+            bounds.kept.extend([filter, options]);
+            // It runs outside the walls: nothing of the job may act in it, neither LD_PRELOAD nor anything like it.
+            let env = BTreeMap::new();
+            Ok(Built { argv: wrapped, env, bounds, by: "bubblewrap and seccomp".into() })
         }
     }
 }
 
-/// The filter, where another program can read it.
+/// A file in memory that another program reads by its descriptor.
 #[cfg(target_os = "linux")]
-fn filter_file(bytes: &[u8]) -> std::io::Result<std::os::fd::OwnedFd> {
+fn memory_file(name: &str, bytes: &[u8]) -> std::io::Result<std::os::fd::OwnedFd> {
     use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
-    let file = memfd_create("outlast-filter", MemfdFlags::CLOEXEC)?;
+    let file = memfd_create(name, MemfdFlags::CLOEXEC)?;
     crate::registry::replace::write_all(&file, bytes)?;
     seek(&file, SeekFrom::Start(0))?;
     outlast_pty::spawn::above_stdio(file)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn build(
-    _: &Sandbox,
-    _: &Folders,
-    _: Place<'_>,
-    _: (Vec<String>, Bounds),
-) -> Result<(Vec<String>, Bounds, String), Failure> {
+fn build(_: &Sandbox, _: &Folders, _: Place<'_>, _: (Vec<String>, Bounds)) -> Result<Built, Failure> {
     Err(Failure::usage("there is no sandbox for this system yet").hint("run it without --sandbox"))
 }

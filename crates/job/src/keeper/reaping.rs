@@ -50,16 +50,21 @@ impl Keeper {
         }
         self.drain();
         let by = self.who_ended_it(end);
-        let members = self.processes();
         let pid_number = pid.as_raw_nonzero().get();
+        let mut others = self.processes();
+        others.retain(|process| process.pid != pid_number);
+        let nothing_can_follow = others.is_empty();
+        if self.ends_with_its_command() {
+            others.clear();
+        }
         let mut receipt = Receipt {
             outcome: outcome_of(end),
             ended_at: now_ms(),
             ended_by: by,
-            left_behind: members.into_iter().filter(|process| process.pid != pid_number).collect(),
+            left_behind: others,
             used: reap::usage(pid).map(Used::from),
         };
-        self.write_last_words(receipt.left_behind.is_empty());
+        self.write_last_words(nothing_can_follow);
         self.info.state = State::ended(receipt.clone());
         self.write_record(Durability::Process);
         if self.record_is_stale {

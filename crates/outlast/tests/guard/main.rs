@@ -9,6 +9,7 @@
 mod limits;
 mod sandbox;
 mod secrets;
+mod walls;
 
 use outlast_testkit::Sandbox;
 

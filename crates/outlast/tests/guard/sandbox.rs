@@ -5,7 +5,7 @@ use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually, has};
 use crate::sandbox;
 
 /// Whether this kernel can do it; where it can't, asking for it must be refused.
-fn can(sandbox: &Sandbox) -> bool {
+pub(crate) fn can(sandbox: &Sandbox) -> bool {
     let can = outlast_pty::confine::landlock_abi() >= outlast_pty::confine::OLDEST_LANDLOCK;
     if !can {
         eprintln!("this kernel has no Landlock that will do: only the refusal is tried");
@@ -15,7 +15,7 @@ fn can(sandbox: &Sandbox) -> bool {
 }
 
 /// Runs a line in the sandbox to its end.
-fn confined(sandbox: &Sandbox, flags: &[&str], line: &str) -> Ran {
+pub(crate) fn confined(sandbox: &Sandbox, flags: &[&str], line: &str) -> Ran {
     let args = ["run", "-q", "-n", "--sandbox"].into_iter().chain(flags.iter().copied());
     sandbox.call(args).args(["bash", "-c", line]).run()
 }

@@ -1,7 +1,8 @@
 //! A filter of system calls, as a small program that the kernel runs before each of them.
 //!
-//! Denied is what reaches into other processes, types into terminals, makes new namespaces, or opens sockets of
-//! families that were not asked for. Everything else is none of this filter's business.
+//! Denied is what reaches into other processes or changes them, types into terminals, makes new namespaces, shares memory or
+//! queues past the file system, or opens sockets of families that were not asked for. Everything else is none of this
+//! filter's business.
 
 use std::io;
 
@@ -25,6 +26,7 @@ const IF_EQUAL: u16 = 0x15;
 #[cfg(target_arch = "x86_64")]
 const IF_AT_LEAST: u16 = 0x35;
 const IF_ANY_BIT: u16 = 0x45;
+const AND: u16 = 0x54;
 const RETURN: u16 = 0x06;
 
 const NUMBER: u32 = 0;
@@ -78,10 +80,44 @@ const DENIED: &[libc::c_long] = &[
 const UNKNOWN: &[libc::c_long] =
     &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
 
+/// What processes share by a number or a name that no path leads to: System V shared memory, semaphores and queues, and POSIX
+/// queues. A kernel without them is not unusual either.
+const SHARED_BY_NUMBER: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// What changes a process whose number is the first argument; 0 is the caller itself. A filter does not know its caller's
+/// own number, so that is refused like any other.
+const OF_A_PROCESS: &[libc::c_long] = &[
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+];
+/// `which` of `ioprio_set` for a process; for `setpriority` it is 0.
+const IOPRIO_WHO_PROCESS: u32 = 1;
+
 /// Types into a terminal as if it were its keyboard.
 const TIOCSTI: u32 = 0x5412;
 /// The same by way of a virtual console's selection.
 const TIOCLINUX: u32 = 0x541c;
+
+/// Where the type of a socket is, beside its flags.
+const SOCKET_TYPE: u32 = 0xf;
 
 const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -90,6 +126,15 @@ const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u32;
+
+/// Which processes a command can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Processes {
+    /// All of the machine.
+    All,
+    /// Only its own: it has process and IPC namespaces to itself.
+    Own,
+}
 
 /// A filter, ready to be installed.
 #[derive(Debug)]
@@ -106,7 +151,11 @@ fn number(call: libc::c_long) -> u32 {
 }
 
 impl Filter {
-    pub(super) fn new(network: Network, unix_sockets: bool) -> Result<Self, ConfineError> {
+    pub(super) fn new(
+        network: Network,
+        unix_sockets: bool,
+        processes: Processes,
+    ) -> Result<Self, ConfineError> {
         let processor = PROCESSOR.ok_or(ConfineError::UnknownProcessor)?;
         let mut program = vec![
             instruction(LOAD, 0, 0, ARCHITECTURE),
@@ -118,7 +167,8 @@ impl Filter {
         #[cfg(target_arch = "x86_64")]
         program
             .extend([instruction(IF_AT_LEAST, 0, 1, X32), instruction(RETURN, 0, 0, refuse(libc::ENOSYS))]);
-        for (calls, errno) in [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS)] {
+        let shared = if processes == Processes::All { SHARED_BY_NUMBER } else { &[] };
+        for (calls, errno) in [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS), (shared, libc::ENOSYS)] {
             for call in calls {
                 program.push(instruction(IF_EQUAL, 0, 1, number(*call)));
                 program.push(instruction(RETURN, 0, 0, refuse(errno)));
@@ -145,6 +195,24 @@ impl Filter {
                 instruction(RETURN, 0, 0, ALLOW),
             ],
         );
+        if processes == Processes::All {
+            only_itself(&mut program);
+        }
+        if !unix_sockets {
+            // A pair of datagram sockets can be sent anywhere from; pairs that are connected for good can't.
+            if_call(
+                &mut program,
+                libc::SYS_socketpair,
+                &[
+                    instruction(LOAD, 0, 0, argument(1)),
+                    instruction(AND, 0, 0, SOCKET_TYPE),
+                    instruction(IF_EQUAL, 1, 0, libc::SOCK_STREAM as u32),
+                    instruction(IF_EQUAL, 0, 1, libc::SOCK_SEQPACKET as u32),
+                    instruction(RETURN, 0, 0, ALLOW),
+                    instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                ],
+            );
+        }
         let mut families = Vec::new();
         if network != Network::Off {
             // Netlink: how a program learns of its own addresses.
@@ -194,6 +262,51 @@ fn if_call(program: &mut Vec<libc::sock_filter>, call: libc::c_long, steps: &[li
     let past = u8::try_from(steps.len()).unwrap_or(u8::MAX);
     program.push(instruction(IF_EQUAL, 0, past, number(call)));
     program.extend_from_slice(steps);
+}
+
+/// Lets it change limits, processors and priorities of itself, and of no other process.
+fn only_itself(program: &mut Vec<libc::sock_filter>) {
+    for call in OF_A_PROCESS {
+        if_call(
+            program,
+            *call,
+            &[
+                instruction(LOAD, 0, 0, argument(0)),
+                instruction(IF_EQUAL, 1, 0, 0),
+                instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                instruction(RETURN, 0, 0, ALLOW),
+            ],
+        );
+    }
+    for (call, a_process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)] {
+        if_call(
+            program,
+            call,
+            &[
+                instruction(LOAD, 0, 0, argument(0)),
+                instruction(IF_EQUAL, 0, 2, a_process),
+                instruction(LOAD, 0, 0, argument(1)),
+                instruction(IF_EQUAL, 1, 0, 0),
+                instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+                instruction(RETURN, 0, 0, ALLOW),
+            ],
+        );
+    }
+    // Limits of others may be read: no new ones are given then.
+    if_call(
+        program,
+        libc::SYS_prlimit64,
+        &[
+            instruction(LOAD, 0, 0, argument(0)),
+            instruction(IF_EQUAL, 5, 0, 0),
+            instruction(LOAD, 0, 0, argument(2)),
+            instruction(IF_EQUAL, 0, 2, 0),
+            instruction(LOAD, 0, 0, argument(2) + 4),
+            instruction(IF_EQUAL, 1, 0, 0),
+            instruction(RETURN, 0, 0, refuse(libc::EPERM)),
+            instruction(RETURN, 0, 0, ALLOW),
+        ],
+    );
 }
 
 /// How many filters a process is under; none if the kernel does not say.
