@@ -18,6 +18,7 @@ pub mod replay;
 mod send;
 pub mod start;
 pub mod survey;
+mod truth;
 pub mod wait;
 
 pub use outlast_pty::init;
@@ -48,7 +49,6 @@ use outlast_stream::Masks;
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
-use crate::registry::claim::Lock;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, INFO_LIMIT, JobDir, layout};
@@ -247,7 +247,23 @@ impl Outlast {
     /// # Errors
     /// When the home can't be locked.
     pub fn prune(&self, keep: &Retention, dry_run: bool) -> Result<Swept, Failure> {
+        if !dry_run {
+            self.release_unsaved(keep);
+        }
         sweep(&self.home, keep, now_ms(), dry_run)
+    }
+
+    /// Keepers of jobs that are past their age stay no longer for a record that can't be written.
+    fn release_unsaved(&self, keep: &Retention) {
+        let oldest = now_ms().saturating_sub(crate::clock::millis(keep.age));
+        let unsaved = self.home.handles().into_iter().filter_map(|handle| self.home.job(handle).ok());
+        for dir in unsaved.filter(crate::registry::claim::is_end_unsaved) {
+            let job = self.job_in(dir);
+            let receipt = job.info().ok().and_then(|info| info.state.receipt().cloned());
+            if receipt.is_some_and(|receipt| receipt.ended_at <= oldest) {
+                let _ = job.kill(Duration::ZERO, "prune");
+            }
+        }
     }
 }
 
@@ -259,12 +275,14 @@ pub struct Job {
     record: Known<Info>,
     known_masks: Known<RwLock<Masks>>,
     quiet: Arc<Quiet>,
+    heard: truth::LastHeard,
 }
 
 impl Job {
     fn of(dir: JobDir, masked: bool, quiet: Arc<Quiet>) -> Self {
         let record = Known::new(layout::INFO, INFO_LIMIT);
-        Self { dir, masked, record, known_masks: Known::new(layout::MASKS, secrets::LIMIT), quiet }
+        let known_masks = Known::new(layout::MASKS, secrets::LIMIT);
+        Self { dir, masked, record, known_masks, quiet, heard: truth::LastHeard::default() }
     }
 
     /// Its handle.
@@ -277,21 +295,6 @@ impl Job {
     #[must_use]
     pub fn dir(&self) -> &JobDir {
         &self.dir
-    }
-
-    /// Its record, true at this moment.
-    ///
-    /// # Errors
-    /// An unknown format, or damage.
-    pub fn info(&self) -> Result<Info, Failure> {
-        let record = self.record()?;
-        let info = if record.state.is_live() && !Lock::is_held(&self.dir) {
-            // Nobody keeps it: it has ended just now, or is lost.
-            self.dir.current()?
-        } else {
-            Info::clone(&record)
-        };
-        Ok(self.hide_in_info(info))
     }
 
     /// Its record as it stands, with everything in it.

@@ -107,6 +107,10 @@ struct Keeper {
     signals: outlast_pty::signals::Signals,
     oom_kills_before: u64,
     record_is_stale: bool,
+    /// Set while the job has ended and no record says so.
+    unsaved: Option<record::Unsaved>,
+    /// Nobody wants to know how the job ended any more.
+    released: bool,
     room: Room,
     spares: record::Spares,
     /// When memory that only waits for patterns need is given back.
@@ -148,9 +152,9 @@ impl Keeper {
             self.channels.first().is_some_and(|channel| channel.fold.modes().alternate_screen);
     }
 
-    /// Nothing of the job is left, and nobody waits for an answer about its end.
+    /// Nothing of the job is left, nobody waits for an answer about its end, and the record says how it ended.
     fn is_over(&self) -> bool {
-        self.life == Life::Ended && self.ending.is_none() && self.nothing_left()
+        self.life == Life::Ended && self.ending.is_none() && self.nothing_left() && !self.holds_the_end()
     }
 
     /// The next moment at which time itself is an input.
@@ -168,6 +172,7 @@ impl Keeper {
             next = earliest(next, channel.held_until());
         }
         next = earliest(next, self.room.next());
+        next = earliest(next, self.next_save());
         next = earliest(next, self.tidy_at);
         if self.timing.holds() {
             next = earliest(next, Some(self.last_output + TIMING_FLUSH));
@@ -204,6 +209,7 @@ impl Keeper {
             self.begin_ending(by, ending::GRACE, None);
         }
         self.hold_room_if_due(now);
+        self.save_if_due(now);
         self.tidy_if_due(now);
         self.look_if_due(now);
         let grown = self.grown();
@@ -274,7 +280,7 @@ impl Keeper {
         for what in happened {
             self.event(what);
         }
-        if self.record_is_stale {
+        if self.record_is_stale && self.unsaved.is_none() {
             self.write_record(Durability::Process);
         }
     }

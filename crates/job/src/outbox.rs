@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::lifecycle::State;
 use crate::log::writer::read_exact_at;
 use crate::registry::Home;
 use crate::registry::replace::{Durability, hold_room_after, read_small, replace, write_all};
@@ -405,6 +406,16 @@ impl Outbox {
         let bytes = read_small(&self.dir, EVENTS, 64 << 20).unwrap_or_default();
         whole_entries(&bytes).filter(|entry| entry.n > after).collect()
     }
+}
+
+/// How a job ended, if a session's outbox says so.
+pub(crate) fn end_of(home: &std::path::Path, session: &str, job: Handle) -> Option<State> {
+    let events = home.join(FOLDER).join(folder_name(session)).join(EVENTS);
+    let bytes = std::fs::read(events).ok()?;
+    whole_entries(&bytes).filter(|entry| entry.job == job).find_map(|entry| match entry.detail {
+        Some(What::Ended { state }) => Some(state),
+        _ => None,
+    })
 }
 
 /// The number that a small file holds; 0 without one.

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
 use crate::spec::Handle;
+use crate::wire::event::{Event, What};
 use format::Info;
 use replace::{Durability, Old, Spare, replace};
 
@@ -161,7 +162,7 @@ impl Home {
     pub fn list(&self) -> Vec<Info> {
         let mut handles = self.handles();
         handles.sort_unstable();
-        handles.into_iter().filter_map(|handle| self.job(handle).ok()?.current().ok()).collect()
+        handles.into_iter().filter_map(|handle| self.job(handle).ok()?.as_known()).collect()
     }
 }
 
@@ -200,6 +201,11 @@ impl JobDir {
         openat(&self.dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }
 
+    /// Opens one of its files to be written over.
+    pub(crate) fn open_to_rewrite(&self, name: &str) -> Result<OwnedFd, Errno> {
+        openat(&self.dir, name, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    }
+
     /// `info.json` as it stands.
     ///
     /// # Errors
@@ -225,24 +231,58 @@ impl JobDir {
     }
 
     /// `info.json`, after making sure that a job said to run has someone who keeps it. If nobody does, the job
-    /// is lost, and this call writes so.
+    /// is lost unless its end was told somewhere else, and this call writes so.
     ///
     /// # Errors
-    /// As [`JobDir::info`].
+    /// As [`JobDir::info`]; and when it can't be told whether somebody keeps it.
     pub fn current(&self) -> Result<Info, Failure> {
         let info = self.info()?;
         if !info.state.is_live() {
             return Ok(info);
         }
-        let Some(_held) = claim::Lock::take(self) else { return Ok(info) };
+        let held = claim::Lock::take(self).map_err(|error| {
+            Failure::system(format!("it can't be told whether job {} still runs", self.handle), error)
+        })?;
+        let Some(_held) = held else { return Ok(info) };
         // The lock is ours, so no keeper lives. It may have written the end just before it left.
         let mut info = self.info()?;
         if info.state.is_live() {
-            info.state = State::Lost { found_at: crate::clock::now_ms() };
+            let lost = || State::Lost { found_at: crate::clock::now_ms() };
+            info.state = self.told_end(&info).unwrap_or_else(lost);
             // A read-only or full disk must not hide the job from the one who asks.
             let _ = self.write_info(&info, Durability::Process);
         }
         Ok(info)
+    }
+
+    /// As [`current`](Self::current), and the record as it stands where it can't be told whether somebody keeps the job.
+    pub(crate) fn as_known(&self) -> Option<Info> {
+        self.current().or_else(|_| self.info()).ok()
+    }
+
+    /// How the job ended, if that is in its log of events or in its session's outbox: the record may be what could not be
+    /// written.
+    fn told_end(&self, info: &Info) -> Option<State> {
+        let ended = |event: Event| match event.what {
+            What::Ended { state } => Some(state),
+            _ => None,
+        };
+        let home = self.path.ancestors().nth(2)?;
+        let in_events = self.events().into_iter().rev().find_map(ended);
+        in_events.or_else(|| crate::outbox::end_of(home, &info.session, self.handle))
+    }
+
+    /// What the log of events says, as far back as a megabyte goes.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let Ok(file) = self.open(layout::EVENTS) else { return Vec::new() };
+        let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let from = size.saturating_sub(1 << 20);
+        let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
+        let got = crate::log::writer::read_exact_at(&file, &mut bytes, from);
+        bytes[..got]
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect()
     }
 
     pub(crate) fn write_info(&self, info: &Info, durability: Durability) -> Result<(), Errno> {
@@ -255,7 +295,7 @@ impl JobDir {
     }
 
     /// Replaces the record by way of a file that was made ahead.
-    pub(crate) fn swap_info(&self, info: &Info, spare: Spare) -> Result<Old, Errno> {
+    pub(crate) fn swap_info(&self, info: &Info, spare: Spare) -> Result<(Old, OwnedFd), Errno> {
         spare.put(&self.dir, layout::INFO, &info.to_bytes())
     }
 

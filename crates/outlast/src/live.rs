@@ -54,6 +54,9 @@ pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, F
             Some(Left::Asked(_)) if somebody_types => {}
             Some(left) => {
                 printer.finish();
+                if let Some(failure) = &printer.trouble {
+                    out.talk(&format!("outlast: its output can't be read: {}", failure.message));
+                }
                 return Ok(left);
             }
             None => {}
@@ -79,6 +82,9 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
     if show.follow {
         let mut follower = job.follow()?;
         while hear(job, &mut follower, &mut printer)? != Some(Left::Ended) {
+            if let Some(failure) = printer.trouble {
+                return Err(failure);
+            }
             if printer.reader_gone {
                 return Ok(());
             }
@@ -112,8 +118,9 @@ fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result
             break;
         }
     }
-    ended |= !job.dir().info()?.state.is_live();
-    printer.print(job)?;
+    ended |= job.dir().info().is_ok_and(|info| !info.state.is_live());
+    // What can't be read now may be readable later, and how it ends is worth knowing all the same.
+    printer.trouble = printer.print(job).err();
     if ended {
         return Ok(Some(Left::Ended));
     }
@@ -177,6 +184,8 @@ fn forward_stdin(job: &Job) -> Result<(), Failure> {
 struct Printer {
     streams: Vec<Printed>,
     reader_gone: bool,
+    /// Why the output can't be read.
+    trouble: Option<Failure>,
 }
 
 struct Printed {
@@ -213,7 +222,7 @@ impl Printer {
             let form = form(std::io::stderr().is_terminal());
             streams.push(Printed { stream: Stream::Errors, offset: 0, form });
         }
-        Self { streams, reader_gone: false }
+        Self { streams, reader_gone: false, trouble: None }
     }
 
     fn print(&mut self, job: &Job) -> Result<(), Failure> {

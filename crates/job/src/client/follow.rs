@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Job;
 use super::connection::{Connection, Heard};
 use crate::failure::Failure;
-use crate::wire::event::Event;
+use crate::wire::event::{Event, What};
 use crate::wire::{Answer, Grown, Line, Verb};
 
 /// Something a follower is told.
@@ -74,7 +74,7 @@ impl Follower<'_> {
             let Some(connection) = &mut self.connection else { return Ok(Some(News::Over)) };
             match connection.hear_until(deadline)? {
                 Heard::Line(line) => {
-                    if let Some(news) = understand(*line) {
+                    if let Some(news) = self.job.understand(*line) {
                         return Ok(Some(news));
                     }
                 }
@@ -94,7 +94,7 @@ impl Follower<'_> {
             let Some(connection) = &mut self.connection else { return Ok(Some(News::Over)) };
             match connection.hear_now()? {
                 Heard::Line(line) => {
-                    if let Some(news) = understand(*line) {
+                    if let Some(news) = self.job.understand(*line) {
                         return Ok(Some(news));
                     }
                 }
@@ -105,13 +105,20 @@ impl Follower<'_> {
     }
 }
 
-fn understand(line: Line) -> Option<News> {
-    match line {
-        Line::Grown(grown) => Some(News::Grown(grown)),
-        Line::Event(event) => Some(News::Event(event)),
-        Line::Reply(reply) => match reply.answer {
-            Answer::Status(status) => Some(News::Grown(status.grown)),
-            _ => None,
-        },
+impl Job {
+    fn understand(&self, line: Line) -> Option<News> {
+        match line {
+            Line::Grown(grown) => Some(News::Grown(grown)),
+            Line::Event(event) => {
+                if let What::Ended { state } = &event.what {
+                    self.hear_end(state);
+                }
+                Some(News::Event(event))
+            }
+            Line::Reply(reply) => match reply.answer {
+                Answer::Status(status) => Some(News::Grown(status.grown)),
+                _ => None,
+            },
+        }
     }
 }

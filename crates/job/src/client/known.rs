@@ -1,12 +1,13 @@
 //! What a client has read of a job's folder and need not read again.
 //!
-//! The record and the masks are only ever replaced as a whole, by another file under the same name. So what was read from
-//! a file holds for as long as the name leads to that very file; it is kept open, so that no other can get its number.
+//! The record and the masks are replaced as a whole, by another file under the same name; only a record that can't be
+//! replaced is written over. So what was read from a file holds for as long as the name leads to that very file, and it has
+//! not been written since; it is kept open, so that no other can get its number.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use crate::registry::replace::read_open;
@@ -14,7 +15,9 @@ use crate::registry::replace::read_open;
 /// A file that was read, and what it said.
 #[derive(Debug)]
 struct Read<T> {
-    file: OwnedFd,
+    _file: OwnedFd,
+    /// As it was before it was read.
+    was: Stat,
     said: Arc<T>,
 }
 
@@ -40,7 +43,7 @@ impl<T> Known<T> {
         let Ok(mut read) = self.read.lock() else {
             return parse(self.open(&dir).and_then(|file| read_open(&file, self.limit))).map(Arc::new);
         };
-        if let Some(read) = read.as_ref().filter(|read| self.is_still(&read.file, &dir)) {
+        if let Some(read) = read.as_ref().filter(|read| self.is_still(read, &dir)) {
             return Ok(Arc::clone(&read.said));
         }
         *read = None;
@@ -48,8 +51,9 @@ impl<T> Known<T> {
             Ok(file) => file,
             Err(error) => return parse(Err(error)).map(Arc::new),
         };
+        let was = fstat(&file);
         let said = Arc::new(parse(read_open(&file, self.limit))?);
-        *read = Some(Read { file, said: Arc::clone(&said) });
+        *read = was.ok().map(|was| Read { _file: file, was, said: Arc::clone(&said) });
         Ok(said)
     }
 
@@ -57,10 +61,11 @@ impl<T> Known<T> {
         openat(dir, self.name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// Whether the name still leads to that file.
-    fn is_still(&self, file: &OwnedFd, dir: impl AsFd) -> bool {
+    /// Whether the name still leads to that file, as it was.
+    fn is_still(&self, read: &Read<T>, dir: impl AsFd) -> bool {
+        let marks = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let named = statat(dir, self.name, AtFlags::SYMLINK_NOFOLLOW);
-        matches!((named, fstat(file)), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
+        named.is_ok_and(|named| marks(&named) == marks(&read.was))
     }
 }
 

@@ -169,7 +169,7 @@ impl Outlast {
         let job = self.job_in(self.home.job(handle).ok()?);
         // Before the record: should it be replaced in between, the entry does not hold.
         let mark = Mark::of_job(&job.dir);
-        let info = job.dir.current().ok()?;
+        let info = job.truth().ok().or_else(|| job.dir.as_known())?;
         let summary = Summary::from(&info);
         let log_end = job.end_of(Stream::Output, &info);
         let mut listed = Listed { job: summary, log_end, now: None, last_line: None, mark: None, info: None };

@@ -70,6 +70,8 @@ impl Keeper {
         };
         self.ending = Some(Ending { phase, signalled, asked: asked.into_iter().collect() });
         if already {
+            // Asked to end what has ended: whoever asks lets go of a record that can't be written.
+            self.released = true;
             self.end_of_ending(true);
         }
     }

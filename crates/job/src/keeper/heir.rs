@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal};
 use super::ground::Ground;
 use super::ground::system_error;
 use super::start::{answer, not_started, running, this_process};
-use super::{Keeper, telling};
+use super::{Keeper, reaping, telling};
 use crate::lifecycle::State;
 use crate::registry::replace::Durability;
 use crate::wire::StartReply;
@@ -37,6 +37,12 @@ pub(super) fn sleep(mut ground: Ground, keeper: Pid, client: UnixStream) -> i32 
 fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     signals::block(WAKES, false);
     let Ok(mut info) = ground.job.info() else { return 1 };
+    if info.state.is_live()
+        && let Some((end, ended_at)) = ground.shared.end()
+    {
+        // The keeper saw the end, and could not write it down.
+        info.state = State::ended(reaping::receipt_of(end, ended_at, &info.state));
+    }
     let ended = !info.state.is_live();
     if ended && reap::peek(None) == Peeked::NoChildren && telling::is_all_told(&ground, &info) {
         // It had written everything but left in a hurry.

@@ -114,6 +114,7 @@ impl Keeper {
         if signals.contains(&Signal::CHILD) {
             self.look_at_children();
         }
+        self.released |= signals.contains(&Signal::TERM) && self.life == Life::Ended;
         if signals.contains(&Signal::TERM)
             && matches!(self.life, Life::Running { .. })
             && self.ending.is_none()

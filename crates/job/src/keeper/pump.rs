@@ -475,6 +475,8 @@ impl Keeper {
             signals,
             oom_kills_before: super::reaping::oom_kills(),
             record_is_stale: false,
+            unsaved: None,
+            released: false,
             room: super::room::Room::Held,
             spares: super::record::Spares::default(),
             tidy_at: None,

@@ -72,6 +72,10 @@ impl Keeper {
             self.give_room_back();
             self.write_record(Durability::Process);
         }
+        if self.record_is_stale {
+            // Should we die before it can be written, our heir has it from here.
+            self.ground.shared.set_end(end, receipt.ended_at);
+        }
         // Only now may the kernel forget it: had we died before, our heir would have seen the same end.
         let used = reap::reap(pid).map(Used::from);
         if receipt.used.is_none() {
@@ -126,6 +130,16 @@ impl Keeper {
         }
         EndedBy::Outside
     }
+}
+
+/// The receipt of an end that only a dead keeper saw, as far as it is known.
+pub(super) fn receipt_of(end: End, ended_at: u64, before: &State) -> Receipt {
+    let ended_by = match (before, end) {
+        (State::Running { ending: Some(by) }, _) => by.clone(),
+        (_, End::Code(_)) => EndedBy::Itself,
+        (_, End::Signal { .. }) => EndedBy::Outside,
+    };
+    Receipt { outcome: outcome_of(end), ended_at, ended_by, left_behind: Vec::new(), used: None }
 }
 
 fn outcome_of(end: End) -> Outcome {

@@ -1,7 +1,8 @@
 //! Room on the disk that a job holds for its last words: a full disk must not hide how it ended.
 //!
-//! Most jobs are over in a moment and need none: making and freeing room costs the disk more than all else that
-//! they do. So it is held at once only where little is left, and otherwise once a job has run for a while.
+//! The record has its own from the first moment: see [`record`](super::record). For all else most jobs, over in a moment,
+//! need none: making and freeing room costs the disk more than all else that they do. So it is held at once only where
+//! little is left, and otherwise once a job has run for a while.
 
 use std::time::{Duration, Instant};
 

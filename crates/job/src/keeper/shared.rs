@@ -4,6 +4,7 @@
 
 use std::io;
 
+use outlast_pty::reap::End;
 use outlast_pty::shared::SharedPage;
 use outlast_stream::Checkpoint;
 use rustix::process::Pid;
@@ -16,6 +17,7 @@ const STDIN_CLOSED: usize = 5;
 const TOLD: usize = 7;
 const ANSWERED: usize = 6;
 const END_TOLD: usize = 8;
+const END: usize = 9;
 const CHECKPOINTS: usize = 16;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
@@ -72,6 +74,29 @@ impl Shared {
 
     pub(super) fn end_told(&self) -> bool {
         self.page.get(END_TOLD) != 0
+    }
+
+    /// How the command ended and when, for as long as no record says so.
+    pub(super) fn set_end(&self, end: End, at: u64) {
+        let (kind, number) = match end {
+            End::Code(code) => (1, code),
+            End::Signal { signal, core: false } => (2, signal),
+            End::Signal { signal, core: true } => (3, signal),
+        };
+        self.page.set(END + 1, u64::from(number.cast_unsigned()));
+        self.page.set(END + 2, at);
+        // Last: only now it counts.
+        self.page.set(END, kind);
+    }
+
+    pub(super) fn end(&self) -> Option<(End, u64)> {
+        let number = u32::try_from(self.page.get(END + 1)).ok()?.cast_signed();
+        let end = match self.page.get(END) {
+            1 => End::Code(number),
+            kind @ (2 | 3) => End::Signal { signal: number, core: kind == 3 },
+            _ => return None,
+        };
+        Some((end, self.page.get(END + 2)))
     }
 
     /// The client that started the job has been told.

@@ -24,8 +24,10 @@ use crate::wire::event::{Event, What};
 
 /// Entries that could not be written yet: the disk is full, or somebody holds the lock.
 const MOST_HELD: usize = 256;
-/// How soon it is tried again.
+/// How soon it is tried again; after each try that fails twice as long,
 const RETRY: Duration = Duration::from_millis(20);
+/// up to this: a disk may be full for hours.
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
 /// So many of one kind in a window are told one by one; the rest become one.
 const BURST: u64 = 5;
 const WINDOW: Duration = Duration::from_secs(10);
@@ -59,6 +61,7 @@ pub(super) struct Telling {
     held: VecDeque<Entry>,
     dropped: u64,
     retry: Option<Instant>,
+    pause: Duration,
     limits: BTreeMap<String, Limit>,
     wakes: Vec<Wake>,
     to_wake: Vec<Entry>,
@@ -73,19 +76,9 @@ pub(super) struct Telling {
     end_told: bool,
 }
 
-/// What a job's log of events says, as far back as a megabyte goes.
-pub(super) fn past_events(job: &JobDir) -> Vec<Event> {
-    let Ok(file) = job.open(layout::EVENTS) else { return Vec::new() };
-    let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-    let from = size.saturating_sub(1 << 20);
-    let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
-    let got = crate::log::writer::read_exact_at(&file, &mut bytes, from);
-    bytes[..got].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
-}
-
 /// Whether a job's log of events has its end.
 pub(super) fn is_end_noted(job: &JobDir) -> bool {
-    past_events(job).iter().any(|event| matches!(event.what, What::Ended { .. }))
+    job.events().iter().any(|event| matches!(event.what, What::Ended { .. }))
 }
 
 /// Whether a dead keeper has told all that there was to tell about a job that has ended.
@@ -105,6 +98,7 @@ impl Telling {
             held: VecDeque::new(),
             dropped: 0,
             retry: None,
+            pause: RETRY,
             limits: BTreeMap::new(),
             wakes,
             to_wake: Vec::new(),
@@ -114,7 +108,7 @@ impl Telling {
             last_line: String::new(),
             end_told: ground.shared.end_told(),
         };
-        let past = past_events(&ground.job);
+        let past = ground.job.events();
         if !past.is_empty() {
             let mut told = ground.shared.told();
             if let Ok(outbox) = Outbox::open(&ground.home, &info.session) {
@@ -282,7 +276,8 @@ impl Keeper {
         self.telling.release(now, false);
         if !self.telling.held.is_empty() && self.telling.retry.is_none_or(|at| now >= at) {
             let written = self.write_held();
-            self.telling.retry = (!written).then_some(now + RETRY);
+            self.telling.pause = if written { RETRY } else { (self.telling.pause * 2).min(LONGEST_RETRY) };
+            self.telling.retry = (!written).then_some(now + self.telling.pause);
         }
         self.telling.sync_if_due(now, &self.ground);
         if self.telling.helper.is_none() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::ground::Ground;
 use super::standing::Standing;
-use super::telling::{Chosen, past_events};
+use super::telling::Chosen;
 use super::{Keeper, Life};
 use crate::clock::earliest;
 use crate::failure::Failure;
@@ -153,7 +153,7 @@ impl Watching {
         let kept = read_small(&ground.job, layout::WATCHES, 1 << 20).ok();
         let kept: Option<Vec<Watch>> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut watches = kept.unwrap_or_else(|| ground.spec.notify.watches.clone());
-        for event in past_events(&ground.job) {
+        for event in ground.job.events() {
             let What::Watch { fired } = event.what else { continue };
             watches.retain_mut(|watch| {
                 if watch.id == fired.watch {

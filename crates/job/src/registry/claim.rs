@@ -23,19 +23,50 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a job if nobody holds it.
-    #[must_use]
-    pub fn take(job: &JobDir) -> Option<Self> {
-        let file = open_lock(&job.dir).ok()?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        Some(Self { _file: file })
+    /// Takes the lock of a job; none if somebody holds it.
+    ///
+    /// # Errors
+    /// When that can't be told: it then means neither that the job's keeper lives nor that it does not.
+    pub fn take(job: &JobDir) -> Result<Option<Self>, Errno> {
+        let file = match open_lock(&job.dir) {
+            // A lock needs no right to write.
+            Err(Errno::ROFS | Errno::ACCESS) => job.open(layout::LOCK)?,
+            opened => opened?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether someone holds the lock of a job, that is, whether its keeper lives.
-    #[must_use]
-    pub fn is_held(job: &JobDir) -> bool {
-        Self::take(job).is_none()
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn is_held(job: &JobDir) -> Result<bool, Errno> {
+        Ok(Self::take(job)?.is_none())
     }
+
+    /// Whether it is certain that nobody keeps a job any more.
+    #[must_use]
+    pub fn is_free(job: &JobDir) -> bool {
+        matches!(Self::is_held(job), Ok(false))
+    }
+}
+
+/// Says by a second lock, on the open log of events, that the job has ended and its record could not be written: whoever
+/// wants to know how must ask the keeper. Or takes that back. Goes with the keeper and its heir.
+pub(crate) fn set_end_unsaved(events: &OwnedFd, unsaved: bool) {
+    let operation =
+        if unsaved { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingUnlock };
+    let _ = flock(events, operation);
+}
+
+/// Whether a keeper says so.
+pub(crate) fn is_end_unsaved(job: &JobDir) -> bool {
+    let locked = |events| flock(events, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
+    job.open(layout::EVENTS).is_ok_and(locked)
 }
 
 /// Room on the disk that is held for a receipt: it hangs on the lock file, whose own size stays 0.

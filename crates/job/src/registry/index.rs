@@ -175,7 +175,7 @@ pub(crate) fn has_room_for(job: &Summary, last_line: &str) -> bool {
 /// Whether nobody will ever write into a job's folder again.
 pub(crate) fn is_final(job: &JobDir, summary: &Summary) -> bool {
     let receipt = summary.state.receipt();
-    receipt.is_some_and(|receipt| receipt.left_behind.is_empty()) && !claim::Lock::is_held(job)
+    receipt.is_some_and(|receipt| receipt.left_behind.is_empty()) && claim::Lock::is_free(job)
 }
 
 /// Replaces the index. One that can't be written is only missed: a full or read-only disk keeps nobody from a list.

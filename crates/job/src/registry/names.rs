@@ -41,7 +41,7 @@ fn stored(home: &Home, name: &str) -> Option<Handle> {
 pub fn check_free(home: &Home, name: &str) -> Result<(), Failure> {
     match stored(home, name) {
         Some(owner)
-            if home.job(owner).and_then(|job| job.current()).is_ok_and(|info| info.state.is_live()) =>
+            if home.job(owner).is_ok_and(|job| job.as_known().is_some_and(|info| info.state.is_live())) =>
         {
             Err(Failure::usage(format!("the name {name:?} belongs to job {owner}, which still runs"))
                 .hint(format!("choose another name, or end that job first: outlast kill {name}")))

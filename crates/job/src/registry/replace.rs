@@ -79,11 +79,16 @@ impl Spare {
         Ok(Self { name, file })
     }
 
-    /// Writes it, and puts it in the place of `name`.
-    pub(crate) fn put(self, dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<Old, Errno> {
+    /// Holds room for so many bytes, where the file system can.
+    pub(crate) fn hold_room(&self, bytes: usize) {
+        let _ = fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, bytes as u64);
+    }
+
+    /// Writes it, and puts it in the place of `name`; returns the other, and this one as it is still open.
+    pub(crate) fn put(self, dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(Old, OwnedFd), Errno> {
         let old = Old { name: self.name };
         match write_all(&self.file, bytes).and_then(|()| exchange(dir.as_fd(), &old.name, name)) {
-            Ok(()) => Ok(old),
+            Ok(()) => Ok((old, self.file)),
             Err(error) => {
                 old.remove(dir);
                 Err(error)
@@ -117,6 +122,34 @@ fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
 #[cfg(not(target_os = "linux"))]
 fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
     renameat(dir, new, dir, name)
+}
+
+/// Writes over a small file in its place, for when it can't be replaced: a reader may see half of it for a moment. It only
+/// does so where its blocks are there already or can be had, and what it held before stays otherwise.
+///
+/// # Errors
+/// Whatever `write` says.
+pub(crate) fn rewrite(file: impl AsFd, bytes: &[u8], durability: Durability) -> Result<(), Errno> {
+    let stat = fstat(&file)?;
+    let size = usize::try_from(stat.st_size).unwrap_or(0);
+    let mut bytes = bytes.to_vec();
+    // Blanks for what is longer now: it is cut off by nobody who could be killed before.
+    bytes.resize(bytes.len().max(size), b' ');
+    if u64::try_from(stat.st_blocks).unwrap_or(0) * 512 < bytes.len() as u64 {
+        fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes.len() as u64)?;
+    }
+    let mut at = 0;
+    while at < bytes.len() {
+        match rustix::io::pwrite(&file, &bytes[at..], at as u64) {
+            Ok(n) => at += n,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match durability {
+        Durability::Process => Ok(()),
+        Durability::Machine => fdatasync(&file),
+    }
 }
 
 /// Writes all bytes, or says why not.

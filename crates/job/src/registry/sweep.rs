@@ -105,7 +105,7 @@ fn finished_jobs(home: &Home) -> Vec<Finished> {
             ended => ended.receipt()?.ended_at,
         };
         let bytes = disk_use(&job);
-        (!Lock::is_held(&job)).then_some(Finished { info, ended_at, bytes })
+        Lock::is_free(&job).then_some(Finished { info, ended_at, bytes })
     };
     home.handles().into_iter().filter_map(read).collect()
 }
@@ -171,7 +171,7 @@ fn remove_abandoned(home: &Home) {
             let old = rustix::fs::fstat(&dir).ok()?.st_mtime;
             let job = JobDir { handle: Handle(0), path: home.path().join(name), dir };
             let minute_ago = crate::clock::now_ms() / 1000 - 60;
-            (u64::try_from(old).unwrap_or(0) < minute_ago && !Lock::is_held(&job)).then_some(())
+            (u64::try_from(old).unwrap_or(0) < minute_ago && Lock::is_free(&job)).then_some(())
         };
         if name.starts_with(".gone-") || (name.starts_with(".new-") && unlocked().is_some()) {
             let _ = remove_flat_folder(home.jobs_dir(), name);

@@ -4,6 +4,7 @@ use outlast_testkit::{PATIENCE, Sandbox, eventually};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
+use crate::disks::Disk;
 use crate::sandbox;
 
 /// Limits how large a file the keeper of a job may write; none lifts it.
@@ -83,7 +84,7 @@ fn nothing_at_all_can_be_written_and_the_job_does_not_notice() {
 #[test]
 fn a_full_disk_is_survived() {
     let sandbox = Sandbox::with_home(env!("CARGO_BIN_EXE_outlast"), "small/outlast");
-    let Some(_mounted) = SmallDisk::mount(&sandbox.root().join("small")) else {
+    let Some(_mounted) = Disk::tmpfs(&sandbox.root().join("small"), "1m") else {
         eprintln!("skipped: no small disk can be mounted here");
         return;
     };
@@ -118,7 +119,7 @@ fn an_outbox_holds_room_for_a_full_disk() {
     use outlast_job::outbox::{Entry, Outbox};
     let sandbox = Sandbox::with_home(env!("CARGO_BIN_EXE_outlast"), "small/outlast");
     let small = sandbox.root().join("small");
-    let Some(_mounted) = SmallDisk::mount(&small) else {
+    let Some(_mounted) = Disk::tmpfs(&small, "1m") else {
         eprintln!("skipped: no small disk can be mounted here");
         return;
     };
@@ -134,27 +135,4 @@ fn an_outbox_holds_room_for_a_full_disk() {
     let more = (0..1000).take_while(|_| one().is_ok()).count();
     assert!(more < 1000, "the disk was never full");
     assert_eq!(outbox.entries(0).len(), 20 + more, "and nothing is half written");
-}
-
-struct SmallDisk {
-    at: std::path::PathBuf,
-}
-
-impl SmallDisk {
-    fn mount(at: &std::path::Path) -> Option<Self> {
-        std::fs::create_dir(at).unwrap();
-        let mount = |program: &str, args: &[&str]| {
-            let mut command = std::process::Command::new(program);
-            command.args(args).arg(at).stderr(std::process::Stdio::null());
-            command.status().is_ok_and(|status| status.success())
-        };
-        mount("mount", &["-t", "tmpfs", "-o", "size=1m,mode=700", "none"]).then(|| Self { at: at.to_owned() })
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: a job that still runs is ended by the sandbox, a moment later.
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.at).status();
-    }
 }

@@ -5,6 +5,7 @@
 mod bad_input;
 mod crowds;
 mod detached;
+mod disks;
 mod ends;
 mod faults;
 mod floods;
@@ -30,6 +31,7 @@ mod run;
 mod send;
 mod socket;
 
+mod unwritable;
 mod wait;
 
 use outlast_testkit::Sandbox;

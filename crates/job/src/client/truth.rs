@@ -1,0 +1,84 @@
+//! How a job is, from whoever knows best: its record, or its keeper where the record could not be written.
+
+use std::sync::Mutex;
+
+use super::{Answer, Job, PATIENCE, Verb};
+use crate::failure::Failure;
+use crate::lifecycle::State;
+use crate::registry::claim::{self, Lock};
+use crate::registry::format::Info;
+
+/// What was read and heard of a job, for when neither its record nor its keeper can be asked any more.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// The record as it was last read.
+    record: Option<Info>,
+    /// How the keeper said that the job ended.
+    end: Option<State>,
+}
+
+/// Shared by whoever asks about a job.
+pub(super) type LastHeard = Mutex<Heard>;
+
+impl Job {
+    /// Its record, true at this moment.
+    ///
+    /// # Errors
+    /// An unknown format, or damage; and when it can't be told whether the job still runs.
+    pub fn info(&self) -> Result<Info, Failure> {
+        self.truth().map(|info| self.hide_in_info(info))
+    }
+
+    /// As [`info`](Self::info), with everything in it.
+    pub(crate) fn truth(&self) -> Result<Info, Failure> {
+        let record = match self.record() {
+            Ok(record) => record,
+            // Its folder is closed to us; its keeper may still have a line to us.
+            Err(failure) => return self.ask_how_it_is().or_else(|| self.as_heard()).ok_or(failure),
+        };
+        if !record.state.is_live() {
+            return Ok(Info::clone(&record));
+        }
+        if claim::is_end_unsaved(&self.dir)
+            && let Some(info) = self.ask_how_it_is()
+        {
+            return Ok(info);
+        }
+        // It may have been saved between those two looks.
+        let record = self.record()?;
+        if !record.state.is_live() || Lock::is_held(&self.dir).is_ok_and(|held| held) {
+            if let Ok(mut heard) = self.heard.lock() {
+                heard.record = Some(Info::clone(&record));
+            }
+            return Ok(Info::clone(&record));
+        }
+        // Nobody keeps it: it has ended just now, or is lost.
+        let info = self.dir.current()?;
+        let told = self.as_heard().filter(|_| matches!(info.state, State::Lost { .. }));
+        Ok(told.unwrap_or(info))
+    }
+
+    /// The keeper has said how the job ended.
+    pub(super) fn hear_end(&self, state: &State) {
+        if let Ok(mut heard) = self.heard.lock() {
+            heard.end = Some(state.clone());
+        }
+    }
+
+    /// The job as its keeper last told it, if that was its end.
+    fn as_heard(&self) -> Option<Info> {
+        let heard = self.heard.lock().ok()?;
+        Some(Info { state: heard.end.clone()?, ..heard.record.clone()? })
+    }
+
+    fn ask_how_it_is(&self) -> Option<Info> {
+        let Ok(Some(Answer::Status(status))) = self.ask(&Verb::Status { brief: false }, PATIENCE) else {
+            return None;
+        };
+        if let Ok(mut heard) = self.heard.lock() {
+            heard.end = Some(status.info.state.clone()).filter(|state| !state.is_live());
+            heard.record = Some(status.info.clone());
+        }
+        Some(status.info)
+    }
+}
