@@ -49,6 +49,34 @@ pub struct Sandbox {
     pub network: Network,
     /// Whether it may make Unix sockets. Keepers refuse it all the same; others may not.
     pub unix_sockets: bool,
+    /// For jobs that agents start: the folders that they may work in and change, instead of the one that the server was
+    /// started in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+}
+
+/// Where the walls of an agent's job come from: the server that starts it. Nothing of a call can widen them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// The folder that it was started in.
+    folder: PathBuf,
+    /// Its own environment, as far as it names folders.
+    env: BTreeMap<String, String>,
+    /// The folder of its settings and policy, which no job may have.
+    settings: Option<PathBuf>,
+}
+
+impl Server {
+    /// This process.
+    pub(crate) fn this() -> Self {
+        let mut env = crate::spec::inherited_env();
+        env.retain(|name, _| {
+            ["HOME", "PATH"].contains(&name.as_str()) || TOOL_VARIABLES.contains(&name.as_str())
+        });
+        let settings = crate::settings::Settings::path();
+        let settings = settings.and_then(|file| file.parent()?.canonicalize().ok());
+        Self { folder: std::env::current_dir().unwrap_or_else(|_| "/".into()), env, settings }
+    }
 }
 
 /// The system, as far as programs need it.
@@ -139,11 +167,31 @@ pub(crate) struct Place<'a> {
     pub(crate) terminal: Option<&'a Path>,
     /// Its environment.
     pub(crate) env: &'a BTreeMap<String, String>,
+    /// For an agent's job, the server that starts it.
+    pub(crate) server: Option<&'a Server>,
+}
+
+impl<'a> Place<'a> {
+    /// Where the user's home and tools are looked up.
+    fn tools(&self) -> &'a BTreeMap<String, String> {
+        self.server.map_or(self.env, |server| &server.env)
+    }
+
+    /// What a relative path is relative to.
+    fn base(&self) -> &'a Path {
+        self.server.map_or(self.cwd, |server| &server.folder)
+    }
+
+    fn user(&self) -> Option<PathBuf> {
+        self.tools().get("HOME").and_then(|home| Path::new(home).canonicalize().ok())
+    }
 }
 
 /// A sandbox as folders, each with all links followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folders {
+    /// Those that it works in; they are writable.
+    own: Vec<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
 }
@@ -154,38 +202,38 @@ impl Sandbox {
     /// # Errors
     /// A usage failure when a folder is not there, or would let the job out.
     pub(crate) fn folders(&self, place: Place<'_>) -> Result<Folders, Failure> {
-        let user = place.env.get("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
-        let own = given(place.cwd.to_string_lossy().as_ref(), place)?;
-        if user.as_ref().is_some_and(|user| user.starts_with(&own)) {
-            return Err(Failure::usage(format!(
-                "a sandbox can't begin in {}: all of your home would be open to it",
-                own.display()
-            ))
-            .hint("start it in the folder that it is about: --cwd DIR"));
-        }
-        let mut writable = vec![own];
+        let user = place.user();
+        let own = match place.server {
+            Some(server) => self.roots_of(server, place)?,
+            None => vec![own_folder(place)?],
+        };
+        let mut writable = own.clone();
         for path in &self.writable {
-            writable.push(given(path, place)?);
+            writable.push(given(path, place, &own)?);
         }
         let mut readable: Vec<PathBuf> = SYSTEM.iter().chain(DEVICES).map(PathBuf::from).collect();
         for path in &self.readable {
-            readable.push(given(path, place)?);
+            readable.push(given(path, place, &own)?);
         }
         if let Some(user) = &user {
             readable.extend(TOOLS.iter().map(|tool| user.join(tool)));
         }
-        let named = TOOL_VARIABLES.iter().filter_map(|name| place.env.get(*name)).map(PathBuf::from);
-        let path = place.env.get("PATH").map(String::as_str).unwrap_or_default();
+        // A folder of programs, not all that the user has.
+        let wide = |path: &Path| {
+            user.as_ref().is_some_and(|user| user.starts_with(path)) || place.home.starts_with(path)
+        };
+        let tools = place.tools();
+        let named = TOOL_VARIABLES.iter().filter_map(|name| tools.get(*name)).map(PathBuf::from);
+        let path = tools.get("PATH").map(String::as_str).unwrap_or_default();
         for tool in std::env::split_paths(path).chain(named) {
-            // A folder of programs, not all that the user has.
-            let wide =
-                user.as_ref().is_some_and(|user| user.starts_with(&tool)) || place.home.starts_with(&tool);
-            if !tool.is_absolute() || wide {
+            if !tool.is_absolute() || wide(&tool) {
                 continue;
             }
             // Links into the rest of a version manager.
             if let (Some("shims"), Some(manager)) =
                 (tool.file_name().and_then(|name| name.to_str()), tool.parent())
+                && tool.is_dir()
+                && !wide(manager)
             {
                 readable.push(manager.to_owned());
             }
@@ -197,7 +245,43 @@ impl Sandbox {
         writable.extend(place.terminal.map(Path::to_owned));
         writable.retain(|path| path.exists());
         readable.retain(|path| path.exists());
-        Ok(Folders { readable, writable })
+        Ok(Folders { own, readable, writable })
+    }
+
+    /// The folders that an agent's job may work in; the one that it starts in must lie below one of them.
+    fn roots_of(&self, server: &Server, place: Place<'_>) -> Result<Vec<PathBuf>, Failure> {
+        let user = place.user();
+        let started_in = [server.folder.to_string_lossy().into_owned()];
+        let named = if self.roots.is_empty() { &started_in[..] } else { &self.roots };
+        let mut roots = Vec::new();
+        for path in named {
+            let root = followed(path, place)?;
+            if root == Path::new("/") || user.as_ref().is_some_and(|user| user.starts_with(&root)) {
+                return Err(Failure::usage(format!(
+                    "the sandbox of agents can't have all of {}: your home would be open to it",
+                    root.display()
+                ))
+                .hint(ROOTS));
+            }
+            roots.push(root);
+        }
+        for path in named {
+            given(path, place, &roots).map_err(|failure| failure.hint(ROOTS))?;
+        }
+        let start = place.cwd.canonicalize().map_err(|error| {
+            Failure::usage(format!("the sandbox can't begin in {}: {error}", place.cwd.display()))
+                .hint("make the folder first, or give another")
+        })?;
+        if roots.iter().any(|root| start.starts_with(root)) {
+            return Ok(roots);
+        }
+        let listed: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+        Err(Failure::usage(format!(
+            "the sandbox of agents can't begin in {}: their jobs work below {}",
+            start.display(),
+            listed.join(", ")
+        ))
+        .hint(format!("start it there; for more, {ROOTS}")))
     }
 
     /// What bubblewrap is told to build the same walls, and to give the command its environment only inside them; `filter`
@@ -226,11 +310,12 @@ impl Sandbox {
         }
         let own = place.cwd.to_string_lossy();
         // What runs outside when a person next uses the repository.
-        for guarded in [".git/hooks", ".git/config"] {
-            let path = place.cwd.join(guarded);
-            if path.exists() {
-                let path = path.to_string_lossy();
-                add(&["--ro-bind", &path, &path]);
+        for folder in &folders.own {
+            for path in [folder.join(".git/hooks"), folder.join(".git/config")] {
+                if path.exists() {
+                    let path = path.to_string_lossy();
+                    add(&["--ro-bind", &path, &path]);
+                }
             }
         }
         for (name, value) in place.env {
@@ -246,23 +331,60 @@ pub(crate) fn bwrap() -> Option<PathBuf> {
     BWRAP.iter().map(PathBuf::from).find(|path| path.is_file())
 }
 
-/// A folder that was named: with its links followed, and not one that would open the jobs themselves.
-fn given(path: &str, place: Place<'_>) -> Result<PathBuf, Failure> {
-    let expanded = match (path.strip_prefix('~'), place.env.get("HOME")) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-        _ => path.to_owned(),
-    };
-    let full = place.cwd.join(&expanded).canonicalize().map_err(|error| {
+/// How the user chooses where agents' jobs may work.
+const ROOTS: &str =
+    "the user names the folders of agents' jobs: [agents.sandbox] roots = [\"~/src/project\"] in config.toml";
+
+/// The folder that a person's job starts in, and works in.
+fn own_folder(place: Place<'_>) -> Result<PathBuf, Failure> {
+    let own = given(place.cwd.to_string_lossy().as_ref(), place, &[])?;
+    if place.user().is_some_and(|user| user.starts_with(&own)) {
+        return Err(Failure::usage(format!(
+            "a sandbox can't begin in {}: all of your home would be open to it",
+            own.display()
+        ))
+        .hint("start it in the folder that it is about: --cwd DIR"));
+    }
+    Ok(own)
+}
+
+/// A folder that was named, in full.
+fn full_path(path: &str, place: Place<'_>) -> PathBuf {
+    match (path.strip_prefix('~'), place.tools().get("HOME")) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+            format!("{home}{rest}").into()
+        }
+        _ => place.base().join(path),
+    }
+}
+
+/// A folder that was named, with its links followed.
+fn followed(path: &str, place: Place<'_>) -> Result<PathBuf, Failure> {
+    full_path(path, place).canonicalize().map_err(|error| {
         Failure::usage(format!("the sandbox can't have {path:?}: {error}"))
             .hint("make the folder first, or leave it out")
-    })?;
+    })
+}
+
+/// A folder that was named: with its links followed, and not one that would open the jobs themselves or, to an agent, the
+/// settings. What lies in a folder that an agent's jobs change must not be a link out of it: they could have made it.
+fn given(path: &str, place: Place<'_>, changed: &[PathBuf]) -> Result<PathBuf, Failure> {
+    let full = followed(path, place)?;
     let jobs = place.home.canonicalize().unwrap_or_else(|_| place.home.to_owned());
+    let closed = |what: &str| {
+        Err(Failure::usage(format!("a sandbox can't have {}: {what}", full.display()))
+            .hint("name narrower folders"))
+    };
     if jobs.starts_with(&full) || full.starts_with(&jobs) {
-        return Err(Failure::usage(format!(
-            "a sandbox can't have {}: the jobs themselves are in there",
-            full.display()
-        ))
-        .hint("name narrower folders"));
+        return closed("the jobs themselves are in there");
+    }
+    let Some(server) = place.server else { return Ok(full) };
+    if server.settings.as_ref().is_some_and(|settings| settings.starts_with(&full)) {
+        return closed("the settings and the policy are in there");
+    }
+    let written = full_path(path, place);
+    if changed.iter().any(|root| written.starts_with(root) && !full.starts_with(root)) {
+        return closed("it is reached by a link that agents' jobs can change");
     }
     Ok(full)
 }
@@ -286,7 +408,8 @@ mod tests {
         .into();
         let (home, temporary) = (user.join("state/outlast"), root.join("tmp"));
         let work = user.join("work");
-        let at_work = Place { home: &home, cwd: &work, temporary: &temporary, terminal: None, env: &env };
+        let at_work =
+            Place { home: &home, cwd: &work, temporary: &temporary, terminal: None, env: &env, server: None };
         let sandbox = Sandbox { readable: vec!["../../extra".into()], ..Sandbox::default() };
         let folders = sandbox.folders(at_work).unwrap();
         assert!(folders.writable.contains(&work) && folders.writable.contains(&temporary));

@@ -108,12 +108,13 @@ struct SandboxTable {
     readable: Vec<String>,
     network: crate::sandbox::Network,
     unix_sockets: bool,
+    roots: Vec<String>,
 }
 
 impl From<SandboxTable> for Sandbox {
     fn from(table: SandboxTable) -> Self {
-        let SandboxTable { by, writable, readable, network, unix_sockets } = table;
-        Self { by, writable, readable, network, unix_sockets }
+        let SandboxTable { by, writable, readable, network, unix_sockets, roots } = table;
+        Self { by, writable, readable, network, unix_sockets, roots }
     }
 }
 

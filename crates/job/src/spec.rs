@@ -134,6 +134,10 @@ pub struct JobSpec {
     /// The sandbox it runs in.
     #[serde(default)]
     pub sandbox: Option<crate::sandbox::Sandbox>,
+    /// For a job that an agent asked for, the server whose folder and environment its sandbox is made from. Never written to
+    /// disk.
+    #[serde(default)]
+    pub server: Option<crate::sandbox::Server>,
     /// How much it may use.
     #[serde(default)]
     pub limits: crate::limits::Limits,
@@ -170,8 +174,17 @@ impl JobSpec {
             notify: crate::notify::Notify::in_background(),
             wakes: Vec::new(),
             sandbox: None,
+            server: None,
             limits: crate::limits::Limits::default(),
         }
+    }
+
+    /// Puts a job that an agent asked for in the sandbox and under the limits that the user chose. Both come from this process
+    /// and its settings alone: an agent has no say in them.
+    pub fn confine_for_agent(&mut self, settings: &crate::settings::Settings) {
+        self.sandbox.clone_from(&settings.agents_sandbox);
+        self.server = self.sandbox.as_ref().map(|_| crate::sandbox::Server::this());
+        self.limits.clone_from(&settings.agents_limits);
     }
 
     /// A line for the shell, otherwise as [`JobSpec::new`].

@@ -138,8 +138,7 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
     spec.session.clone_from(&client.owner);
     let settings = client.shared.outlast.settings();
     spec.log_cap = settings.log_cap;
-    spec.sandbox.clone_from(&settings.agents_sandbox);
-    spec.limits.clone_from(&settings.agents_limits);
+    spec.confine_for_agent(settings);
     may_run(client, &spec)?;
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();

@@ -62,6 +62,7 @@ impl Ground {
             temporary: &temporary,
             terminal: terminal.as_deref(),
             env: &env,
+            server: self.spec.server.as_ref(),
         };
         let folders = sandbox.folders(place).map_err(|failure| refused("bad_sandbox", failure))?;
         let built = build(sandbox, &folders, place, (argv, bounds))

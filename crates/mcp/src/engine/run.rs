@@ -97,9 +97,7 @@ impl Engine {
         spec.inactivity_timeout = order.inactivity_timeout;
         let settings = self.outlast.settings();
         spec.log_cap = settings.log_cap;
-        // The user's choice: an agent has no say in it.
-        spec.sandbox.clone_from(&settings.agents_sandbox);
-        spec.limits.clone_from(&settings.agents_limits);
+        spec.confine_for_agent(settings);
         Ok(spec)
     }
 

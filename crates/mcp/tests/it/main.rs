@@ -16,3 +16,4 @@ mod profiles;
 mod http;
 mod node;
 mod masking;
+mod walls;

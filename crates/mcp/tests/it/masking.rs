@@ -167,9 +167,10 @@ fn the_user_decides_in_which_sandbox_an_agents_jobs_run() {
     std::fs::create_dir_all(&config).unwrap();
     std::fs::create_dir(sandbox.path().join("work")).unwrap();
     std::fs::write(config.join("config.toml"), "[agents.sandbox]\nnetwork = \"off\"\n").unwrap();
-    let mut client = sandbox.client();
-    let run =
-        json!({"command": "touch in ../out; ls", "dir_path": "work", "network": "on", "sandbox": false});
+    let mut command = sandbox.command(&[]);
+    command.current_dir(sandbox.path().join("work"));
+    let mut client = Client::start(command).initialized("2025-06-18", &json!({}));
+    let run = json!({"command": "touch in ../out; ls", "network": "on", "sandbox": false});
     let said = client.call("run_shell_command", run);
     if said["isError"] == true {
         // A kernel that can't do it: then nothing runs.
@@ -179,7 +180,7 @@ fn the_user_decides_in_which_sandbox_an_agents_jobs_run() {
     }
     assert!(sandbox.path().join("work/in").exists(), "{said}");
     assert!(!sandbox.path().join("out").exists(), "{said}");
-    let home = client.refused("run_shell_command", json!({"command": "touch ran"}));
-    assert!(home.contains("a sandbox can't"), "{home}");
+    let home = client.refused("run_shell_command", json!({"command": "touch ran", "dir_path": ".."}));
+    assert!(home.contains("the sandbox of agents can't begin"), "{home}");
     assert!(!sandbox.path().join("ran").exists());
 }

@@ -168,6 +168,7 @@ fn sandbox(args: &BoundsArgs) -> Result<Option<Sandbox>, Failure> {
             Some(NetworkArg::On) => Network::On,
         },
         unix_sockets: args.unix_sockets,
+        roots: Vec::new(),
     }))
 }
 

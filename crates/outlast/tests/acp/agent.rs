@@ -225,3 +225,22 @@ fn known_secrets_are_hidden_in_what_is_sent() {
     editor.call("session/prompt", prompt(&session, "/read 1"));
     assert!(!editor.lines().concat().contains("giraffe"));
 }
+
+#[test]
+fn a_session_in_a_folder_outside_the_users_roots_runs_nothing() {
+    let sandbox = sandbox();
+    let config = sandbox.root().join("config/outlast");
+    let keys = sandbox.root().join("user/.ssh");
+    for folder in [&config, &keys] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::write(config.join("config.toml"), "[agents.sandbox]\n").unwrap();
+    let mut editor = sandbox.call(["acp", "agent"]).converse();
+    editor.call("initialize", json!({ "protocolVersion": 1 }));
+    let opened = editor.call("session/new", json!({ "cwd": keys, "mcpServers": [] }));
+    let session = opened["sessionId"].as_str().unwrap();
+    editor.call("session/prompt", prompt(session, "echo evil > authorized_keys"));
+    let said = chunks(&editor.heard(), "agent_message_chunk").concat();
+    assert!(said.contains("[agents.sandbox] roots"), "{said}");
+    assert!(!keys.join("authorized_keys").exists());
+}
