@@ -98,13 +98,25 @@ impl Transcript {
             self.returned = false;
         }
         if self.page.is_none() && !self.returned && !modes.insert && modes.autowrap {
-            self.line.extend_from_slice(text.as_bytes());
-            if self.line.len() > MAX_LINE {
-                self.give_out_full_rows(out);
-            }
-            return;
+            return self.add_to_line(text, out);
         }
         self.on_page(out, |page| page.print(text, modes));
+    }
+
+    /// Adds text at the end of the line. When a piece of a very long line is given out depends on the text alone, not on
+    /// how much of it came at once.
+    fn add_to_line(&mut self, mut text: &str, out: &mut Outcome) {
+        loop {
+            // A row of nothing but marks can be longer than that, and is not looked at again for each of them.
+            let room = MAX_LINE - self.line.len() % MAX_LINE;
+            let (now, later) = text.split_at(text.ceil_char_boundary(room));
+            self.line.extend_from_slice(now.as_bytes());
+            if now.len() < room {
+                return;
+            }
+            self.give_out_full_rows(out);
+            text = later;
+        }
     }
 
     /// All but the last row of a very long line.
@@ -330,7 +342,8 @@ impl Transcript {
 
     /// The terminal has a new size: what is on the page is laid out anew.
     pub(crate) fn resize(&mut self, size: Size, out: &mut Outcome) {
-        let old_cols = self.size.columns();
+        let (old_cols, old_lines) = (self.size.columns(), self.size.lines());
+        self.given.anchor(self.page.as_ref().map_or(old_lines, |page| page.first), old_cols);
         self.size = size;
         let Some(page) = self.page.take() else { return };
         let (cols, lines) = (size.columns(), size.lines());
@@ -359,7 +372,9 @@ impl Transcript {
                 pending: false,
             };
         }
-        let above = self.given.rows_above(lines, cols);
+        // New rows come at the top, from what has left there before; what is below stays below.
+        let room = page.first + lines.saturating_sub(old_lines) + page.rows.len();
+        let above = self.given.rows_above(room.saturating_sub(rows.len()), cols);
         let scrolled = (above + cursor.row + 1).saturating_sub(lines);
         let gone = scrolled.saturating_sub(above).min(rows.len());
         let first = above.saturating_sub(scrolled);

@@ -213,3 +213,44 @@ fn the_unfinished_line_keeps_its_printed_blank() {
 fn drawn_lines_read_as_lines() {
     assert_eq!(transcript("\x1b(0lqk\x1b(B ok\r\n"), "┌─┐ ok\n");
 }
+
+/// The transcript when the terminal gets another size before the last bytes, in pieces of `step` bytes.
+fn resized(before: &[u8], (cols, rows): (u16, u16), after: &[u8], step: usize) -> String {
+    let mut pipeline = Pipeline::new(Config { size: Size { cols: 20, rows: 6 }, ..Config::default() });
+    let (mut transcript, mut out) = (Vec::new(), Outcome::default());
+    for chunk in before.chunks(step) {
+        pipeline.feed(chunk, &mut out);
+        apply(&mut transcript, &mut out);
+    }
+    pipeline.resize(Size { cols, rows }, &mut out);
+    pipeline.feed(after, &mut out);
+    pipeline.finish(&mut out);
+    apply(&mut transcript, &mut out);
+    String::from_utf8(transcript).unwrap()
+}
+
+#[test]
+fn a_terminal_that_grows_loses_no_line_below_the_cursor() {
+    let mut before: String = (0..20).map(|n| format!("line {n}\r\n")).collect();
+    before += "last\x1b[H";
+    let want: String = (0..20).map(|n| format!("line {n}\n")).collect::<String>() + "last\n";
+    for step in [1, 7, usize::MAX] {
+        for rows in [7, 9, 12, 30] {
+            assert_eq!(resized(before.as_bytes(), (20, rows), b"", step), want, "{rows} rows, cut by {step}");
+            // The cursor stays in its line, on whichever row that is now.
+            let marked = resized(before.as_bytes(), (20, rows), b"\x1b[7C*", step);
+            assert_eq!(marked, want.replace("line 15\n", "line 15*\n"), "{rows} rows, cut by {step}");
+        }
+    }
+}
+
+#[test]
+fn a_line_too_long_to_hold_reads_the_same_after_a_resize_however_it_came() {
+    let before = "0123456789".repeat(15_000);
+    let after = b"\x1b[4A\x1b[3D******";
+    let whole = resized(before.as_bytes(), (33, 6), after, usize::MAX);
+    for step in [1000, 65_530, 100_001] {
+        let cut = resized(before.as_bytes(), (33, 6), after, step);
+        assert!(cut == whole, "cut by {step}: {:?} {:?}", cut.find('*'), whole.find('*'));
+    }
+}

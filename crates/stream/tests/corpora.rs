@@ -3,6 +3,10 @@
 //! The recordings are not part of this repository. They are read from `$OUTLAST_CORPORA`, or from where they lie beside
 //! the workspace; without them these tests say so and do nothing. `docs/terminal.md` explains each difference.
 
+#[cfg(test)]
+#[path = "corpora/fuzzed.rs"]
+mod fuzzed;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,14 @@ use crate::size::Size;
 
 /// Forget what is out of reach once this much is held.
 const TRIM_BYTES: usize = 256 * 1024;
+/// Rows above the screen that are held too: a screen that grows shows them again.
+const SPARE_ROWS: usize = 100;
+
+/// Rows that are always held, if there are so many. How many more there are depends on how the bytes came, so nothing may
+/// depend on those.
+fn reach(size: Size) -> usize {
+    size.lines() + SPARE_ROWS
+}
 
 /// What was given out.
 #[derive(Debug)]
@@ -46,36 +54,52 @@ impl Given {
         self.tail.push(b'\n');
         self.total += 1;
         self.newlines += 1;
-        if self.newlines > 4 * size.lines() + 64 || self.tail.len() > TRIM_BYTES {
-            self.trim(size);
-        }
+        self.trim_if_long(size);
     }
 
     /// Takes note of whole lines that were given out.
     pub(super) fn lines(&mut self, text: &[u8], count: usize, size: Size) {
         self.total += text.len() as u64;
-        let reach = size.lines();
+        let reach = reach(size);
         if count < reach {
             self.tail.extend_from_slice(text);
             self.newlines += count;
-            if self.newlines > 4 * reach + 64 || self.tail.len() > TRIM_BYTES {
-                self.trim(size);
-            }
-            return;
+            return self.trim_if_long(size);
         }
-        // They fill the screen by themselves.
+        // They are enough by themselves.
         let start = memchr::memrchr_iter(b'\n', text).nth(reach).map_or(0, |before| before + 1);
         self.tail.clear();
         self.tail.extend_from_slice(&text[start..]);
         (self.newlines, self.floor) = (reach, 0);
     }
 
+    fn trim_if_long(&mut self, size: Size) {
+        let reach = reach(size);
+        if self.newlines > 2 * reach {
+            // A line is a row or more.
+            let before = memchr::memrchr_iter(b'\n', &self.tail).nth(reach);
+            self.forget(before.map_or(0, |end| end + 1));
+        }
+        if self.tail.len() > TRIM_BYTES {
+            self.trim(size);
+        }
+    }
+
     /// Drops what the cursor cannot reach any more. Called so seldom that its cost does not count.
     pub(super) fn trim(&mut self, size: Size) {
-        let cut = self.rows_back(size.lines(), size.columns());
-        if cut < self.tail.len() / 4 {
-            return;
+        let cut = self.rows_back(reach(size), size.columns());
+        if cut >= self.tail.len() / 4 {
+            self.forget(cut);
         }
+    }
+
+    /// Before rows get another length or the screen another height: from here on the same is held, however the bytes
+    /// came. `above` rows of the screen lie here.
+    pub(super) fn anchor(&mut self, above: usize, cols: usize) {
+        self.forget(self.rows_back(above + SPARE_ROWS, cols));
+    }
+
+    fn forget(&mut self, cut: usize) {
         self.newlines -= memchr::memchr_iter(b'\n', &self.tail[..cut]).count();
         self.tail.drain(..cut);
         self.floor = self.floor.saturating_sub(cut);
