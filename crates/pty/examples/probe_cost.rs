@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use outlast_pty::evidence::{Hints, Prober};
+use outlast_pty::evidence::{Hints, Prober, Row};
 use outlast_pty::{Command, Leads, Pty, Size, Stdio, detach, ports, procfs};
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -60,7 +60,8 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         cursor_hidden: false,
         since_output: Duration::from_secs(3),
         since_input: Duration::from_secs(3),
-        known_prompt: false,
+        row: Row::New,
+        offers_choice: false,
         query_unanswered: false,
     };
     let mut prober = Prober::new(root);

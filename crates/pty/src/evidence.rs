@@ -4,16 +4,19 @@
 //! thread sleeps in, at what else could wake that thread, and at the terminal's own modes. What the screen shows
 //! is a second witness, given as [`Hints`] by whoever owns the screen; it never suffices alone.
 //!
-//! In reading order: the [terminal] in question; what [descriptors](fds) lead to; how the [sets]
-//! of poll, select and epoll are taken apart; what each [thread](threads) does, and what is left to say when that
-//! is [denied]; what is [remembered](history) between looks; the rule itself in [verdict], which follows
-//! [nested] terminals; and what [text] can add.
+//! In reading order: the [terminal] in question; when a thread wakes by itself ([alarms]); what
+//! [descriptors](fds) lead to; how the [sets] of poll, select and epoll are taken apart; what each
+//! [thread](threads) does, and what is left to say when that is [denied]; what is [remembered](history) between
+//! looks; the rule itself in [verdict], with the screen as its [witness], which follows [nested] terminals; and
+//! what [text] can add.
 //!
 //! Where there is no `/proc`, a written fallback judges by the terminal and the hints alone and never says more
 //! than "possible".
 
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod alarms;
 #[cfg(target_os = "linux")]
 mod fds;
 #[cfg(target_os = "linux")]
@@ -26,6 +29,8 @@ mod denied;
 mod history;
 #[cfg(target_os = "linux")]
 mod verdict;
+#[cfg(target_os = "linux")]
+mod witness;
 #[cfg(target_os = "linux")]
 mod nested;
 #[cfg(target_os = "linux")]
@@ -57,10 +62,28 @@ pub struct Hints<'a> {
     pub since_output: Duration,
     /// Time since the last byte was sent to it, or since it started.
     pub since_input: Duration,
-    /// The text before the cursor is, to the letter, what stood there when this job was last known to wait.
-    pub known_prompt: bool,
+    /// What the cursor's row has to do with the one where this job was last known to wait.
+    pub row: Row,
+    /// The rows on the screen ask something, or offer a choice: of use where the cursor is hidden, and so does
+    /// not say where to look.
+    pub offers_choice: bool,
     /// The program has asked its terminal something, as the last thing it wrote, and has no answer yet.
     pub query_unanswered: bool,
+}
+
+/// What the cursor's row has to do with the one where the job was last known to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Row {
+    /// Nothing, or it was never known to wait.
+    #[default]
+    New,
+    /// The text before the cursor is the same to the letter.
+    SamePrompt,
+    /// The same but for the numbers in it, `In [2]: ` after `In [1]: `; or with half a line typed behind it.
+    LikePrompt,
+    /// It is the same row still, with input that was typed and ended with Enter: the program has not taken all
+    /// of it yet, and has not asked again.
+    Echo,
 }
 
 /// What a job is doing about its input.
@@ -102,9 +125,16 @@ impl Verdict {
 pub enum Level {
     /// Evidence was refused; what is left speaks for it.
     Possible,
-    /// The terminal is all that can wake it, or all but a timer and the screen shows a prompt.
+    /// The terminal is all that can wake it; or a clock or others can, too, and the screen shows a prompt.
     Likely,
-    /// It sleeps in a read of its terminal, and nothing else of it can go on.
+    /// A foreground thread sleeps in a read of the job's own terminal, and no other thread of any process of the
+    /// job can go on by itself.
+    ///
+    /// It is not said while one of them runs, waits for a disk or for the network, can't be looked into, sleeps
+    /// in a call that is not known here, or in one that has a timeout, however long: a timed lock or wait for a
+    /// signal, `poll`, `select`, `epoll_wait` with a timeout or a timer in the set, a sleep, a call that was
+    /// taken up again after a stop. Nor while a process of the job has POSIX timers. What is not seen are the
+    /// timers of `setitimer` and `alarm`, and timeouts that are set on a socket.
     Certain,
 }
 

@@ -20,6 +20,8 @@ mod row;
 mod screen;
 #[path = "awaiting/stand.rs"]
 mod stand;
+#[path = "awaiting/timers.rs"]
+mod timers;
 #[path = "awaiting/waiting.rs"]
 mod waiting;
 #[path = "awaiting/working.rs"]
@@ -46,6 +48,7 @@ fn table() -> Vec<Row> {
     let mut rows = waiting::rows();
     rows.extend(asking::rows());
     rows.extend(working::rows());
+    rows.extend(timers::rows());
     rows
 }
 

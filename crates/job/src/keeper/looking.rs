@@ -8,12 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use outlast_pty::evidence::{self, Attention, Claim, Hints, Kind, Level, Prober, Verdict};
+use outlast_pty::evidence::{self, Attention, Claim, Hints, Kind, Level, Prober, Row, Verdict, text};
 use outlast_pty::{ports, procfs};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getpid};
 
 use super::ground::Ends;
+use super::typing::Typing;
 use super::{Keeper, Life};
 use crate::clock::earliest;
 use crate::wire::event::What;
@@ -59,7 +60,8 @@ struct Look {
     cursor_hidden: bool,
     since_output: Duration,
     since_input: Duration,
-    known_prompt: bool,
+    row: Row,
+    offers_choice: bool,
     /// Whether ports are looked for, too.
     ports: bool,
     activity: u64,
@@ -128,7 +130,8 @@ fn hints(look: &Look) -> Hints<'_> {
         cursor_hidden: look.cursor_hidden,
         since_output: look.since_output,
         since_input: look.since_input,
-        known_prompt: look.known_prompt,
+        row: look.row,
+        offers_choice: look.offers_choice,
         // The screen answers every question of the program before it is looked at.
         query_unanswered: false,
     }
@@ -293,7 +296,7 @@ impl Keeper {
         if quick {
             let early = self.looking.quick_looks == 0;
             self.looking.quick_looks += 1;
-            if !(look.known_prompt && read_all) {
+            if !(look.row == Row::SamePrompt && read_all) {
                 if !early {
                     // Not back yet; whatever it prints next is another chance.
                     self.looking.quick_looks = QUICK_LOOKS;
@@ -333,9 +336,14 @@ impl Keeper {
             look.alternate = shot.alternate;
             look.bracketed_paste = shot.modes.bracketed_paste;
             look.cursor_hidden = !shot.cursor.visible;
-            look.known_prompt = !look.text.trim().is_empty()
-                && self.looking.last_prompt.as_ref() == Some(&look.text)
-                && !self.typing.has_more();
+            look.offers_choice =
+                look.cursor_hidden && text::offers_choice(shot.rows.iter().map(String::as_str));
+            let row = shot.rows.get(shot.cursor.row).map_or("", String::as_str);
+            let behind_cursor = row.strip_prefix(&look.text).unwrap_or_default();
+            look.row = match &self.looking.last_prompt {
+                Some(last) => row_after(last, &look.text, behind_cursor, &self.typing),
+                None => Row::New,
+            };
             self.looking.text.clone_from(&look.text);
         } else {
             self.looking.text = channel.fold.unfinished();
@@ -375,6 +383,7 @@ impl Keeper {
             (Some(mut awaiting), None) => {
                 awaiting.prompt = self.hide(&awaiting.prompt);
                 self.looking.last_prompt = Some(self.looking.text.clone());
+                self.typing.note_prompt();
                 self.looking.awaiting = Some(awaiting.clone());
                 self.event(What::AwaitingInput { awaiting: Box::new(awaiting.clone()) });
                 let end = self.grown().offset;
@@ -402,6 +411,35 @@ impl Keeper {
         }
         let end = self.grown().offset;
         self.waits.on_ports(&self.looking.ports, end, &mut self.peers);
+    }
+}
+
+/// What the cursor's row has to do with the prompt that the job last waited at.
+fn row_after(last: &str, text: &str, behind_cursor: &str, typing: &Typing) -> Row {
+    if last.trim().is_empty() {
+        return Row::New;
+    }
+    if let Some(added) = text.strip_prefix(last) {
+        let whole = format!("{added}{behind_cursor}");
+        if !whole.trim().is_empty() {
+            let (ended, open) = typing.lines_since_prompt();
+            if ended.iter().any(|line| line.starts_with(whole.trim_end())) {
+                return Row::Echo;
+            }
+            // Half a line: it waits at the same prompt for the rest of it.
+            if ended.is_empty() && !open.is_empty() && open == added && !typing.has_more() {
+                return Row::LikePrompt;
+            }
+        }
+    }
+    if typing.has_more() {
+        Row::New
+    } else if text == last {
+        Row::SamePrompt
+    } else if text::differ_in_numbers_only(text, last) {
+        Row::LikePrompt
+    } else {
+        Row::New
     }
 }
 

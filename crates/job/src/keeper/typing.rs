@@ -26,6 +26,9 @@ const LONGEST_COOKED_LINE: usize = 4095;
 
 const CTRL_C: u8 = 3;
 const ESCAPE: u8 = 0x1b;
+/// What stands around pasted text where the program asked for that.
+const PASTE_BEGINS: &str = "\x1b[200~";
+const PASTE_ENDS: &str = "\x1b[201~";
 /// How much of what was typed is kept: more than the longest line that anybody types in parts.
 const MOST_RECENT: usize = 16 << 10;
 
@@ -40,6 +43,8 @@ pub(super) struct Typing {
     open_line: usize,
     /// What was typed since the last Ctrl-C: for those who judge what is typed by the line that it makes.
     recent: VecDeque<u8>,
+    /// How many bytes at the end of that were typed since the program was last seen to wait.
+    since_prompt: usize,
     /// How often something was typed.
     count: u64,
 }
@@ -71,6 +76,24 @@ impl Typing {
         let too_many = (self.recent.len() + bytes.len()).saturating_sub(MOST_RECENT);
         self.recent.drain(..too_many);
         self.recent.extend(bytes);
+        self.since_prompt = (self.since_prompt + bytes.len()).min(self.recent.len());
+    }
+
+    /// The program waits: what was typed until now is taken.
+    pub(super) fn note_prompt(&mut self) {
+        self.since_prompt = 0;
+    }
+
+    /// What was typed since the program was last seen to wait: the lines that were ended with Enter, and the one
+    /// that was not.
+    pub(super) fn lines_since_prompt(&self) -> (Vec<String>, String) {
+        let skipped = self.recent.len().saturating_sub(self.since_prompt);
+        let bytes: Vec<u8> = self.recent.iter().skip(skipped).copied().collect();
+        let text = String::from_utf8_lossy(&bytes).replace(PASTE_BEGINS, "").replace(PASTE_ENDS, "");
+        let mut lines: Vec<String> = text.split(['\r', '\n']).map(str::to_owned).collect();
+        let open = lines.pop().unwrap_or_default();
+        lines.retain(|line| !line.is_empty());
+        (lines, open)
     }
 
     pub(super) fn typed(&self) -> Typed {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod awaiting;
 mod bad_input;
 mod crowds;
 mod detached;

@@ -7,6 +7,7 @@
 
 use rustix::process::Pid;
 
+use super::alarms::Alarm;
 use super::fds::{Outside, Source};
 use super::sets::{self, Set};
 use super::threads::{Doing, Looker};
@@ -73,8 +74,8 @@ fn by_name(name: &str) -> Option<WaitFunction> {
 pub(super) fn infer(looker: &mut Looker, process: &Proc, tid: Pid) -> Doing {
     let Some(function) = wait_function(&mut looker.reader, process.pid, tid) else { return Doing::Denied };
     match function {
-        WaitFunction::Sleep => Doing::Sleeps,
-        WaitFunction::Lock => Doing::Parked,
+        WaitFunction::Sleep => Doing::Sleeps(Alarm::Unknown),
+        WaitFunction::Lock => Doing::Parked(Alarm::Unknown),
         WaitFunction::Child => Doing::WaitsForChild,
         WaitFunction::Pipe => Doing::WaitsOutside(Outside::Other),
         WaitFunction::UnixSocket => Doing::WaitsOutside(Outside::UnixSocket),
@@ -111,7 +112,7 @@ fn infer_epoll(looker: &mut Looker, process: &Proc) -> Doing {
         if !super::fds::Descriptors::is_epoll(&mut looker.reader, pid, fd) {
             continue;
         }
-        let mut set = Set { timed: true, ..Set::default() };
+        let mut set = Set::new(Alarm::Unknown);
         if sets::epoll_members(&mut looker.reader, pid, fd, 1, &mut set).is_none() {
             continue;
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{major, minor};
 use rustix::process::Pid;
 
+use super::alarms::Alarm;
 use super::terminal::TtyIndex;
 use crate::procfs::{Proc, Reader, inode_in};
 use crate::sockdiag::{SockDiag, UnixSocket};
@@ -23,7 +24,9 @@ pub(super) enum Source {
     Relay(TtyIndex),
     /// Only the process itself, or a signal to it.
     Internal,
-    /// A clock, or a change of some file: it will wake up, but for nothing much.
+    /// A clock.
+    Timer(Alarm),
+    /// A change of some file: it may wake up, but for nothing much.
     Soft,
     /// Somebody else.
     External(Outside),
@@ -216,9 +219,13 @@ fn holds_socket(reader: &mut Reader, pid: Pid, inode: u32) -> bool {
 
 /// A timer that is not set wakes nobody.
 fn timer(reader: &mut Reader, pid: Pid, fd: i32) -> Source {
-    let info = reader.read(format_args!("/proc/{pid}/fdinfo/{fd}"));
-    let unset = info.is_ok_and(|info| field(info, b"it_value:") == Some(b"(0, 0)"));
-    if unset { Source::Internal } else { Source::Soft }
+    let Ok(info) = reader.read(format_args!("/proc/{pid}/fdinfo/{fd}")) else {
+        return Source::Timer(Alarm::Unknown);
+    };
+    match Alarm::of_timerfd(field(info, b"it_value:"), field(info, b"it_interval:")) {
+        Alarm::Never => Source::Internal,
+        alarm => Source::Timer(alarm),
+    }
 }
 
 /// The flags that a descriptor was opened with.

@@ -62,6 +62,42 @@ impl Looks {
     }
 }
 
+/// Which threads have woken up since the last byte in either direction.
+#[derive(Debug, Default)]
+pub(super) struct Wakes {
+    /// When that byte went.
+    since: Option<Instant>,
+    /// How often each thread had run when it was first looked at after that.
+    first: Vec<(Pid, u64)>,
+}
+
+/// Two reckonings of when the last byte went are the same if they differ by less.
+const SAME_BYTE: Duration = Duration::from_millis(2);
+
+impl Wakes {
+    /// Begins a look, `quiet` after the last byte.
+    pub(super) fn begin(&mut self, now: Instant, quiet: Duration) {
+        let since = now.checked_sub(quiet);
+        let same = self.since.zip(since).is_some_and(|(before, since)| since <= before + SAME_BYTE);
+        if !same {
+            self.since = since;
+            self.first.clear();
+        }
+    }
+
+    /// Whether a thread has been on a processor since it was first asked about after the last byte.
+    pub(super) fn has_run(&mut self, looker: &mut Looker, pid: Pid, tid: Pid) -> bool {
+        let Some(runs) = looker.run_count(pid, tid) else { return false };
+        match self.first.iter().find(|(first, _)| *first == tid) {
+            Some((_, first)) => *first != runs,
+            None => {
+                self.first.push((tid, runs));
+                false
+            }
+        }
+    }
+}
+
 /// How much of a processor the foreground used of late.
 #[derive(Debug, Default)]
 pub(super) struct ProcessorUse {

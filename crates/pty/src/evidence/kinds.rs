@@ -38,6 +38,7 @@ pub(super) fn kind(hints: &Hints<'_>, canonical: bool, echo: bool, program: &str
 
 #[cfg(test)]
 mod tests {
+    use super::super::Row;
     use super::*;
     use std::time::Duration;
 
@@ -49,7 +50,8 @@ mod tests {
             cursor_hidden: false,
             since_output: Duration::from_secs(1),
             since_input: Duration::from_secs(1),
-            known_prompt: false,
+            row: Row::New,
+            offers_choice: false,
             query_unanswered: false,
         }
     }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use super::fds::Outside;
-use super::history::{Looks, ProcessorUse};
+use super::history::{Looks, ProcessorUse, Wakes};
 use super::terminal::{Modes, TtyIndex};
 use super::threads::{Doing, Looker, Seen};
 use super::verdict::{Finding, Found, Judge, Rank, Terminal};
-use super::{Access, Claim, Evidence, Hints, LAST_RESORT, Level, Tty, Verdict, kinds, text};
+use super::{Access, Claim, Evidence, Hints, LAST_RESORT, Level, Row, Tty, Verdict, kinds, text};
 use crate::procfs::Proc;
 
 /// Looks at one job, again and again.
@@ -24,6 +24,7 @@ pub struct Prober {
     looker: Looker,
     terminal: Option<TtyIndex>,
     looks: Looks,
+    wakes: Wakes,
     processor: ProcessorUse,
     helpers: Helpers,
     unconfirmed: bool,
@@ -58,6 +59,7 @@ impl Prober {
             looker: Looker::new(access == Access::Hardened),
             terminal: None,
             looks: Looks::default(),
+            wakes: Wakes::default(),
             processor: ProcessorUse::default(),
             helpers: Helpers::default(),
             unconfirmed: false,
@@ -78,7 +80,8 @@ impl Prober {
         let now = Instant::now();
         self.looker.fds.forget_old(now);
         self.processor.turn();
-        self.looks.begin(hints.known_prompt);
+        self.looks.begin(hints.row == Row::SamePrompt);
+        self.wakes.begin(now, hints.since_output.min(hints.since_input));
         let verdict = match self.terminal_now(master) {
             Some(terminal) => self.sample_terminal(&terminal, hints, now),
             None => Verdict::Unknown,
@@ -115,8 +118,8 @@ impl Prober {
     }
 
     fn judge(&mut self, seen: &[Seen], terminal: &Terminal, hints: &Hints<'_>) -> Found {
-        let Self { looker, looks, processor, .. } = self;
-        Judge { looker, hints, looks, processor }.judge(seen, terminal)
+        let Self { looker, looks, wakes, processor, .. } = self;
+        Judge { looker, hints, looks, wakes, processor }.judge(seen, terminal)
     }
 
     fn look_at_job(&mut self) -> Vec<Seen> {

@@ -5,32 +5,34 @@
 
 use rustix::process::Pid;
 
+use super::alarms::Alarm;
 use super::fds::Descriptors;
 use crate::procfs::Reader;
 
 /// What a thread waits for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Set {
     /// Descriptors that wake it when there is something to read.
     pub(super) reads: Vec<i32>,
     /// Descriptors that wake it otherwise only: room to write, a connection that stands.
     pub(super) others: Vec<i32>,
-    /// Whether it will wake up anyhow.
-    pub(super) timed: bool,
+    /// When it wakes up anyhow.
+    pub(super) alarm: Alarm,
     /// Whether there are more than were looked at.
     pub(super) truncated: bool,
 }
-
-/// A timeout so far off that it is none.
-const AS_GOOD_AS_NEVER_SECONDS: i64 = 3600;
 
 /// Sets larger than this belong to servers, which have more to do than to wait for a key.
 const MOST_DESCRIPTORS: usize = 64;
 
 /// epoll descriptors inside epoll sets are followed this deep.
-const DEEPEST_EPOLL: u32 = 3;
+pub(super) const DEEPEST_EPOLL: u32 = 3;
 
 impl Set {
+    pub(super) fn new(alarm: Alarm) -> Self {
+        Self { reads: Vec::new(), others: Vec::new(), alarm, truncated: false }
+    }
+
     fn push(&mut self, fd: i32, readable: bool) {
         if self.reads.len() + self.others.len() >= MOST_DESCRIPTORS {
             self.truncated = true;
@@ -44,17 +46,17 @@ impl Set {
 
 /// `poll(fds, count, milliseconds)`.
 pub(super) fn poll(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    poll_set(pid, args, (args[2] as i32) >= 0 && i64::from(args[2] as i32) < AS_GOOD_AS_NEVER_SECONDS * 1000)
+    poll_set(pid, args, Alarm::milliseconds(args[2] as i32))
 }
 
 /// `ppoll(fds, count, timespec, …)`.
 pub(super) fn ppoll(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    poll_set(pid, args, timespec(pid, args[2])?)
+    poll_set(pid, args, Alarm::relative(pid, args[2])?)
 }
 
-fn poll_set(pid: Pid, args: &[u64; 6], timed: bool) -> Option<Set> {
+fn poll_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
     const ENTRY: usize = 8;
-    let mut set = Set { timed, ..Set::default() };
+    let mut set = Set::new(alarm);
     let count = usize::try_from(args[1]).ok()?;
     let mut entries = [0_u8; ENTRY * MOST_DESCRIPTORS];
     let looked_at = count.min(MOST_DESCRIPTORS);
@@ -75,17 +77,17 @@ fn poll_set(pid: Pid, args: &[u64; 6], timed: bool) -> Option<Set> {
 /// `select(count, read, write, except, timeval)`.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn select(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    select_set(pid, args)
+    select_set(pid, args, Alarm::relative_micros(pid, args[4])?)
 }
 
-/// `pselect6(count, read, write, except, timespec, …)`; its clock has seconds first, as `select`'s has.
+/// `pselect6(count, read, write, except, timespec, …)`.
 pub(super) fn pselect(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    select_set(pid, args)
+    select_set(pid, args, Alarm::relative(pid, args[4])?)
 }
 
-fn select_set(pid: Pid, args: &[u64; 6]) -> Option<Set> {
+fn select_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
     const WORD: usize = 8;
-    let mut set = Set { timed: timespec(pid, args[4])?, ..Set::default() };
+    let mut set = Set::new(alarm);
     let count = usize::try_from(args[0]).ok()?.min(4096);
     let mut bits = [0_u8; 4096 / 8];
     let bytes = count.div_ceil(8 * WORD) * WORD;
@@ -105,16 +107,14 @@ fn select_set(pid: Pid, args: &[u64; 6]) -> Option<Set> {
 
 /// `epoll_wait(epoll, events, room, milliseconds)` and `epoll_pwait`.
 pub(super) fn epoll_wait(reader: &mut Reader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    let milliseconds = args[3] as i32;
-    let timed = milliseconds >= 0 && i64::from(milliseconds) < AS_GOOD_AS_NEVER_SECONDS * 1000;
-    let mut set = Set { timed, ..Set::default() };
+    let mut set = Set::new(Alarm::milliseconds(args[3] as i32));
     epoll_members(reader, pid, args[0] as i32, DEEPEST_EPOLL, &mut set)?;
     Some(set)
 }
 
 /// `epoll_pwait2(epoll, events, room, timespec, …)`.
 pub(super) fn epoll_pwait2(reader: &mut Reader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    let mut set = Set { timed: timespec(pid, args[3])?, ..Set::default() };
+    let mut set = Set::new(Alarm::relative(pid, args[3])?);
     epoll_members(reader, pid, args[0] as i32, DEEPEST_EPOLL, &mut set)?;
     Some(set)
 }
@@ -158,18 +158,8 @@ pub(super) fn epoll_members(
     Some(())
 }
 
-/// Whether a pointer leads to an end that is near enough to be one; null means that there is none.
-fn timespec(pid: Pid, pointer: u64) -> Option<bool> {
-    if pointer == 0 {
-        return Some(false);
-    }
-    let mut seconds = [0_u8; 8];
-    read_memory(pid, pointer, &mut seconds)?;
-    Some(i64::from_ne_bytes(seconds) < AS_GOOD_AS_NEVER_SECONDS)
-}
-
 /// Copies from the memory of another process. `None` when refused, or when the address is not there.
-fn read_memory(pid: Pid, address: u64, into: &mut [u8]) -> Option<()> {
+pub(super) fn read_memory(pid: Pid, address: u64, into: &mut [u8]) -> Option<()> {
     if into.is_empty() {
         return Some(());
     }
@@ -187,6 +177,7 @@ fn read_memory(pid: Pid, address: u64, into: &mut [u8]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn memory_that_is_not_there_is_no_answer() {
@@ -204,9 +195,9 @@ mod tests {
         let entry = |fd, events| libc::pollfd { fd, events, revents: 0 };
         let fds = [entry(0, libc::POLLIN), entry(-1, libc::POLLIN), entry(9, libc::POLLOUT)];
         let set = poll(me, &[fds.as_ptr() as u64, 3, u64::from(u32::MAX), 0, 0, 0]).unwrap();
-        assert_eq!((set.reads, set.others, set.timed), (vec![0], vec![9], false));
+        assert_eq!((set.reads, set.others, set.alarm), (vec![0], vec![9], Alarm::Never));
         let set = poll(me, &[fds.as_ptr() as u64, 3, 500, 0, 0, 0]).unwrap();
-        assert!(set.timed);
+        assert_eq!(set.alarm, Alarm::After(Duration::from_millis(500)));
     }
 
     #[test]
@@ -216,6 +207,7 @@ mod tests {
         let clock = [4_i64, 0];
         let (read, write, clock) = (read.as_ptr() as u64, write.as_ptr() as u64, clock.as_ptr() as u64);
         let set = pselect(me, &[68, read, write, 0, clock, 0]).unwrap();
-        assert_eq!((set.reads, set.others, set.timed), (vec![0, 67], vec![5], true));
+        let four_seconds = Alarm::After(Duration::from_secs(4));
+        assert_eq!((set.reads, set.others, set.alarm), (vec![0, 67], vec![5], four_seconds));
     }
 }

@@ -53,6 +53,34 @@ pub fn is_prompt_like(text: &str) -> bool {
     trimmed.strip_suffix('%').is_some_and(|before| !before.trim_end().ends_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Whether two texts are the same but for the numbers in them, as two prompts that count are.
+#[must_use]
+pub fn differ_in_numbers_only(one: &str, other: &str) -> bool {
+    let shape = |text: &str| {
+        let mut shape: Vec<char> = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        shape.dedup_by(|one, other| *one == '0' && *other == '0');
+        shape
+    };
+    shape(one) == shape(other)
+}
+
+/// Whether the rows of a screen ask something or offer a choice, as menus do that hide the cursor.
+#[must_use]
+pub fn offers_choice<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
+    const FRAMES: [char; 4] = ['│', '┃', '║', '|'];
+    const POINTERS: [char; 11] = ['❯', '›', '▸', '▶', '➤', '→', '◉', '◯', '◻', '◼', '☐'];
+    const BOXES: [&str; 6] = ["[ ]", "[x]", "[X]", "( )", "(*)", "? "];
+    rows.into_iter().any(|row| {
+        let row = row.trim();
+        let inner = row.trim_matches(FRAMES).trim();
+        let takes_text = inner == ">" || (row.len() != inner.len() && inner.starts_with("> "));
+        takes_text
+            || inner.starts_with(POINTERS)
+            || BOXES.iter().any(|mark| inner.starts_with(mark))
+            || (inner.ends_with(['?', ':']) && !is_false_friend(inner))
+    })
+}
+
 /// Whether a line is a question by the strict patterns of the stall watchdog: a choice of yes and no in
 /// brackets, a key to press, a password to type.
 #[must_use]
@@ -154,6 +182,34 @@ mod tests {
         ];
         for text in others {
             assert!(!is_prompt_like(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn prompts_that_count_are_alike() {
+        assert!(differ_in_numbers_only("In [9]: ", "In [10]: "));
+        assert!(differ_in_numbers_only("octave:1> ", "octave:1> "));
+        assert!(!differ_in_numbers_only("In [9]: ", "Out[9]: "));
+        assert!(!differ_in_numbers_only("> ", "1> "));
+    }
+
+    #[test]
+    fn menus_are_told_from_other_screens() {
+        let menus = [
+            "Pick:\n> a\n  b",
+            "? Pick one\n  a",
+            "❯ a\n  b",
+            "╭────╮\n│ >  │\n╰────╯",
+            "[ ] a\n[x] b",
+            "Which one?\n  a\n  b",
+        ];
+        for screen in menus {
+            assert!(offers_choice(screen.lines()), "{screen}");
+        }
+        let others =
+            ["", "- Installing packages", "> vite build", "Downloading 0%", "⠋ fetching", "| working"];
+        for screen in others {
+            assert!(!offers_choice(screen.lines()), "{screen}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::alarms::Alarm;
 use super::denied;
 use super::fds::{Descriptors, Outside, Source};
 use super::sets::{self, Set};
@@ -45,7 +46,7 @@ pub(super) enum Doing {
     Watches {
         call: &'static str,
         set: Vec<Watched>,
-        timed: bool,
+        alarm: Alarm,
         /// Whether the set was seen, or only guessed from what the process holds.
         inferred: bool,
     },
@@ -55,16 +56,42 @@ pub(super) enum Doing {
     Writes { terminal: TtyIndex },
     /// It waits for a child to end.
     WaitsForChild,
-    /// It waits for its own process: a lock, a signal, a queue.
-    Parked,
+    /// It waits for its own process, in a lock or for a signal.
+    Parked(Alarm),
+    /// It waits for its own process, in a set that other threads can add to while it sleeps.
+    Idles(Alarm),
     /// It waits for a clock.
-    Sleeps,
+    Sleeps(Alarm),
     /// It waits for somebody else.
     WaitsOutside(Outside),
     /// None of the above.
     Other,
     /// The kernel would not say.
     Denied,
+}
+
+impl Doing {
+    /// Whether it may go on without anybody typing and without another thread of the job: by a clock, by the
+    /// network, or in a way that can't be seen.
+    pub(super) fn may_go_on_by_itself(&self) -> bool {
+        match self {
+            Self::Running | Self::Disk | Self::Sleeps(_) | Self::Other | Self::Denied => true,
+            // Its output is taken sooner or later.
+            Self::Writes { .. } => true,
+            Self::Parked(alarm) | Self::Idles(alarm) => *alarm != Alarm::Never,
+            Self::Watches { set, alarm, inferred, .. } => {
+                let soft = set
+                    .iter()
+                    .any(|member| matches!(member.source, Source::Soft | Source::External(Outside::Network)));
+                *inferred || *alarm != Alarm::Never || soft
+            }
+            Self::Reads { inferred, .. } => *inferred,
+            Self::WaitsOutside(Outside::Network) => true,
+            // Pipes and Unix sockets lead to other processes of the job, as a rule.
+            Self::WaitsOutside(Outside::UnixSocket | Outside::Other) => false,
+            Self::Stopped | Self::WaitsForChild => false,
+        }
+    }
 }
 
 /// A thread and what it does.
@@ -138,11 +165,11 @@ impl Looker {
         let (processor_time, runs) = self.schedstat(process.pid, tid).unzip();
         let key = (process.pid, process.start_time, tid);
         if runs.is_some() && self.parked.get(&key) == runs.as_ref() {
-            return Some(Thread { tid, doing: Doing::Parked, processor_time });
+            return Some(Thread { tid, doing: Doing::Parked(Alarm::Never), processor_time });
         }
         let doing = self.thread(process, tid)?;
         match runs {
-            Some(runs) if doing == Doing::Parked => self.parked.insert(key, runs),
+            Some(runs) if doing == Doing::Parked(Alarm::Never) => self.parked.insert(key, runs),
             _ => self.parked.remove(&key),
         };
         Some(Thread { tid, doing, processor_time })
@@ -190,10 +217,12 @@ impl Looker {
             }
             libc::SYS_write | libc::SYS_writev | libc::SYS_ioctl => self.writes(process, fd),
             libc::SYS_wait4 | libc::SYS_waitid => Doing::WaitsForChild,
-            libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend => {
-                Doing::Parked
-            }
-            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Doing::Sleeps,
+            libc::SYS_futex => parked(Alarm::of_futex(pid, args)),
+            libc::SYS_futex_waitv => parked(Alarm::of_futex_waitv(pid, args)),
+            libc::SYS_rt_sigtimedwait => parked(Alarm::relative(pid, args[2])),
+            libc::SYS_rt_sigsuspend => Doing::Parked(Alarm::Never),
+            libc::SYS_nanosleep => Doing::Sleeps(Alarm::relative(pid, args[0]).unwrap_or(Alarm::Unknown)),
+            libc::SYS_clock_nanosleep => Doing::Sleeps(Alarm::of_clock_nanosleep(pid, args)),
             libc::SYS_recvfrom
             | libc::SYS_recvmsg
             | libc::SYS_recvmmsg
@@ -218,7 +247,7 @@ impl Looker {
                 let set = sets::epoll_wait(&mut self.reader, pid, args);
                 self.watches(process, "epoll_wait", set)
             }
-            libc::SYS_pause => Doing::Parked,
+            libc::SYS_pause => Doing::Parked(Alarm::Never),
             _ => Doing::Other,
         }
     }
@@ -233,9 +262,13 @@ impl Looker {
     fn restarted(&mut self, process: &Proc, tid: Pid, args: &[u64; 6]) -> Doing {
         let pid = process.pid;
         match denied::wait_function(&mut self.reader, pid, tid) {
-            Some(denied::WaitFunction::Poll) => self.watches(process, "poll", sets::poll(pid, args)),
-            Some(denied::WaitFunction::Sleep) => Doing::Sleeps,
-            Some(denied::WaitFunction::Lock) => Doing::Parked,
+            Some(denied::WaitFunction::Poll) => match self.watches(process, "poll", sets::poll(pid, args)) {
+                Doing::Idles(_) => Doing::Idles(Alarm::Unknown),
+                doing => doing,
+            },
+            Some(denied::WaitFunction::Sleep) => Doing::Sleeps(Alarm::Unknown),
+            // A lock is taken up again in this way only if it has a timeout.
+            Some(denied::WaitFunction::Lock) => Doing::Sleeps(Alarm::Unknown),
             _ => Doing::Other,
         }
     }
@@ -272,10 +305,22 @@ impl Looker {
         let mut watched = Vec::with_capacity(set.reads.len() + set.others.len());
         for (fd, reads) in members {
             // A descriptor closed meanwhile can't wake anybody; one that is hidden might.
-            if let Some(source) = self.fds.source(&mut self.reader, process, fd) {
-                watched.push(Watched { fd, source, reads });
+            let Some(source) = self.fds.source(&mut self.reader, process, fd) else { continue };
+            if source == Source::External(Outside::Other) && self.watches_inner_set(process, fd, &mut watched)
+            {
+                continue;
             }
+            watched.push(Watched { fd, source, reads });
         }
+        let timers = watched.iter().map(|member| match member.source {
+            Source::Timer(alarm) => alarm,
+            Source::Terminal(_)
+            | Source::Relay(_)
+            | Source::Internal
+            | Source::Soft
+            | Source::External(_) => Alarm::Never,
+        });
+        let alarm = timers.fold(set.alarm, Alarm::with);
         let has_terminal =
             watched.iter().any(|member| member.reads && matches!(member.source, Source::Terminal(_)));
         if has_terminal {
@@ -283,7 +328,7 @@ impl Looker {
                 let source = Source::External(Outside::Other);
                 watched.push(Watched { fd: -1, source, reads: true });
             }
-            return Doing::Watches { call, set: watched, timed: set.timed, inferred };
+            return Doing::Watches { call, set: watched, alarm, inferred };
         }
         let outside = |wanted: Option<Outside>| {
             watched.iter().find_map(|member| match member.source {
@@ -296,11 +341,33 @@ impl Looker {
             Doing::WaitsOutside(outside)
         } else if set.truncated {
             Doing::WaitsOutside(Outside::Other)
-        } else if set.timed || watched.iter().any(|member| member.source == Source::Soft) {
-            Doing::Sleeps
+        } else if alarm.is_near() || alarm == Alarm::Unknown {
+            Doing::Sleeps(alarm)
+        } else if watched.iter().any(|member| member.source == Source::Soft) {
+            Doing::Sleeps(Alarm::Unknown)
         } else {
-            Doing::Parked
+            Doing::Idles(alarm)
         }
+    }
+
+    /// Adds what an epoll descriptor in the set of `poll` or `select` watches itself; false when it is none.
+    fn watches_inner_set(&mut self, process: &Proc, fd: i32, watched: &mut Vec<Watched>) -> bool {
+        let mut inner = Set::new(Alarm::Never);
+        if !Descriptors::is_epoll(&mut self.reader, process.pid, fd)
+            || sets::epoll_members(&mut self.reader, process.pid, fd, sets::DEEPEST_EPOLL, &mut inner)
+                .is_none()
+            || inner.truncated
+        {
+            return false;
+        }
+        let members =
+            inner.reads.iter().map(|fd| (*fd, true)).chain(inner.others.iter().map(|fd| (*fd, false)));
+        for (fd, reads) in members {
+            if let Some(source) = self.fds.source(&mut self.reader, process, fd) {
+                watched.push(Watched { fd, source, reads });
+            }
+        }
+        true
     }
 
     /// How often a thread has been put on a processor: while it sleeps this stands still.
@@ -315,6 +382,15 @@ impl Looker {
         counts.map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
     }
 
+    /// Whether a process has a timer that sends it a signal: what it says of itself does not tell whether that
+    /// is set, so it counts. A kernel without the list has nothing to say.
+    pub(super) fn has_posix_timers(&mut self, pid: Pid) -> bool {
+        match self.reader.read(format_args!("/proc/{pid}/timers")) {
+            Ok(list) => !list.is_empty(),
+            Err(error) => error != Errno::NOENT,
+        }
+    }
+
     /// The processor time that a thread has had, in nanoseconds, and how often it was put on a processor.
     pub(super) fn schedstat(&mut self, pid: Pid, tid: Pid) -> Option<(u64, u64)> {
         let line = self.reader.read(format_args!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
@@ -323,10 +399,16 @@ impl Looker {
     }
 }
 
+/// A call whose timeout can't be read is one of which nothing is known.
+fn parked(alarm: Option<Alarm>) -> Doing {
+    alarm.map_or(Doing::Other, Doing::Parked)
+}
+
 fn waits_for_source(source: Source) -> Doing {
     match source {
-        Source::Internal => Doing::Parked,
-        Source::Soft => Doing::Sleeps,
+        Source::Internal => Doing::Idles(Alarm::Never),
+        Source::Timer(alarm) => Doing::Sleeps(alarm),
+        Source::Soft => Doing::Sleeps(Alarm::Unknown),
         Source::External(outside) => Doing::WaitsOutside(outside),
         Source::Relay(_) => Doing::WaitsOutside(Outside::Other),
         Source::Terminal(_) => Doing::Other,

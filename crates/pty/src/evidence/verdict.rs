@@ -8,28 +8,24 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::fds::{Outside, Source};
-use super::history::{Looks, ProcessorUse};
+use super::alarms::Alarm;
+use super::fds::Source;
+use super::history::{Looks, ProcessorUse, Wakes};
 use super::terminal::{Modes, TtyIndex};
 use super::threads::{Doing, Looker, Seen, Thread};
-use super::{Hints, nested, text};
+use super::witness::Witness;
+use super::{Hints, Row, nested, text};
 
 /// No claim sooner than this after a byte in either direction: a program that was just sent a line may not have
 /// woken up for it yet. In trials one stale claim was made without a gate, and none with 20 ms.
-const GATE: Duration = Duration::from_millis(40);
+pub(super) const GATE: Duration = Duration::from_millis(40);
 /// The same for a program that is back at a prompt it was seen to wait at before, whose owner knows that it has
 /// run since the last byte was sent: what is left is to see it sleep twice.
 const KNOWN_GATE: Duration = Duration::from_micros(150);
-/// How long the screen must have been still before it counts as a witness: beside a timer, beside other
-/// sources, and for a full-screen program, which may still be drawing.
-const QUIET_WITH_TIMER: Duration = Duration::from_millis(100);
-const QUIET_WITH_OTHERS: Duration = Duration::from_millis(150);
-const QUIET_FULL_SCREEN: Duration = Duration::from_millis(300);
-/// The same when the kernel refuses evidence.
+/// How long the screen must have been still before it counts when the kernel refuses evidence.
 const QUIET_PASSWORD: Duration = Duration::from_millis(200);
 const QUIET_REFUSED: Duration = Duration::from_millis(500);
-/// A program that uses more of a processor than this is at work, whatever it polls.
-const IDLE_SHARE: f64 = 0.05;
+/// A program that may not be looked into and uses more of a processor than this is at work.
 const REFUSED_IDLE_SHARE: f64 = 0.01;
 
 /// A terminal to judge.
@@ -51,7 +47,7 @@ pub(super) enum Rank {
     Medium,
     /// Nothing else can wake it.
     High,
-    /// It sits in a read and nothing else in the foreground can go on.
+    /// It sits in a read, and nothing else of the job can go on by itself.
     Certain,
 }
 
@@ -106,11 +102,12 @@ pub(super) struct Judge<'a> {
     pub(super) looker: &'a mut Looker,
     pub(super) hints: &'a Hints<'a>,
     pub(super) looks: &'a mut Looks,
+    pub(super) wakes: &'a mut Wakes,
     pub(super) processor: &'a mut ProcessorUse,
 }
 
 impl Judge<'_> {
-    fn quiet(&self) -> Duration {
+    pub(super) fn quiet(&self) -> Duration {
         self.hints.since_output.min(self.hints.since_input)
     }
 
@@ -142,7 +139,7 @@ impl Judge<'_> {
             if candidate.seen.process.is_alive() { Found::Waits(rank, finding) } else { Found::Busy }
         };
         let gate = match candidate.class {
-            Class::Read | Class::Poll if self.hints.known_prompt => KNOWN_GATE,
+            Class::Read | Class::Poll if self.hints.row == Row::SamePrompt => KNOWN_GATE,
             _ => GATE,
         };
         if !sleep.seen_before || self.quiet() < gate {
@@ -151,12 +148,17 @@ impl Judge<'_> {
         match &candidate.class {
             Class::Read | Class::Poll if !sleep.unbroken => Found::Unconfirmed,
             Class::Read | Class::Poll if self.has_company(seen, terminal, pid) => listens,
-            Class::Read if candidate.in_foreground && terminal.depth == 0 && !candidate.inferred => {
+            Class::Read
+                if candidate.in_foreground
+                    && terminal.depth == 0
+                    && !candidate.inferred
+                    && !self.something_goes_on(seen, candidate.thread.tid) =>
+            {
                 claim(Rank::Certain, "it sleeps in a read of its terminal and nothing else in it can go on")
             }
             Class::Read => claim(Rank::High, "it sleeps in a read of the terminal"),
             Class::Poll => claim(Rank::High, "the terminal is the only thing that can wake it"),
-            Class::Timer => match self.beside_timer(seen, terminal, pid) {
+            Class::Timer => match self.beside_timer(seen, terminal, candidate.seen) {
                 Witness::Yes => claim(
                     Rank::Medium,
                     "only the terminal and a timer can wake it, and the screen shows a prompt",
@@ -193,62 +195,15 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether another process of the foreground is at work, and nothing on the screen says that this does not
-    /// matter: in `cat | sleep 30` nobody asks for anything.
-    fn has_company(&self, seen: &[Seen], terminal: &Terminal, pid: Pid) -> bool {
-        let asks = text::is_prompt_like(self.hints.text_before_cursor)
-            || !terminal.modes.echo
-            || self.hints.alternate_screen;
-        !asks
-            && in_foreground(seen, terminal).any(|other| {
-                other.process.pid != pid
-                    && other.threads.iter().any(|thread| {
-                        matches!(
-                            thread.doing,
-                            Doing::Running
-                                | Doing::Disk
-                                | Doing::Sleeps
-                                | Doing::WaitsOutside(Outside::Network)
-                        )
-                    })
-            })
-    }
-
-    /// The second witness for a program that also has a timer running.
-    fn beside_timer(&mut self, seen: &[Seen], terminal: &Terminal, pid: Pid) -> Witness {
-        let hints = self.hints;
-        let shows = !hints.text_before_cursor.trim().is_empty()
-            || hints.alternate_screen
-            || hints.bracketed_paste
-            || (hints.cursor_hidden && !terminal.modes.canonical);
-        let asks = shows
-            && !text::is_false_friend(hints.text_before_cursor)
-            && !self.has_company(seen, terminal, pid);
-        self.witness(seen, terminal, asks, QUIET_WITH_TIMER)
-    }
-
-    /// The second witness for a program that others can wake too.
-    fn beside_others(&mut self, seen: &[Seen], terminal: &Terminal) -> Witness {
-        let hints = self.hints;
-        if text::is_prompt_like(hints.text_before_cursor) || terminal.modes.hides_a_line() {
-            return self.witness(seen, terminal, true, QUIET_WITH_OTHERS);
-        }
-        let full_screen = hints.alternate_screen && !terminal.modes.canonical;
-        self.witness(seen, terminal, full_screen, QUIET_FULL_SCREEN)
-    }
-
-    fn witness(&mut self, seen: &[Seen], terminal: &Terminal, asks: bool, quiet: Duration) -> Witness {
-        if !asks {
-            return Witness::No;
-        }
-        // A prompt that it was seen to wait at before needs no long silence to be believed again.
-        let quiet = if self.hints.known_prompt { GATE } else { quiet };
-        let share = self.processor.share(self.looker, in_foreground(seen, terminal));
-        match share {
-            Some(share) if share > IDLE_SHARE => Witness::No,
-            Some(_) if self.quiet() >= quiet => Witness::Yes,
-            _ => Witness::NotYet,
-        }
+    /// Whether anything of the job but this thread may go on by itself.
+    fn something_goes_on(&mut self, seen: &[Seen], reader: Pid) -> bool {
+        let mut alive = seen.iter().filter(|seen| seen.process.is_alive());
+        alive.any(|seen| {
+            let mut others = seen.threads.iter().filter(|thread| thread.tid != reader);
+            seen.threads.is_empty()
+                || others.any(|thread| thread.doing.may_go_on_by_itself())
+                || self.looker.has_posix_timers(seen.process.pid)
+        })
     }
 
     fn is_output_blocked(&mut self, seen: &[Seen], terminal: &Terminal) -> bool {
@@ -286,8 +241,9 @@ impl Judge<'_> {
             Some(seen.process.pgrp) == terminal.foreground
                 || TtyIndex::of_tty_nr(seen.process.tty_nr) != Some(terminal.index)
         };
-        let at_work = [Doing::Running, Doing::Disk, Doing::Sleeps];
-        if seen.iter().any(|seen| may_do_its_work(seen) && at_work.iter().any(|doing| is(seen, doing))) {
+        let at_work =
+            |thread: &Thread| matches!(thread.doing, Doing::Running | Doing::Disk | Doing::Sleeps(_));
+        if seen.iter().any(|seen| may_do_its_work(seen) && seen.threads.iter().any(at_work)) {
             return Found::Busy;
         }
         self.judge_refused(seen, terminal, refused.process.pid)
@@ -323,7 +279,9 @@ impl Judge<'_> {
 fn stopped_for_all(seen: &[Seen], foreground: &[&Seen]) -> Option<Pid> {
     let is_stopped = |seen: &Seen| seen.threads.iter().any(|thread| thread.doing == Doing::Stopped);
     let waits = |seen: &Seen| {
-        seen.threads.iter().all(|thread| matches!(thread.doing, Doing::WaitsForChild | Doing::Parked))
+        seen.threads
+            .iter()
+            .all(|thread| matches!(thread.doing, Doing::WaitsForChild | Doing::Parked(_) | Doing::Idles(_)))
     };
     if foreground.iter().all(|seen| is_stopped(seen)) {
         return foreground.first().map(|seen| seen.process.pid);
@@ -331,14 +289,6 @@ fn stopped_for_all(seen: &[Seen], foreground: &[&Seen]) -> Option<Pid> {
     let alive = || seen.iter().filter(|seen| seen.process.is_alive());
     let stuck = alive().all(|seen| is_stopped(seen) || waits(seen));
     alive().find(|seen| stuck && is_stopped(seen)).map(|seen| seen.process.pid)
-}
-
-/// What the screen says to a claim that can't stand on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Witness {
-    Yes,
-    NotYet,
-    No,
 }
 
 /// Which of two findings about the same terminal to believe.
@@ -354,7 +304,10 @@ fn preference(found: &Found) -> u32 {
     }
 }
 
-fn in_foreground<'s>(seen: &'s [Seen], terminal: &Terminal) -> impl Iterator<Item = &'s Seen> + use<'s> {
+pub(super) fn in_foreground<'s>(
+    seen: &'s [Seen],
+    terminal: &Terminal,
+) -> impl Iterator<Item = &'s Seen> + use<'s> {
     let foreground = terminal.foreground;
     seen.iter().filter(move |seen| Some(seen.process.pgrp) == foreground)
 }
@@ -389,7 +342,7 @@ fn classify(doing: &Doing, terminal: &Terminal) -> Option<(Class, &'static str, 
             let class = if terminal.modes.reads_time_out { Class::Timer } else { Class::Read };
             Some((class, call, *fd, *inferred))
         }
-        Doing::Watches { call, set, timed, inferred } => {
+        Doing::Watches { call, set, alarm, inferred } => {
             let ours = |source| source == Source::Terminal(terminal.index);
             let fd = set.iter().find(|member| member.reads && ours(member.source))?.fd;
             let relays: Vec<TtyIndex> = set
@@ -408,7 +361,10 @@ fn classify(doing: &Doing, terminal: &Terminal) -> Option<(Class, &'static str, 
                 matches!(source, Source::External(_) | Source::Terminal(_) | Source::Relay(_))
             }) {
                 Class::Mixed
-            } else if *timed || any(|source| source == Source::Soft) {
+            } else if alarm.is_near()
+                || *alarm == Alarm::Unknown
+                || any(|source| matches!(source, Source::Soft | Source::Timer(_)))
+            {
                 Class::Timer
             } else {
                 Class::Poll
@@ -427,11 +383,17 @@ fn beside_siblings(class: Class, seen: &Seen, thread: &Thread, terminal: &Termin
     let mut result = class;
     for sibling in seen.threads.iter().filter(|sibling| sibling.tid != thread.tid) {
         match &sibling.doing {
-            Doing::Parked => {}
-            Doing::Sleeps => result = Class::Timer,
-            doing if classify(doing, terminal).is_some() => {}
-            _ => return Class::Mixed,
+            Doing::Parked(alarm) | Doing::Idles(alarm) if !alarm.is_near() => {}
+            Doing::Parked(_) | Doing::Idles(_) | Doing::Sleeps(_) => result = Class::Timer,
+            doing => match classify(doing, terminal) {
+                Some((Class::Timer, ..)) => result = Class::Timer,
+                Some(_) => {}
+                None => return Class::Mixed,
+            },
         }
     }
     result
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,8 @@ pub(crate) struct Row {
     /// Who has to run it, if it matters.
     pub(crate) who: Who,
     pub(crate) expect: Expect,
+    /// More must not be said.
+    pub(crate) at_most: Level,
 }
 
 fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
@@ -49,6 +51,7 @@ fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
         once: "",
         who: Who::Anybody,
         expect,
+        at_most: Level::Certain,
     }
 }
 
@@ -92,6 +95,12 @@ impl Row {
 
     pub(crate) fn once(mut self, text: &'static str) -> Self {
         self.once = text;
+        self
+    }
+
+    /// It may wait, but it could also go on by itself.
+    pub(crate) fn uncertain(mut self) -> Self {
+        self.at_most = Level::Likely;
         self
     }
 

@@ -8,7 +8,7 @@ use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::{Config, Term, TermMode};
 use alacritty_terminal::vte::ansi::Processor;
-use outlast_pty::evidence::Hints;
+use outlast_pty::evidence::{Hints, Row, text};
 
 struct Answers(Sender<String>);
 
@@ -80,7 +80,8 @@ impl Screen {
             cursor_hidden: !mode.contains(TermMode::SHOW_CURSOR),
             since_output,
             since_input,
-            known_prompt: false,
+            row: Row::New,
+            offers_choice: !mode.contains(TermMode::SHOW_CURSOR) && text::offers_choice(self.text().lines()),
             query_unanswered: false,
         }
     }

@@ -141,6 +141,9 @@ impl Tally {
     fn take(&mut self, row: &Row, verdict: &Verdict, quiet: Duration) {
         self.samples += 1;
         self.last = describe(verdict);
+        if verdict.waiting().is_some_and(|claim| claim.level > row.at_most) {
+            self.wrong = Some(format!("more than {:?}", row.at_most));
+        }
         match (row.expect, verdict) {
             (Expect::Waits { at_least, kind }, Verdict::Waiting(claim)) if claim.level >= at_least => {
                 self.held += 1;

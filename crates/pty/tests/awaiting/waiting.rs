@@ -38,7 +38,8 @@ fn shells() -> Vec<Row> {
         certain("subshell reads", Line, &["sh", "-c", "(read x; echo $x); echo"]),
         certain("read from /dev/tty", Line, &["sh", "-c", "read x </dev/tty"]),
         certain("echo off by hand", Password, &["sh", "-c", "stty -echo; printf 'Secret: '; read x"]),
-        certain("background sleeper, prompt", Line, &["sh", "-c", "sleep 60 & printf 'Name: '; read x"]),
+        likely("background sleeper, prompt", Line, &["sh", "-c", "sleep 60 & printf 'Name: '; read x"])
+            .uncertain(),
         certain("bash after a command", Line, &["bash", "-c", "ls / >/dev/null; read -p 'ok? ' x"]),
         likely("bash -i with a background job", Repl, &["bash", "--norc", "-i"])
             .after("bash-", "sleep 60 &\n"),
@@ -82,7 +83,7 @@ fn filters() -> Vec<Row> {
         certain("cat | wc | sort", Line, &["sh", "-c", "cat | wc | sort"]),
         certain("nice env cat", Line, &["nice", "env", "cat"]),
         certain("stdbuf cat", Line, &["stdbuf", "-o0", "cat"]),
-        certain("timeout --foreground cat", Line, &["timeout", "--foreground", "60", "cat"]),
+        likely("timeout --foreground cat", Line, &["timeout", "--foreground", "60", "cat"]).uncertain(),
         certain("strace cat", Line, &["strace", "-o", "/dev/null", "cat"]),
         likely("setsid cat", Line, &["setsid", "-w", "cat"]),
         certain("unshare cat", Line, &["unshare", "-pf", "cat"]).root(),
@@ -259,6 +260,34 @@ fn python_loops() -> Vec<Row> {
                 "import select\np=select.epoll(); p.register(0,select.EPOLLIN); q=select.epoll(); q.register(p.fileno(),select.EPOLLIN); q.poll()",
             ],
         ),
+        likely(
+            "python epoll in poll",
+            Line,
+            &[
+                "python3",
+                "-c",
+                "import select\np=select.epoll(); p.register(0,select.EPOLLIN); q=select.poll(); q.register(p.fileno(),1); q.poll()",
+            ],
+        ),
+        likely(
+            "python epoll in select",
+            Line,
+            &[
+                "python3",
+                "-c",
+                "import select\np=select.epoll(); p.register(0,select.EPOLLIN); select.select([p],[],[])",
+            ],
+        ),
+        likely(
+            "python adds its terminal to a set in use",
+            Line,
+            &[
+                "python3",
+                "-c",
+                "import select,threading,time,os\ne=select.epoll(); r,w=os.pipe(); e.register(r,1)\nt=threading.Thread(target=e.poll); t.start(); time.sleep(1.5)\nprint('Name: ',end='',flush=True); e.register(0,1); t.join()",
+            ],
+        )
+        .once("Name:"),
         likely(
             "python poll and self-pipe",
             Line,

@@ -1,0 +1,147 @@
+//! Whether a job waits for input, where a clock can wake it, too: programs at work are not asking, and answers come
+//! after the output that they are to hold.
+
+use outlast_testkit::{Sandbox, has};
+use serde_json::Value;
+
+use crate::sandbox;
+
+/// What a wait for a question or for the end says of a Python program.
+fn asked_or_ended(sandbox: &Sandbox, program: &[&str]) -> Value {
+    let job = sandbox.start(["--"].iter().chain(program)).to_string();
+    sandbox.json(["wait", &job, "--input", "--exit", "--deadline", "60s"])
+}
+
+/// A build tool that can be told to stop, for example.
+#[test]
+fn a_reader_beside_a_loop_with_a_timed_wait_is_not_asking() {
+    if !has("python3") {
+        return;
+    }
+    let sandbox = sandbox();
+    let program = "import os,sys,threading\n\
+        threading.Thread(target=sys.stdin.readline,daemon=True).start()\n\
+        for step in range(10): threading.Event().wait(.2)\n\
+        os._exit(0)";
+    let answer = asked_or_ended(&sandbox, &["python3", "-c", program]);
+    assert_eq!(answer["reason"], "exit", "{answer}");
+}
+
+#[test]
+fn a_question_beside_a_timed_wait_is_likely_and_no_more() {
+    if !has("python3") {
+        return;
+    }
+    let sandbox = sandbox();
+    let program = "import os,sys,threading\n\
+        print('Stop? ',end='',flush=True)\n\
+        threading.Thread(target=sys.stdin.readline,daemon=True).start()\n\
+        while True: threading.Event().wait(.2)";
+    let answer = asked_or_ended(&sandbox, &["python3", "-c", program]);
+    assert_eq!(answer["reason"], "awaiting_input", "{answer}");
+    assert_eq!(answer["awaiting_input"]["level"], "likely", "{answer}");
+    assert_eq!(answer["awaiting_input"]["prompt"], "Stop?", "{answer}");
+}
+
+/// Spinners throw away what is typed meanwhile, and so read the terminal.
+#[test]
+fn a_spinner_is_not_asking() {
+    if !has("node") {
+        return;
+    }
+    let sandbox = sandbox();
+    for (period, row) in [(130, "Installing packages"), (400, "Uploading (1/3):")] {
+        let program = format!(
+            "process.stdin.setRawMode(true);process.stdin.on('data',()=>{{}});process.stdout.write('\\x1b[?25l');\
+             let n=0;const draw=()=>process.stdout.write('\\r\\x1b[K'+'-\\\\|/'[n++%4]+' {row}');\
+             draw();setInterval(draw,{period});setTimeout(()=>process.exit(),2500)"
+        );
+        let answer = asked_or_ended(&sandbox, &["node", "-e", &program]);
+        assert_eq!(answer["reason"], "exit", "{row} every {period} ms: {answer}");
+    }
+}
+
+/// An interpreter that edits lines itself, and goes on with a timer while it works, as mongosh does.
+#[test]
+fn an_interpreter_that_marks_pastes_is_not_asking_while_it_works() {
+    if !has("node") {
+        return;
+    }
+    let sandbox = sandbox();
+    let program = "process.stdin.setRawMode(true);process.stdout.write('\\x1b[?2004hdb> ');\
+        process.stdin.on('data',line=>{process.stdout.write(line.toString().trim()+'\\r\\n');\
+        setTimeout(()=>process.stdout.write('slept\\r\\ndb> '),1500)})";
+    let job = sandbox.start(["--", "node", "-e", program]).to_string();
+    sandbox.json(["wait", &job, "--input", "--deadline", "60s"]);
+    let answer = sandbox.json(["send", &job, "sleep(1500)", "--deadline", "60s"]);
+    assert_eq!(answer["reason"], "awaiting_input", "{answer}");
+    assert_eq!(answer["output"], "sleep(1500)\nslept\ndb> ", "{answer}");
+}
+
+/// Each answer has what the program printed, and its next prompt.
+#[track_caller]
+fn answers(sandbox: &Sandbox, job: &str, exchanges: &[(&str, &str)]) {
+    for (input, printed) in exchanges {
+        let answer = sandbox.json(["send", job, input, "--deadline", "60s"]);
+        let output = answer["output"].as_str().unwrap();
+        assert_eq!(answer["reason"], "awaiting_input", "{input}: {answer}");
+        assert!(output.contains(printed) && output.ends_with("> "), "{input}: {answer}");
+    }
+}
+
+/// GNU readline can show the bracket that belongs to the one just typed: it puts the cursor there for half a second,
+/// and the input that follows is in its own buffer by then.
+#[test]
+fn a_line_editor_that_shows_brackets_is_not_asking_meanwhile() {
+    if !has("python3") {
+        return;
+    }
+    let sandbox = sandbox();
+    let program = r"
+import os, select, sys, tty
+tty.setraw(0)
+out = lambda text: (sys.stdout.write(text), sys.stdout.flush())
+number, line = 1, ''
+out('calc:1> ')
+while True:
+    if not select.select([0], [], [], .1)[0]:
+        continue
+    for key in os.read(0, 4096).decode():
+        if key == '\r':
+            number += 1
+            out('\r\n= %s\r\ncalc:%d> ' % (eval(line), number))
+            line = ''
+            continue
+        line += key
+        out(key)
+        if key == ')':
+            back = len(line) - line.rindex('(')
+            out('\x1b[%dD' % back)
+            select.select([0], [], [], .5)
+            out('\x1b[%dC' % back)
+";
+    let job = sandbox.start(["--", "python3", "-c", program]).to_string();
+    sandbox.json(["wait", &job, "--input", "--deadline", "60s"]);
+    answers(&sandbox, &job, &[("sum((1,2))", "= 3"), ("(1+2)*3", "= 9"), ("7", "= 7"), ("3>(2)", "= True")]);
+    // Half a line is waited for, too.
+    let half = sandbox.json(["send", &job, "--no-newline", "40+", "--deadline", "60s"]);
+    assert_eq!((&half["reason"], &half["output"]), (&"awaiting_input".into(), &"40+".into()), "{half}");
+    answers(&sandbox, &job, &[("2", "= 42")]);
+}
+
+#[test]
+fn octave_answers_after_its_output() {
+    if !has("octave-cli") {
+        return;
+    }
+    let sandbox = sandbox();
+    let job = sandbox.start(["--", "octave-cli", "-q", "--norc"]).to_string();
+    sandbox.json(["wait", &job, "--input", "--deadline", "60s"]);
+    let exchanges = [
+        ("pause(0.5); printf(\"%s\\n\",\"A\")", "\nA\n"),
+        ("(1+2)*3", "ans = 9"),
+        ("x = 4", "x = 4"),
+        ("disp(sum([1 2]))", "\n3\n"),
+    ];
+    answers(&sandbox, &job, &exchanges);
+}

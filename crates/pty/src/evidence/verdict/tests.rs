@@ -1,0 +1,244 @@
+//! What is said of made-up jobs: above all, that none is called certain in which something goes on by itself.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::*;
+use crate::evidence::fds::Outside;
+use crate::evidence::threads::Watched;
+use crate::procfs::{Proc, State};
+
+const TERMINAL: TtyIndex = TtyIndex(7);
+const FOREGROUND: i32 = 4000;
+
+/// A real process that sleeps, because whether the reader has slept is asked of the kernel. It is the reader of
+/// every made-up job; all other threads are made up.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let sleeper = Self(child);
+        let mut looker = Looker::new(false);
+        let asleep = |looker: &mut Looker| {
+            let path = format!("/proc/{0}/task/{0}/wchan", sleeper.pid());
+            looker.reader.read(format_args!("{path}")).is_ok_and(|name| name.ends_with(b"pipe_read"))
+        };
+        let began = std::time::Instant::now();
+        while !asleep(&mut looker) {
+            assert!(began.elapsed() < Duration::from_secs(30), "cat does not come to read");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        sleeper
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn process(pid: Pid, pgrp: i32, threads: usize) -> Proc {
+    Proc {
+        pid,
+        ppid: None,
+        pgrp,
+        session: FOREGROUND,
+        tty_nr: 0,
+        tpgid: FOREGROUND,
+        start_time: 0,
+        state: State::Sleeping,
+        threads: u32::try_from(threads).unwrap(),
+        comm: "made-up".into(),
+    }
+}
+
+fn watches(alarm: Alarm, more: &[Source], inferred: bool) -> Doing {
+    let sources = [Source::Terminal(TERMINAL)].into_iter().chain(more.iter().copied());
+    let set = (0..).zip(sources).map(|(fd, source)| Watched { fd, source, reads: true }).collect();
+    Doing::Watches { call: "poll", set, alarm, inferred }
+}
+
+/// What threads can do that go on only when another thread of the job does, or somebody types.
+fn still() -> Vec<Doing> {
+    vec![
+        Doing::Parked(Alarm::Never),
+        Doing::Idles(Alarm::Never),
+        Doing::WaitsForChild,
+        Doing::WaitsOutside(Outside::Other),
+        Doing::WaitsOutside(Outside::UnixSocket),
+        watches(Alarm::Never, &[], false),
+    ]
+}
+
+/// What threads can do that go on by themselves, or may for all that is known.
+fn moving() -> Vec<Doing> {
+    let alarms = [
+        Alarm::Unknown,
+        Alarm::After(Duration::ZERO),
+        Alarm::After(Duration::from_millis(50)),
+        Alarm::After(Duration::from_secs(60)),
+        Alarm::After(Duration::from_secs(1 << 40)),
+        Alarm::In(Duration::ZERO),
+        Alarm::In(Duration::from_millis(900)),
+        Alarm::In(Duration::from_secs(7200)),
+    ];
+    let mut moving = vec![
+        Doing::Running,
+        Doing::Disk,
+        Doing::Other,
+        Doing::Denied,
+        Doing::Writes { terminal: TERMINAL },
+        Doing::WaitsOutside(Outside::Network),
+        Doing::Reads { call: "read", fd: 0, terminal: TERMINAL, inferred: true },
+        watches(Alarm::Never, &[Source::Soft], false),
+        watches(Alarm::Never, &[Source::External(Outside::Network)], false),
+        watches(Alarm::Never, &[], true),
+    ];
+    for alarm in alarms {
+        moving.extend([Doing::Parked(alarm), Doing::Idles(alarm), Doing::Sleeps(alarm)]);
+        moving.push(watches(alarm, &[], false));
+    }
+    moving
+}
+
+/// Where a made-up thread lives: beside the reader, or in another process in the foreground or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Sibling,
+    Foreground,
+    Background,
+}
+
+const PLACES: [Place; 3] = [Place::Sibling, Place::Foreground, Place::Background];
+
+/// The rank of a job whose reader sits in a read beside these threads.
+fn rank(sleeper: &Sleeper, others: &[(Place, Doing)], text: &str) -> Option<Rank> {
+    let thread = |tid: i32, doing: &Doing| Thread {
+        tid: Pid::from_raw(tid).unwrap(),
+        doing: doing.clone(),
+        processor_time: Some(0),
+    };
+    let reads = Doing::Reads { call: "read", fd: 0, terminal: TERMINAL, inferred: false };
+    let mut threads = vec![thread(sleeper.pid().as_raw_nonzero().get(), &reads)];
+    let mut seen = Vec::new();
+    // Past the largest number that a process can have.
+    for (tid, (place, doing)) in ((1 << 23)..).zip(others) {
+        let pgrp = match place {
+            Place::Sibling => {
+                threads.push(thread(tid, doing));
+                continue;
+            }
+            Place::Foreground => FOREGROUND,
+            Place::Background => FOREGROUND + 1,
+        };
+        let pid = Pid::from_raw(tid).unwrap();
+        seen.push(Seen { process: process(pid, pgrp, 1), threads: vec![thread(tid, doing)] });
+    }
+    seen.push(Seen { process: process(sleeper.pid(), FOREGROUND, threads.len()), threads });
+    let modes = Modes { canonical: true, echo: true, reads_time_out: false };
+    let terminal = Terminal { index: TERMINAL, foreground: Some(FOREGROUND), modes, depth: 0 };
+    // At a prompt that is known two looks may be close together.
+    let hints = Hints {
+        text_before_cursor: text,
+        alternate_screen: false,
+        bracketed_paste: false,
+        cursor_hidden: false,
+        since_output: Duration::from_secs(5),
+        since_input: Duration::from_secs(6),
+        row: Row::SamePrompt,
+        offers_choice: false,
+        query_unanswered: false,
+    };
+    let mut looker = Looker::new(false);
+    let mut looks = Looks::default();
+    let (mut wakes, mut processor) = (Wakes::default(), ProcessorUse::default());
+    let mut last = None;
+    for _ in 0..2 {
+        let now = std::time::Instant::now();
+        looks.begin(true);
+        wakes.begin(now, Duration::from_secs(5));
+        processor.turn();
+        let mut judge = Judge {
+            looker: &mut looker,
+            hints: &hints,
+            looks: &mut looks,
+            wakes: &mut wakes,
+            processor: &mut processor,
+        };
+        last = match judge.judge(&seen, &terminal) {
+            Found::Waits(rank, _) => Some(rank),
+            Found::Unconfirmed
+            | Found::Listens(_)
+            | Found::OutputBlocked
+            | Found::Stopped(_)
+            | Found::Busy
+            | Found::Refused
+            | Found::Nobody => None,
+        };
+        looks.turn(now);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    last
+}
+
+/// A sequence of numbers that is the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+}
+
+#[test]
+fn a_lone_reader_is_certain() {
+    let sleeper = Sleeper::start();
+    assert_eq!(rank(&sleeper, &[], "> "), Some(Rank::Certain));
+    assert_eq!(rank(&sleeper, &[], ""), Some(Rank::Certain));
+}
+
+#[test]
+fn parked_threads_leave_a_reader_certain() {
+    let sleeper = Sleeper::start();
+    for place in PLACES {
+        for doing in [Doing::Parked(Alarm::Never), Doing::Idles(Alarm::Never)] {
+            assert_eq!(rank(&sleeper, &[(place, doing.clone())], "> "), Some(Rank::Certain), "{doing:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_certain_beside_a_thread_that_goes_on_by_itself() {
+    let sleeper = Sleeper::start();
+    for place in PLACES {
+        for doing in moving() {
+            for text in ["", "> "] {
+                let said = rank(&sleeper, &[(place, doing.clone())], text);
+                assert_ne!(said, Some(Rank::Certain), "{place:?} {doing:?} {text:?}");
+            }
+        }
+    }
+    let (still, moving) = (still(), moving());
+    let mut numbers = Numbers(20_260_101);
+    for round in 0..300 {
+        let count = numbers.below(6);
+        let mut others: Vec<(Place, Doing)> =
+            (0..count).map(|_| (numbers.pick(&PLACES), numbers.pick(&still))).collect();
+        let at = numbers.below(others.len() + 1);
+        others.insert(at, (numbers.pick(&PLACES), numbers.pick(&moving)));
+        let said = rank(&sleeper, &others, numbers.pick(&["", "> ", "working"]));
+        assert_ne!(said, Some(Rank::Certain), "round {round}: {others:?}");
+    }
+}
