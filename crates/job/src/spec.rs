@@ -107,7 +107,7 @@ pub struct JobSpec {
     pub description: Option<String>,
     /// A name to call it by, besides its handle.
     pub name: Option<String>,
-    /// The folder to start in.
+    /// The folder to start in; empty when the caller's own does not exist any more.
     pub cwd: String,
     /// The whole environment of the command. It goes to the keeper by pipe and is never written to disk.
     pub env: BTreeMap<String, String>,
@@ -156,8 +156,8 @@ impl JobSpec {
     /// The same for a session that is known.
     #[must_use]
     pub fn in_session(run: Run, session: impl Into<String>) -> Self {
-        let cwd =
-            std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
+        // None if it was deleted: then the check fails, unless the caller names another.
+        let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let env = inherited_env();
         Self {
             run,
@@ -238,6 +238,9 @@ impl JobSpec {
         if let Some(key) = self.env.keys().find(|key| key.is_empty() || key.contains('=')) {
             return Err(Failure::usage(format!("{key:?} can't be the name of an environment variable")));
         }
+        if self.cwd.is_empty() {
+            return Err(deleted_folder());
+        }
         if let Streams::Terminal(size) = self.streams {
             size.checked()?;
         }
@@ -246,6 +249,13 @@ impl JobSpec {
         }
         Ok(())
     }
+}
+
+/// What is said to a caller whose own folder was deleted. A command must not run anywhere else instead.
+#[must_use]
+pub fn deleted_folder() -> Failure {
+    Failure::new(crate::failure::Kind::CannotStart, "the current folder does not exist any more")
+        .hint("change to another folder, or name one: --cwd DIR (dir_path in a tool call)")
 }
 
 /// Which shell reads command lines: bash, which is what most callers write for, else the system's own.

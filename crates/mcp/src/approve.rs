@@ -1,10 +1,11 @@
 //! Whether a call may go ahead: what the policy says of it, and what a person says when that is a question.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use outlast_job::spec::deleted_folder;
 use outlast_job::{Failure, Kind, Run};
 use outlast_policy::{Answer, Judged, Question, Tool, Topic};
 use rmcp::RoleServer;
@@ -109,7 +110,7 @@ pub(crate) fn judge(
         Wanted::Run { command, folder, env } => {
             let folder = match folder {
                 Some(folder) => PathBuf::from(absolute(&folder)?),
-                None => std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned()),
+                None => std::env::current_dir().map_err(|_| deleted_folder())?,
             };
             let run = Run::Shell(command);
             let wanted = outlast_policy::Wanted { run: &run, folder: &folder, env: &env, fed: false };

@@ -17,8 +17,8 @@ pub(crate) fn of(fixed: Option<&str>, context: &RequestContext<RoleServer>) -> S
     if let Some(thread) = thread(&context.meta) {
         return format!("{client}:{thread}");
     }
-    let folder =
-        std::env::current_dir().map_or_else(|_| "/".into(), |path| path.to_string_lossy().into_owned());
+    let folder = std::env::current_dir()
+        .map_or_else(|_| "(deleted folder)".into(), |path| path.to_string_lossy().into_owned());
     format!("{client}:{folder}")
 }
 

@@ -55,7 +55,7 @@ Examples:
   outlast kill web                           end it and all that it started
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 not finished in time or for want of input, 5 denied.
-A foreground run exits with the job's own code, or 128 + the signal that ended it.";
+A foreground run, and a wait for the end, exit with the job's own code, or 128 + the signal that ended it.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -374,7 +374,11 @@ Examples:
   outlast wait import --quiet-for 5s --exit
   outlast wait installer --input          until it asks something
   outlast wait web --port 5173 --exit     until it listens, or failed to
-  outlast wait tui --stable --gone 'Loading'")]
+  outlast wait tui --stable --gone 'Loading'
+  outlast wait build && ./deploy          only if it ended well
+
+Exit codes: the job's own when its end was waited for, 0 when another condition holds, 1 when the job
+ended without it, 3 when there is no such job, 4 at the deadline.")]
 pub(crate) struct WaitArgs {
     /// Handles or names.
     #[arg(required = true)]

@@ -144,7 +144,8 @@ impl Sandbox {
     #[track_caller]
     pub fn wait_for_end(&self, job: u64) -> Value {
         let (job, limit) = (job.to_string(), format!("{}s", PATIENCE.as_secs()));
-        let answer = self.json(["wait", &job, "--exit", "--deadline", &limit]);
+        // Its exit code is the job's own.
+        let answer = self.run(["--json", "wait", &job, "--exit", "--deadline", &limit]).json();
         assert_eq!(answer["reason"], "exit", "{answer}");
         answer
     }

@@ -34,7 +34,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     };
     // A bad pattern is told before anything runs.
     wait.check()?;
-    let spec = spec(outlast, &args)?;
+    let spec = spec(outlast, &args)?.checked()?;
     may_run(outlast, &args, &spec)?;
     let wakes = outlast.wakes_of(&spec);
     let job = outlast.start(spec)?;

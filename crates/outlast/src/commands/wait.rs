@@ -26,10 +26,24 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
     let (which, waited) = wait_any(&jobs, &wait, args.deadline, None)?;
     let (job, begin) = (jobs[which], begins[which]);
     let info = job.info()?;
+    // Otherwise the time was up, or the end came before what was waited for.
+    let met = match waited.reason {
+        Reason::Deadline => false,
+        Reason::Exit => wait.exit,
+        Reason::Pattern
+        | Reason::Quiet
+        | Reason::Output
+        | Reason::AwaitingInput
+        | Reason::Stable
+        | Reason::Port
+        | Reason::Gone
+        | Reason::Started => true,
+    };
     if out.json {
         let answer = Answer::of(job, &info).waited(&waited).with_output(job, begin, MAX_OUTPUT)?;
         out.value(
-            &serde_json::json!({ "already": waited.already, "at_offset": waited.offset }).merged(&answer),
+            &serde_json::json!({ "already": waited.already, "at_offset": waited.offset, "met": met })
+                .merged(&answer),
         );
     } else {
         let found = waited.found.as_ref().map(|found| found.text.clone());
@@ -40,15 +54,24 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         let port = waited.port.map(|port| port.to_string());
         let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
         out.line(&format!("{} {}{found}", job.handle(), waited.reason.name()));
-        if let Some(receipt) = info.state.receipt() {
-            out.talk(&format!("job {} has ended: {}", job.handle(), answer::ending(receipt)));
+        let handle = job.handle();
+        match (waited.reason, info.state.receipt()) {
+            (Reason::Exit, Some(receipt)) if !met => out.talk(&format!(
+                "job {handle} has ended before what was waited for came: {}",
+                answer::ending(receipt)
+            )),
+            (_, Some(receipt)) => {
+                out.talk(&format!("job {handle} has ended: {}", answer::ending(receipt)));
+            }
+            (Reason::Deadline, None) => out.talk(&format!("the time is up; job {handle} runs on")),
+            (_, None) => {}
         }
     }
-    Ok(match waited.reason {
-        Reason::Deadline => DEADLINE,
-        // Waiting for something else, and the end came first.
-        Reason::Exit if !wait.exit => 1,
-        _ => 0,
+    Ok(match (waited.reason, met) {
+        (Reason::Deadline, _) => DEADLINE,
+        (Reason::Exit, true) => super::run::exit_code(&info.state),
+        (_, true) => 0,
+        (_, false) => 1,
     })
 }
 

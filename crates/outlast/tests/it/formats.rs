@@ -40,7 +40,7 @@ fn a_home_of_format_1_is_readable() {
     let raw = sandbox.run(["read", "--raw", "1"]).ok();
     assert_eq!(raw.text(), "\u{1b}[1mhello\u{1b}[0m, what is your name? Ada\r\nbye Ada\r\n");
     assert!(sandbox.run(["screen", "1"]).ok().text().contains("bye Ada"));
-    let ended = sandbox.json(["wait", "1"]);
+    let ended = sandbox.run(["--json", "wait", "1"]).code(3).json();
     assert_eq!((&ended["reason"], &ended["exit_code"]), (&"exit".into(), &3.into()), "{ended}");
     let found = sandbox.json(["wait", "1", "--pattern", r"hello, (\w+)"]);
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_home_of_format_1_is_readable() {
 
     assert_eq!(sandbox.run(["read", "2"]).ok().text(), "out\n");
     assert_eq!(sandbox.run(["read", "2", "--stderr"]).ok().text(), "err\n");
-    let killed = sandbox.json(["wait", "3"]);
+    let killed = sandbox.run(["--json", "wait", "3"]).code(128 + 15).json();
     assert_eq!((&killed["signal"], &killed["exit_code"]), (&"SIGTERM".into(), &serde_json::Value::Null));
     assert_eq!(killed["ended_by"], "by kill (SIGTERM) from session museum");
 
@@ -73,7 +73,7 @@ fn fields_that_a_later_version_added_are_passed_over() {
     info["colour"] = "green".into();
     info["ended_by"] = serde_json::json!({"who": "a_power_cut", "volts": 0});
     std::fs::write(&file, info.to_string()).unwrap();
-    let ended = sandbox.json(["wait", "1"]);
+    let ended = sandbox.run(["--json", "wait", "1"]).code(3).json();
     assert_eq!(ended["exit_code"], 3, "{ended}");
     assert!(ended["ended_by"].as_str().unwrap().contains("does not know"), "{ended}");
 }

@@ -90,7 +90,7 @@ fn what_can_not_start_says_why_and_leaves_a_receipt() {
         assert!(!sandbox.job(handle).join("keeper.sock").exists());
     }
     sandbox.nothing_runs();
-    sandbox.run(["wait", "1"]).ok().says("could not start").ok();
+    sandbox.run(["wait", "1"]).code(1).says("could not start");
 }
 
 #[test]
@@ -142,4 +142,22 @@ fn standard_input_goes_to_the_job() {
     assert_eq!(ran.text(), "one\ntwo");
     let ran = sandbox.call(["run", "--pipe", "-n", "--", "true"]).stdin("ignored").run().ok();
     assert_eq!(ran.text(), "");
+}
+
+#[test]
+fn from_a_deleted_folder_nothing_is_run() {
+    let sandbox = sandbox();
+    let gone = "mkdir gone; cd gone; rmdir ../gone; ";
+    for call in ["run", "run -d", "run --json", "run --cwd ."] {
+        let ran = sandbox
+            .shell(&format!("{gone} \"$PROGRAM\" {call} 'pwd; touch {}/ran'", sandbox.root().display()));
+        let ran = ran.run();
+        assert!(matches!(ran.code, Some(1 | 2)), "{call}: {ran}");
+    }
+    assert!(!sandbox.root().join("ran").exists());
+    assert_eq!(sandbox.json(["jobs", "--all"])["jobs"], serde_json::json!([]));
+    let said = sandbox.shell(&format!("{gone} \"$PROGRAM\" run pwd")).run().code(1);
+    said.says("the current folder does not exist any more").says("--cwd");
+    let there = sandbox.shell(&format!("{gone} \"$PROGRAM\" run --cwd / pwd")).run().ok();
+    assert_eq!(there.text(), "/\n");
 }

@@ -153,3 +153,32 @@ fn bad_and_oversized_patterns_are_told_before_anything_runs() {
     sandbox.run(["wait", "1", "--gone", "(unclosed"]).code(2).says("unclosed");
     assert_eq!(sandbox.run(["read", "1"]).ok().text(), "up\n", "and nothing was typed");
 }
+
+#[test]
+fn the_exit_code_says_how_the_wait_ended() {
+    let sandbox = sandbox();
+    let failed = sandbox.start(["exit 7"]).to_string();
+    sandbox.run(["wait", &failed]).code(7).says("has ended: exit code 7");
+    sandbox.run(["wait", &failed, "--exit", "--pattern", "never"]).code(7);
+    let killed = sandbox.start(["kill -9 $$"]).to_string();
+    sandbox.run(["wait", &killed, "--exit"]).code(128 + 9);
+    let done = sandbox.start(["echo ready"]).to_string();
+    sandbox.run(["wait", &done]).ok();
+    // Another condition than the end is met, or it is not.
+    sandbox.run(["wait", &done, "--pattern", "ready"]).ok();
+    sandbox.run(["wait", &failed, "--pattern", "never"]).code(1).says("before what was waited for");
+    // A job's own 1, 3 and 4 are told apart from ours.
+    for code in [1, 3, 4] {
+        let job = sandbox.start([format!("exit {code}")]).to_string();
+        let answer = sandbox.run(["--json", "wait", &job]).code(code).json();
+        assert_eq!((&answer["met"], &answer["exit_code"]), (&true.into(), &code.into()), "{answer}");
+        let answer = sandbox.run(["--json", "wait", &job, "--pattern", "never"]).code(1).json();
+        assert_eq!((&answer["met"], &answer["reason"]), (&false.into(), &"exit".into()), "{answer}");
+    }
+    let late = sandbox.fixture_job(&["asks"]).to_string();
+    let answer = sandbox.run(["--json", "wait", &late, "--deadline", "10ms"]).code(4).json();
+    assert_eq!((&answer["met"], &answer["reason"]), (&false.into(), &"deadline".into()), "{answer}");
+    sandbox.run(["wait", &late, "--deadline", "10ms"]).code(4).says("the time is up");
+    let unknown = sandbox.run(["--json", "wait", "99"]).code(3).json();
+    assert_eq!(unknown["error"]["kind"], "no_such_job", "{unknown}");
+}
