@@ -7,6 +7,7 @@ pub mod attach;
 pub mod connection;
 pub mod follow;
 mod held;
+pub(crate) mod kill;
 mod known;
 pub mod leftover;
 pub mod lines;
@@ -48,7 +49,6 @@ use outlast_stream::Masks;
 
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
-use crate::lifecycle::State;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, INFO_LIMIT, JobDir, layout};
@@ -57,7 +57,7 @@ use crate::settings::{Retention, Settings};
 use crate::spec::{Handle, JobSpec, Run, Size};
 use crate::wakes::Will;
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, Killed, ScreenShot, Status, Verb};
+use crate::wire::{Answer, ScreenShot, Status, Verb};
 use connection::{Answered, Connection};
 use known::Known;
 use quiet::Quiet;
@@ -359,53 +359,6 @@ impl Job {
             }
             Some(other) => Err(unexpected(&other)),
             None => Ok(None),
-        }
-    }
-
-    /// Ends the job and all that it started: `SIGTERM`, and `SIGKILL` after the grace. That it has already ended
-    /// is no error. What is left of a lost job is found and ended too.
-    ///
-    /// # Errors
-    /// When the keeper does not answer.
-    pub fn kill(&self, grace: Duration, session: &str) -> Result<Killed, Failure> {
-        let verb = Verb::Kill { grace_ms: crate::clock::millis(grace), session: session.into() };
-        match self.ask(&verb, grace + PATIENCE)? {
-            Some(Answer::Killed(killed)) => {
-                self.wait_for_receipt();
-                Ok(killed)
-            }
-            Some(other) => Err(unexpected(&other)),
-            None => self.kill_without_keeper(grace),
-        }
-    }
-
-    /// Without a keeper there is either nothing left, or what a lost job left.
-    fn kill_without_keeper(&self, grace: Duration) -> Result<Killed, Failure> {
-        match self.info()? {
-            info if matches!(info.state, State::Lost { .. }) => Ok(leftover::end(&info, grace)),
-            _ => Ok(Killed { signalled: 0, survivors: Vec::new(), already_ended: true }),
-        }
-    }
-
-    /// A keeper that is done leaves at once; the record is complete when it has.
-    fn wait_for_receipt(&self) {
-        if let Ok(info) = self.info()
-            && info.state.is_live()
-        {
-            let _ = self.wait(&wait::Wait::for_exit(), Some(Duration::from_secs(1)));
-        }
-    }
-
-    /// Sends one signal to every process of the job.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`] for an unknown signal, [`Kind::NotRunning`] when the job has ended.
-    pub fn signal(&self, signal: &str, session: &str) -> Result<Killed, Failure> {
-        let verb = Verb::Signal { signal: signal.into(), session: session.into() };
-        match self.ask(&verb, PATIENCE)? {
-            Some(Answer::Killed(killed)) => Ok(killed),
-            Some(other) => Err(unexpected(&other)),
-            None => Ok(Killed { signalled: 0, survivors: Vec::new(), already_ended: true }),
         }
     }
 

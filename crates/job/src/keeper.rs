@@ -21,7 +21,7 @@ mod heir;
 mod inputs;
 mod looking;
 mod masking;
-mod nested;
+pub(crate) mod nested;
 mod nursery;
 mod peers;
 mod pump;

@@ -487,7 +487,7 @@ impl Typed {
 }
 
 /// What became of a `kill` or `signal`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Killed {
     /// How many processes got the signal.
     pub signalled: usize,
@@ -497,6 +497,9 @@ pub struct Killed {
     /// Whether the job had already ended, with nothing left behind.
     #[serde(default)]
     pub already_ended: bool,
+    /// What whoever asked should know besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What a terminal shows.

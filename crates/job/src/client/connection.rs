@@ -92,6 +92,11 @@ impl Connection {
         }
     }
 
+    /// Whether the keeper has taken notice of us.
+    pub(crate) fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
     /// Whether something has come that nobody has looked at.
     pub(crate) fn has_unheard(&self) -> bool {
         !self.heard.is_empty()

@@ -45,21 +45,27 @@ pub fn find_if_lost(info: &Info) -> Vec<Process> {
 
 /// Ends what a lost job left.
 pub(crate) fn end(info: &Info, grace: Duration) -> Killed {
-    let signalled = signal_all(&living(info), Signal::TERM);
-    signal_all(&living(info), Signal::CONT);
+    let signalled = end_all(|| living(info), grace);
+    Killed { signalled, survivors: find(info), already_ended: signalled == 0, note: None }
+}
+
+/// Ends processes that are not ours: `SIGTERM`, and `SIGKILL` after the grace. Says how many got the first signal.
+pub(super) fn end_all(living: impl Fn() -> Vec<Proc>, grace: Duration) -> usize {
+    let signalled = signal_all(&living(), Signal::TERM);
+    signal_all(&living(), Signal::CONT);
     let force_at = Instant::now() + grace;
-    while !living(info).is_empty() && Instant::now() < force_at + GIVE_UP {
+    while !living().is_empty() && Instant::now() < force_at + GIVE_UP {
         if Instant::now() >= force_at {
-            signal_all(&living(info), Signal::STOP);
-            signal_all(&living(info), Signal::KILL);
+            signal_all(&living(), Signal::STOP);
+            signal_all(&living(), Signal::KILL);
         }
         // They are no children of ours: nobody tells us when they end.
         std::thread::sleep(ROUND);
     }
-    Killed { signalled, survivors: find(info), already_ended: signalled == 0 }
+    signalled
 }
 
-fn signal_all(processes: &[Proc], signal: Signal) -> usize {
+pub(super) fn signal_all(processes: &[Proc], signal: Signal) -> usize {
     processes.iter().filter(|process| signal::send(process, signal).is_ok()).count()
 }
 

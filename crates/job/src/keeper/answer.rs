@@ -26,7 +26,11 @@ impl Keeper {
         for line in self.peers.hear(peer) {
             match serde_json::from_slice::<Request>(&line) {
                 Ok(request) => {
-                    if let Some(answer) = self.answer(peer, request.id, request.verb) {
+                    let answer = match self.peers.admit(peer, &request, self.info.handle) {
+                        Ok(()) => self.answer(peer, request.id, request.verb),
+                        Err(failure) => Some(Answer::Error(failure.into())),
+                    };
+                    if let Some(answer) = answer {
                         self.peers.reply(peer, request.id, answer);
                     }
                 }
@@ -57,7 +61,9 @@ impl Keeper {
                 answer
             }
             Verb::Cancel { wait } => {
-                self.waits.cancel(peer, wait);
+                if self.waits.cancel(peer, wait) {
+                    self.peers.disclaim(peer);
+                }
                 Some(Answer::Done {})
             }
             Verb::Signal { signal, session } => Some(self.on_signal_request(&signal, session)),

@@ -10,7 +10,6 @@ use rustix::process::Signal;
 
 use super::peers::PeerId;
 use super::{Keeper, Life};
-use crate::failure::Failure;
 use crate::lifecycle::{EndedBy, State};
 use crate::registry::replace::Durability;
 use crate::wire::event::What;
@@ -128,22 +127,21 @@ impl Keeper {
             }
         }
         for (peer, id) in ending.asked {
-            let killed = Killed { signalled: ending.signalled, survivors: survivors.clone(), already_ended };
+            let survivors = survivors.clone();
+            let killed = Killed { signalled: ending.signalled, survivors, already_ended, note: None };
             self.peers.reply(peer, id, Answer::Killed(killed));
         }
     }
 
     /// One signal by name to the whole job; nothing follows it.
     pub(super) fn on_signal_request(&mut self, name: &str, session: String) -> Answer {
-        let Some(signal) = signal::parse(name) else {
-            let known = signal::names().join(", ");
-            let failure =
-                Failure::usage(format!("there is no signal {name:?}")).hint(format!("known: {known}"));
-            return Answer::Error(failure.into());
+        let signal = match crate::client::kill::signal_named(name) {
+            Ok(signal) => signal,
+            Err(failure) => return Answer::Error(failure.into()),
         };
         self.last_signal = Some((signal, session));
         let signalled = self.signal_all(signal);
         let already_ended = self.life == Life::Ended && signalled == 0;
-        Answer::Killed(Killed { signalled, survivors: Vec::new(), already_ended })
+        Answer::Killed(Killed { signalled, already_ended, ..Killed::default() })
     }
 }

@@ -30,7 +30,7 @@ impl Keeper {
 }
 
 /// Leaves out the keepers of other jobs, and all below them, and the dead.
-pub(super) fn without_nested_jobs(mut processes: Vec<Proc>) -> Vec<Proc> {
+pub(crate) fn without_nested_jobs(mut processes: Vec<Proc>) -> Vec<Proc> {
     let mut theirs: HashSet<Pid> = processes.iter().filter(|p| is_a_keeper(p)).map(|p| p.pid).collect();
     if !theirs.is_empty() {
         // Descendants come after their parents only mostly: repeat until nothing is added.

@@ -12,13 +12,19 @@ use crate::socket::{Doorkeeper, Who};
 use crate::spec::Handle;
 use crate::wiped::{Wiped, wipe};
 use crate::wire::event::Event;
-use crate::wire::{Answer, Grown, Hello, LONGEST_LINE, Line, PROTOCOL, Reply, line};
+use crate::wire::{Answer, Grown, Hello, LONGEST_LINE, Line, PROTOCOL, Reply, Request, Verb, line};
 
 /// Which client.
 pub(super) type PeerId = u64;
 
 /// More clients than this at one job are turned away.
-const MOST: usize = 256;
+const MAX_CLIENTS: usize = 256;
+/// Connections beyond [`MAX_CLIENTS`], for requests to end or signal the job: those always get through.
+const RESERVE: usize = 16;
+/// When all places are taken, a client that has asked for nothing for so long loses its place.
+const IDLE_LIMIT: Duration = Duration::from_secs(10);
+/// Descriptors that the keeper needs for itself; clients get what is left of the limit.
+const OWN_DESCRIPTORS: usize = 96;
 /// A client that leaves more than this unread is not spoken to any more: it can read the log.
 const MOST_UNSENT: usize = 1 << 20;
 /// How long a keeper that is done waits for its clients to take the last words.
@@ -32,12 +38,24 @@ pub(super) struct Peer {
     follows: bool,
     told: Option<Grown>,
     held: bool,
+    /// Whether it has a place of the reserve: one request, and only to end or signal the job.
+    reserve: bool,
+    /// How many requests are not answered yet.
+    owed: usize,
+    /// When it was last heard or answered.
+    active_at: Instant,
+    /// Whether the connection is closed once everything is said.
+    closing: bool,
     gone: bool,
 }
 
 impl Peer {
-    fn new(stream: UnixStream) -> Self {
+    fn new(stream: UnixStream, reserve: bool) -> Self {
         Self {
+            reserve,
+            owed: 0,
+            active_at: Instant::now(),
+            closing: false,
             stream,
             heard: Wiped::default(),
             unsent: VecDeque::new(),
@@ -50,11 +68,26 @@ impl Peer {
 
     /// Whether we want to hear more of it now.
     pub(super) fn may_speak(&self) -> bool {
-        !self.held && self.unsent.len() < MOST_UNSENT / 2
+        !self.held && !self.closing && self.unsent.len() < MOST_UNSENT / 2
+    }
+
+    /// Whether nobody would miss the connection: nothing is asked, followed or half said.
+    fn is_idle(&self) -> bool {
+        !self.gone
+            && !self.closing
+            && self.owed == 0
+            && !self.follows
+            && !self.held
+            && self.heard.is_empty()
+            && self.unsent.is_empty()
     }
 
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
+        self.gone || self.closing && self.unsent.is_empty()
     }
 
     fn say(&mut self, what: &[u8]) {
@@ -86,6 +119,7 @@ impl Peer {
         match self.stream.read(&mut piece) {
             Ok(0) => self.gone = true,
             Ok(n) => {
+                self.active_at = Instant::now();
                 self.heard.extend(&piece[..n]);
                 wipe(&mut piece[..n]);
             }
@@ -111,10 +145,19 @@ impl AsFd for Peer {
     }
 }
 
+/// Which place a new client gets.
+enum Place {
+    Regular,
+    Reserve,
+    None,
+}
+
 #[derive(Default)]
 pub(super) struct Peers {
     next: PeerId,
     all: BTreeMap<PeerId, Peer>,
+    /// How many clients there may be, once that is known.
+    limit: Option<usize>,
     door: Doorkeeper,
     /// Whether a full-screen program has the terminal: whoever waited would ask that next.
     pub(super) full_screen: bool,
@@ -131,19 +174,28 @@ impl Peers {
         let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return new };
         while let Ok((stream, _)) = listener.accept() {
             let who = self.door.who(&stream);
-            if who == Who::Stranger || self.all.len() >= MOST || stream.set_nonblocking(true).is_err() {
+            if who == Who::Stranger || stream.set_nonblocking(true).is_err() {
                 continue;
             }
+            let place = if who == Who::Confined { Place::None } else { self.find_place() };
             let hello = Hello { outlast: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), handle };
-            let mut peer = Peer::new(stream);
+            let mut peer = Peer::new(stream, matches!(place, Place::Reserve));
             peer.say(&line(&hello));
-            if who == Who::Confined {
-                let failure = Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
-                    .hint("do it from outside the sandbox");
+            if matches!(place, Place::None) {
+                let failure = if who == Who::Confined {
+                    Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
+                        .hint("do it from outside the sandbox")
+                } else {
+                    self.busy(handle)
+                };
                 let answer = Answer::Error(failure.into());
                 peer.say(&line(&Line::Reply(Reply { id: 0, answer })));
                 peer.flush();
                 continue;
+            }
+            if peer.reserve {
+                // So that it can make room for the next one, should it say nothing.
+                peer.flush();
             }
             self.all.insert(self.next, peer);
             new.push(self.next);
@@ -152,10 +204,70 @@ impl Peers {
         new
     }
 
+    /// The place for one more client. Room is made by closing what nobody would miss.
+    fn find_place(&mut self) -> Place {
+        let limit = self.limit();
+        let taken = |reserve: bool| {
+            self.all.values().filter(|peer| peer.reserve == reserve && !peer.gone && !peer.closing).count()
+        };
+        let (regular, reserve) = (taken(false), taken(true));
+        if regular < limit || self.close_idle(false, IDLE_LIMIT) {
+            Place::Regular
+        } else if reserve < RESERVE || self.close_idle(true, Duration::ZERO) {
+            Place::Reserve
+        } else {
+            Place::None
+        }
+    }
+
+    /// Closes the connection that has been idle for longest, if that is at least so long; false if there is none.
+    fn close_idle(&mut self, reserve: bool, at_least: Duration) -> bool {
+        let idle = self.all.values_mut().filter(|peer| peer.reserve == reserve && peer.is_idle());
+        match idle.min_by_key(|peer| peer.active_at) {
+            Some(peer) if peer.active_at.elapsed() >= at_least => {
+                peer.gone = true;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn limit(&mut self) -> usize {
+        *self.limit.get_or_insert_with(|| {
+            let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+            let descriptors = descriptors.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+            descriptors.saturating_sub(OWN_DESCRIPTORS + RESERVE).clamp(RESERVE, MAX_CLIENTS)
+        })
+    }
+
+    /// What a client is told that gets no place, or asks for too much in a place of the reserve.
+    fn busy(&mut self, handle: Handle) -> Failure {
+        let limit = self.limit();
+        let what = format!("job {handle} has {limit} clients, and takes no more");
+        Failure::new(Kind::Keeper, what).hint(format!(
+            "try again when some of them are done; to end it works all the same: outlast kill {handle}"
+        ))
+    }
+
+    /// Takes note of a request. One that can't be answered because all places are taken is refused here.
+    pub(super) fn admit(&mut self, id: PeerId, request: &Request, handle: Handle) -> Result<(), Failure> {
+        let Some(peer) = self.all.get_mut(&id) else { return Ok(()) };
+        peer.owed += 1;
+        let urgent = matches!(request.verb, Verb::Kill { .. } | Verb::Signal { .. });
+        if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }
+    }
+
+    /// A request will not be answered any more.
+    pub(super) fn disclaim(&mut self, id: PeerId) {
+        if let Some(peer) = self.all.get_mut(&id) {
+            peer.owed = peer.owed.saturating_sub(1);
+        }
+    }
+
     /// Listens to whoever has started the job, on the line over which it did.
     pub(super) fn adopt(&mut self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_ok() {
-            self.all.insert(self.next, Peer::new(stream));
+            self.all.insert(self.next, Peer::new(stream, false));
             self.next += 1;
         }
     }
@@ -171,6 +283,9 @@ impl Peers {
         }
         if let Some(peer) = self.all.get_mut(&id) {
             peer.say(&line(&Line::Reply(Reply { id: request, answer })));
+            peer.owed = peer.owed.saturating_sub(1);
+            peer.active_at = Instant::now();
+            peer.closing |= peer.reserve;
         }
     }
 
@@ -218,7 +333,8 @@ impl Peers {
 
     /// Forgets clients that are gone, and says which.
     pub(super) fn remove_gone(&mut self) -> Vec<PeerId> {
-        let gone: Vec<PeerId> = self.all.iter().filter(|(_, peer)| peer.gone).map(|(id, _)| *id).collect();
+        let gone: Vec<PeerId> =
+            self.all.iter().filter(|(_, peer)| peer.is_over()).map(|(id, _)| *id).collect();
         for id in &gone {
             self.all.remove(id);
         }

@@ -238,8 +238,11 @@ impl Waits {
         })
     }
 
-    pub(super) fn cancel(&mut self, peer: PeerId, request: u64) {
+    /// Drops a wait without an answer; false if there is none.
+    pub(super) fn cancel(&mut self, peer: PeerId, request: u64) -> bool {
+        let before = self.pending.len();
         self.pending.retain(|pending| (pending.peer, pending.request) != (Some(peer), request));
+        self.pending.len() < before
     }
 
     pub(super) fn forget_peers(&mut self, gone: &[PeerId]) {

@@ -38,6 +38,9 @@ impl Engine {
         } else if order.signal.is_some() {
             answer.note(format!("{} processes got the signal", killed.signalled));
         }
+        if let Some(note) = killed.note {
+            answer.note(note);
+        }
         for process in killed.survivors {
             answer.note(format!("{} (pid {}) can't be ended", process.program, process.pid));
         }

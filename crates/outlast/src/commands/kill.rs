@@ -30,6 +30,9 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
             value["signalled"] = killed.signalled.into();
             value["already_ended"] = killed.already_ended.into();
             value["survivors"] = serde_json::to_value(&killed.survivors).unwrap_or_default();
+            if let Some(note) = &killed.note {
+                value["note"] = note.as_str().into();
+            }
             out.value(&value);
             continue;
         }
@@ -48,6 +51,9 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
             (None, _, None) => format!("job {handle}: nothing is left of it"),
         };
         out.line(&said);
+        if let Some(note) = &killed.note {
+            out.talk(&format!("outlast: job {handle}: {note}"));
+        }
     }
     Ok(code)
 }

@@ -19,6 +19,7 @@ mod jobs;
 mod json;
 mod kill;
 mod limits;
+mod locked_out;
 mod log_trouble;
 mod logs;
 mod names;
