@@ -135,6 +135,10 @@ impl Layer {
                     findings.extend(rules.iter().filter_map(|rule| mentioned(rule, text, found)));
                 }
                 Piece::Tool { tool } => findings.extend(self.judge_tool(*tool)),
+                Piece::Bare if self.default > Decision::Allow => {
+                    findings.push(self.suspect("it runs no program that a rule could allow", found));
+                }
+                Piece::Bare => {}
                 Piece::Opaque { .. } | Piece::Mention { .. } => {}
             }
         }
@@ -213,7 +217,7 @@ pub(crate) fn of_rule(rule: &Arc<Rule>, reading: &Reading) -> Vec<(Strength, Fin
             strength => Some((strength, spoken(rule, strength, found))),
         },
         Piece::Mention { text } => mentioned(rule, text, found).map(|finding| (Strength::Maybe, finding)),
-        Piece::Opaque { .. } | Piece::Tool { .. } => None,
+        Piece::Opaque { .. } | Piece::Tool { .. } | Piece::Bare => None,
     };
     reading.found.iter().filter_map(one).collect()
 }

@@ -50,7 +50,8 @@ impl Scanner {
                 }
                 _ => {}
             }
-            word_start = c.is_whitespace() || ";&|()".contains(c);
+            // As bash has it: no other white space, and a `)` may end a part of a word.
+            word_start = " \t;&|(".contains(c);
         }
         let end = line.trim_end();
         self.quote.is_none() && (end.ends_with('|') || end.ends_with("&&"))

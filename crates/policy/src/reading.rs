@@ -4,10 +4,12 @@
 //! The grammar is that of bash. What it does not understand, and every node that is not known here, becomes
 //! [`Piece::Opaque`]: it may be anything.
 
+mod evaluated;
 mod walk;
 mod words;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use tree_sitter::Parser;
 
@@ -50,6 +52,8 @@ pub(crate) enum Piece {
     Opaque { why: &'static str },
     /// Could be what its text mentions.
     Mention { text: String },
+    /// A line that runs no program: it only sets variables, compares or computes.
+    Bare,
     /// One of our own tools by its verb on the command line.
     Tool { tool: Tool },
 }
@@ -75,6 +79,10 @@ enum Errors {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) found: Vec<Found>,
+    /// Variables that the line gives a value which is not known.
+    made: BTreeSet<String>,
+    /// Whether a substitution is in it somewhere as mere text.
+    hides: bool,
 }
 
 impl Reading {
@@ -83,6 +91,7 @@ impl Reading {
         let mut reading = Self::default();
         reading.line(line, &Fed::Outside, 0);
         reading.runs_what_it_wrote();
+        reading.runs_nothing(line);
         reading
     }
 
@@ -91,6 +100,7 @@ impl Reading {
         let mut reading = Self::default();
         reading.line(line, &Fed::Unknown, 0);
         reading.runs_what_it_wrote();
+        reading.runs_nothing(line);
         reading
     }
 
@@ -143,6 +153,10 @@ impl Reading {
         if depth > DEEPEST || line.len() > LONGEST {
             return self.opaque("it is too long, or too deep in itself, to be read", line);
         }
+        // Bash takes them for parts of words where others see blanks.
+        if line.contains(|c: char| c.is_control() && c != '\t' && c != '\n') {
+            self.opaque("it has a control character", line);
+        }
         self.parse(line, fed, depth, Errors::Count);
         if line.contains("\\\n") {
             // The shell joins such lines, except in comments and quotes: both readings count.
@@ -178,7 +192,9 @@ impl Reading {
             // What can't be parsed may still say plainly what it wants.
             self.push(Piece::Mention { text: without_quotes(line) }, line, None);
         }
-        Walk { source: line, depth, reading: self }.node(root, fed);
+        let mut walk = Walk { source: line, depth, reading: self };
+        walk.evaluations(root);
+        walk.node(root, fed);
         if errors == Errors::Forgive {
             self.forget_parse_errors(before);
         }
@@ -215,6 +231,16 @@ impl Reading {
                 Inner::Opaque(why) => self.opaque(why, shown),
                 _ => {}
             }
+        }
+    }
+
+    /// A line without a program is judged too: no rule can be about it.
+    fn runs_nothing(&mut self, line: &str) {
+        let runs = |found: &Found| matches!(found.piece, Piece::Command { .. } | Piece::Write { .. });
+        let is_comment = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('#');
+        let is_empty = line.lines().all(|line| line.trim().is_empty() || is_comment(line));
+        if !is_empty && !self.found.iter().any(runs) {
+            self.push(Piece::Bare, line, None);
         }
     }
 

@@ -262,8 +262,12 @@ pub(crate) fn assignment(name: &str, value: &Word) -> Vec<Inner> {
     {
         return vec![Inner::Opaque("it sets a variable that makes programs run something")];
     }
-    if VALUES.contains(&name) {
-        return one_line(value).into_iter().filter(|inner| *inner != Inner::Line(String::new())).collect();
+    let mut inner = Vec::new();
+    if value.text.contains("$(") || value.text.contains('`') {
+        inner.push(Inner::Opaque("it sets a variable to text that the shell may run later"));
     }
-    Vec::new()
+    if VALUES.contains(&name) {
+        inner.extend(one_line(value).into_iter().filter(|inner| *inner != Inner::Line(String::new())));
+    }
+    inner
 }

@@ -303,3 +303,192 @@ proptest! {
         }
     }
 }
+
+/// Ways to get a text that arithmetic would run into `v`.
+const SETS: &[&str] = &[
+    "v='a[$(rm x)]'",
+    "v='a[0+$(rm x)]'",
+    "v=a[\\$\\(rm\\ x\\)]",
+    "v=$'a[\\x24(rm x)]'",
+    "v=\"a[\\$(rm x)]\"",
+    "v=\"a[\\`rm x\\`]\"",
+    "v='a[$'; w='(rm x)]'; v=$v$w",
+    "v='a[$_(rm x)]'; v=${v/_/}",
+    "d='$'; v=\"a[$d(rm x)]\"",
+    "read -r v <<< 'a[$(rm x)]'",
+    "read -r v <<< $'a[\\x24(rm x)]'",
+    "read -r v <<'E'\na[$(rm x)]\nE\n",
+    "printf -v v 'a[\\x24(rm x)]'",
+    "v=$(printf 'a[\\x24(rm x)]')",
+    "v=$(echo -e 'a[\\x24(rm x)]')",
+    "for v in 'a[$(rm x)]'; do :; done",
+    "v=('a[$(rm x)]')",
+    "v+='a[$(rm x)]'",
+    "set -- 'a[$(rm x)]'; v=$1",
+    "declare v='a[$(rm x)]'",
+    "export \"v=a[\\$(rm x)]\"",
+    "mapfile -t v <<< 'a[$(rm x)]'",
+    "declare -n v='a[$(rm x)]'",
+    "v='$(rm x)'",
+    ": ${v:='a[$(rm x)]'}",
+    "u='a[$(rm x)]' v=u",
+];
+
+/// Ways to have it evaluated.
+const EVALUATES: &[&str] = &[
+    "((v))",
+    "(( 1 + v ))",
+    "echo $((v))",
+    "echo $[v]",
+    "echo $(($v))",
+    "[[ $v -eq 0 ]]",
+    "[[ v -gt 1 ]]",
+    "[[ -v $v ]]",
+    "echo ${q:v}",
+    "q=abc; echo ${q:0:v}",
+    "echo ${@:v}",
+    "let v",
+    "let \"q=v\"",
+    "declare -i q=v",
+    "declare -i q; q=$v",
+    "test -v \"$v\"",
+    "[ -v \"$v\" ]",
+    "unset \"$v\"",
+    "printf -v \"$v\" z",
+    "read \"$v\" <<< z",
+    "echo ${!v}",
+    "q=${v@P}",
+    "q=(1); echo ${q[v]}",
+    "q[v]=1",
+    "q[$v]=1",
+    "for ((; v; )); do break; done",
+    "f() { echo $(($1)); }; f \"$v\"",
+    "set -- \"$v\"; echo $(($1))",
+    "declare -a \"q=($v)\"",
+    "typeset -a 'q=($(rm x))'",
+    "declare -a 'q=($(rm x))'",
+    "echo $v",
+    "builtin declare -i q=v",
+    "w=v; echo $((w))",
+];
+
+/// What may stand before a `#`, and between the two.
+const BEFORE: &[&str] = &[
+    "x=(1)",
+    "x=()",
+    "x+=(1)",
+    "declare x=(1)",
+    "export x=(1)",
+    "x=1",
+    "echo a",
+    "[[ a ]]",
+    "(true)",
+    "true;",
+    "true &",
+    "echo $(echo)",
+    "echo ${x:-a}",
+    "echo \"a\"",
+    "{ true; }",
+    "echo $((1))",
+    "true",
+    "x=(1",
+    "((1",
+    "echo ${x",
+];
+const BETWEEN: &[&str] =
+    &["", " ", "\t", "\r", "\x0b", "\x0c", "\u{85}", "\u{a0}", "\u{2028}", "\\ ", "\\\n", " \r"];
+
+/// The programs of these lines may be run, and nothing else.
+const LIST: &str = "default = \"deny\"\n[[rule]]\ndecision = \"allow\"\nprefix = [[\"echo\", \"printf\", \"read\", \"test\",     \"[\", \":\", \"true\", \"set\", \"unset\", \"let\", \"mapfile\", \"f\", \"break\", \"builtin\", \"cat\"]]\n";
+
+#[test]
+fn nothing_runs_by_a_second_reading_or_a_false_comment() {
+    if !["/bin/bash", "/usr/bin/bash"].iter().any(|bash| Path::new(bash).exists()) {
+        eprintln!("skipped: there is no bash");
+        return;
+    }
+    let parse = |text: &str| Policy::parse(Path::new("policy.toml"), text).unwrap();
+    let policies = [parse("default = \"deny\"\n"), parse("default = \"ask\"\n"), parse(LIST), policy()];
+    let mut lines: Vec<String> = Vec::new();
+    for set in SETS {
+        lines.extend(EVALUATES.iter().map(|evaluate| format!("{set}; {evaluate}").replace("\n; ", "\n")));
+    }
+    lines.extend(
+        EVALUATES
+            .iter()
+            .map(|evaluate| evaluate.replace("$v", "a[$(rm x)]").replace("\"$v\"", "'a[$(rm x)]'")),
+    );
+    lines.push("[[ 'a[0+$(rm x)]' -eq 0 ]]".into());
+    lines.push("[[ 'a[$'\"(rm x)]\" -eq 0 ]]".into());
+    for before in BEFORE {
+        for between in BETWEEN {
+            lines.extend(
+                ["; rm x", "\nrm x", " '\nrm x\n'"].map(|after| format!("{before}{between}#{after}")),
+            );
+            lines.push(format!("{before}{between}# a comment"));
+        }
+    }
+    let yard = Yard::new();
+    let allows = |line: &str| {
+        policies.iter().any(|policy| policy.judge_line(Tool::Run, line).decision == Decision::Allow)
+    };
+    let allowed: Vec<&String> = lines.iter().filter(|line| allows(line)).collect();
+    let ran: Vec<&&String> = allowed.iter().filter(|line| yard.runs(line)).collect();
+    assert!(ran.is_empty(), "bash runs the program in {ran:#?}");
+    eprintln!("{} of {} lines were allowed, and none of them ran the program", allowed.len(), lines.len());
+    assert!(allowed.len() > 20, "the judge does not just refuse everything");
+    // And the tries are real: bash runs the program in many of those that are refused.
+    let real = lines.iter().filter(|line| !allows(line)).step_by(9).filter(|line| yard.runs(line)).count();
+    assert!(real > 20, "{real}");
+    // Without a rule that allows anything, nothing but comments is allowed.
+    for line in ["x=1", "[[ a == b ]]", "((1))", "declare x", "x=(1)# ; rm x", "x='$(rm x)'; y=${x@P}"] {
+        assert_eq!(policies[0].judge_line(Tool::Run, line).decision, Decision::Deny, "{line}");
+        assert_eq!(policies[1].judge_line(Tool::Run, line).decision, Decision::Ask, "{line}");
+    }
+}
+
+/// Both ways together, disturbed by chance.
+fn second_readings() -> impl Strategy<Value = String> {
+    let disturbed = prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(PARTS)), 0..4);
+    let between =
+        prop::sample::select(&["; ", "\n", " && ", " | ", "; { ", "; ( ", "; bash -c '", "; eval '"][..]);
+    (prop::sample::select(SETS), between, prop::sample::select(EVALUATES), disturbed).prop_map(
+        |(set, between, evaluate, disturbed)| {
+            let close = match between {
+                "; { " => "; }",
+                "; ( " => " )",
+                "; bash -c '" | "; eval '" => "'",
+                _ => "",
+            };
+            let mut line = format!("{set}{between}{evaluate}{close}");
+            for (at, part) in disturbed {
+                line.insert_str(line.floor_char_boundary(at.index(line.len())), part);
+            }
+            line
+        },
+    )
+}
+
+#[test]
+fn chance_finds_no_second_reading_either() {
+    if !["/bin/bash", "/usr/bin/bash"].iter().any(|bash| Path::new(bash).exists()) {
+        eprintln!("skipped: there is no bash");
+        return;
+    }
+    let long = std::env::var_os("OUTLAST_LONG_TESTS").is_some();
+    let yard = Yard::new();
+    let policies = [Policy::parse(Path::new("policy.toml"), LIST).unwrap(), policy()];
+    let config =
+        Config { cases: if long { 50_000 } else { 1_500 }, failure_persistence: None, ..Config::default() };
+    let seed = std::env::var("OUTLAST_SEED").ok().and_then(|seed| seed.parse::<u8>().ok()).unwrap_or(7);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let result = runner.run(&second_readings(), |line| {
+        let allows = |policy: &Policy| policy.judge_line(Tool::Run, &line).decision == Decision::Allow;
+        if is_fit(&line) && policies.iter().any(allows) {
+            prop_assert!(!yard.runs(&line), "bash runs it: {line:?}");
+        }
+        Ok(())
+    });
+    result.unwrap();
+}

@@ -67,6 +67,18 @@ const HOLDERS: &[&str] = &[
     "herestring_redirect",
 ];
 
+/// Nodes in which no comment can stand.
+const EXPRESSIONS: &[&str] = &[
+    "string",
+    "expansion",
+    "arithmetic_expansion",
+    "binary_expression",
+    "unary_expression",
+    "postfix_expression",
+    "ternary_expression",
+    "parenthesized_expression",
+];
+
 /// Nodes in which nothing is substituted.
 const LITERAL: &[&str] = &[
     "raw_string",
@@ -162,13 +174,15 @@ impl Walk<'_> {
         }
     }
 
-    /// What stands behind an escaped blank is no comment.
+    /// Only a blank or an operator begins a comment, and not where it is escaped or part of an expression. Behind a `)` it
+    /// depends: that of an array is part of a word.
     fn comment(&mut self, node: Node<'_>, shown: &str) {
         let before = self.source.get(..node.start_byte()).unwrap_or_default();
         let mut back = before.chars().rev();
-        let blank = back.next().is_none_or(|c| c.is_whitespace() || ";&|()".contains(c));
+        let blank = back.next().is_none_or(|c| " \t\n;&|".contains(c));
         let escaped = back.take_while(|c| *c == '\\').count() % 2 == 1;
-        if !blank || escaped {
+        let mut around = std::iter::successors(node.parent(), Node::parent);
+        if !blank || escaped || around.any(|node| EXPRESSIONS.contains(&node.kind())) {
             self.reading.opaque("it is no comment for the shell", shown);
         }
     }
