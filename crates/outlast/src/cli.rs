@@ -513,3 +513,40 @@ fn size(text: &str) -> Result<Size, String> {
     let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is no size; write for example 120x40"))?;
     Size { cols, rows }.checked().map_err(|failure| failure.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory;
+    use outlast_policy::{Decision, Policy, Tool};
+
+    use super::Cli;
+
+    /// The policy reads our own command line too: an option of `run` that it does not know would hide the command.
+    #[test]
+    fn the_policy_knows_which_options_of_run_have_a_value() {
+        let rule = "[[rule]]\ndecision = \"deny\"\nprefix = [\"rm\", \"-rf\"]\n";
+        let policy = Policy::parse(Path::new("policy.toml"), rule).unwrap();
+        let mut cli = Cli::command();
+        cli.build();
+        let run = cli.find_subcommand("run").unwrap();
+        let options = run.get_arguments().filter(|argument| !argument.is_positional());
+        let mut tried = 0;
+        for option in options {
+            let value = option.get_action().takes_values() && !option.is_require_equals_set();
+            let long = option.get_long().map(|long| format!("--{long}"));
+            let short = option.get_short().map(|short| format!("-{short}"));
+            for name in [long, short].into_iter().flatten() {
+                let value = if value { " some" } else { "" };
+                for dashes in ["", "-- "] {
+                    let line = format!("outlast run {name}{value} {dashes}rm -rf x");
+                    let verdict = policy.judge_line(Tool::Run, &line);
+                    assert_eq!(verdict.decision, Decision::Deny, "{line}");
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 40, "{tried}");
+    }
+}

@@ -190,8 +190,8 @@ fn outlast(rest: &[Word]) -> Vec<Inner> {
     }
 }
 
-/// Options of `outlast run` with a value in the next word.
-const RUN_VALUES: [&str; 17] = [
+/// Options of `outlast run` with a value in the next word. A test of the program compares them with its own definition.
+const RUN_VALUES: [&str; 22] = [
     "--pattern",
     "--quiet-for",
     "--deadline",
@@ -207,8 +207,13 @@ const RUN_VALUES: [&str; 17] = [
     "--notify",
     "--wake",
     "--home",
-    "--sandbox",
     "--memory",
+    "--processes",
+    "--cpu",
+    "--cpu-time",
+    "--writable",
+    "--readable",
+    "--network",
 ];
 
 fn command_of_run(words: &[Word]) -> Inner {
