@@ -17,6 +17,8 @@ pub(super) enum Alarm {
     Never,
     /// Its system call could not be read: it may have one.
     Unknown,
+    /// It looks after its language's runtime: it wakes up again and again, and does nothing that can be seen.
+    Housekeeping,
     /// So long after it fell asleep.
     After(Duration),
     /// So long from now: it sleeps until a given time, and when it fell asleep is not known.
@@ -32,7 +34,7 @@ impl Alarm {
     /// Whether it is known to ring, and before long.
     pub(super) fn is_near(self) -> bool {
         match self {
-            Self::Never | Self::Unknown => false,
+            Self::Never | Self::Unknown | Self::Housekeeping => false,
             Self::After(time) | Self::In(time) => time < AS_GOOD_AS_NEVER,
         }
     }
@@ -40,7 +42,7 @@ impl Alarm {
     /// Whether it could ring often enough to move something on the screen.
     pub(super) fn may_move_the_screen(self) -> bool {
         match self {
-            Self::Never => false,
+            Self::Never | Self::Housekeeping => false,
             Self::Unknown => true,
             Self::After(time) | Self::In(time) => time <= SLOWEST_PERIOD,
         }
@@ -50,7 +52,7 @@ impl Alarm {
     /// one that rings first.
     pub(super) fn with(self, other: Self) -> Self {
         let time = |alarm| match alarm {
-            Self::Never | Self::Unknown => None,
+            Self::Never | Self::Unknown | Self::Housekeeping => None,
             Self::After(time) | Self::In(time) => Some(time),
         };
         let (Some(mine), Some(others)) = (time(self), time(other)) else {

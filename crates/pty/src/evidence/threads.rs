@@ -121,6 +121,20 @@ enum Call {
 /// Processes with more threads are looked at only so far; the rest counts as busy elsewhere.
 const MOST_THREADS: usize = 256;
 
+/// Threads of the Java machine and of .NET that run no code of the program, by their names as the kernel has them.
+const HOUSEKEEPERS: [&str; 10] = [
+    "VM Thread",
+    "VM Periodic Tas",
+    "G1 Service",
+    "Monitor Deflati",
+    "C1 CompilerThre",
+    "C2 CompilerThre",
+    "Sweeper thread",
+    "Service Thread",
+    "Common-Cleaner",
+    ".NET Tiered Com",
+];
+
 impl Looker {
     pub(super) fn new(hardened: bool) -> Self {
         Self { reader: Reader::new(), fds: Descriptors::new(), hardened, parked: HashMap::new() }
@@ -167,12 +181,22 @@ impl Looker {
         if runs.is_some() && self.parked.get(&key) == runs.as_ref() {
             return Some(Thread { tid, doing: Doing::Parked(Alarm::Never), processor_time });
         }
-        let doing = self.thread(process, tid)?;
+        let doing = match self.thread(process, tid)? {
+            Doing::Parked(alarm) if alarm.is_near() && self.is_housekeeper(process.pid, tid) => {
+                Doing::Parked(Alarm::Housekeeping)
+            }
+            doing => doing,
+        };
         match runs {
             Some(runs) if doing == Doing::Parked(Alarm::Never) => self.parked.insert(key, runs),
             _ => self.parked.remove(&key),
         };
         Some(Thread { tid, doing, processor_time })
+    }
+
+    fn is_housekeeper(&mut self, pid: Pid, tid: Pid) -> bool {
+        let name = self.reader.read(format_args!("/proc/{pid}/task/{tid}/comm"));
+        name.is_ok_and(|name| HOUSEKEEPERS.iter().any(|keeper| keeper.as_bytes() == name.trim_ascii()))
     }
 
     /// Forgets threads of processes that are not among these any more.

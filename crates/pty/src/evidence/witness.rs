@@ -111,7 +111,7 @@ impl Judge<'_> {
             let has_run = self.wakes.has_run(self.looker, reader.process.pid, thread.tid);
             all &= match alarm {
                 Alarm::After(period) => quiet >= period + LATE,
-                Alarm::Never | Alarm::Unknown | Alarm::In(_) => has_run,
+                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) => has_run,
             };
         }
         all

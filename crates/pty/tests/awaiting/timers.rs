@@ -92,6 +92,21 @@ fn in_other_processes() -> Vec<Row> {
     ]
 }
 
+/// A Java program that is compiled as it starts.
+macro_rules! java {
+    ($body:literal) => {
+        &[
+            "sh",
+            "-c",
+            concat!(
+                "echo 'class A{public static void main(String[] a)throws Exception{",
+                $body,
+                "}}' > A.java; exec java A.java"
+            ),
+        ]
+    };
+}
+
 /// A spinner in the manner of ora: it hides the cursor, takes keys so as to throw them away, and draws its row anew.
 macro_rules! spinner {
     ($text:literal, $milliseconds:literal) => {
@@ -112,6 +127,12 @@ macro_rules! spinner {
 
 fn at_work() -> Vec<Row> {
     vec![
+        listens(
+            "java sleeps beside a reader",
+            java!("System.out.println(\"up\");new Thread(()->new java.util.Scanner(System.in).nextLine()).start();while(true)Thread.sleep(200);"),
+        )
+        .needs(&["java"])
+        .once("up"),
         listens("spinner, 130 ms", spinner!("Installing packages", 130)),
         listens("spinner, 400 ms", spinner!("Installing packages", 400)),
         busy("spinner beside a colon", spinner!("Uploading (1/3):", 400)),
@@ -144,6 +165,22 @@ fn at_work() -> Vec<Row> {
 
 fn asking() -> Vec<Row> {
     vec![
+        likely(
+            "java reads without a prompt",
+            Line,
+            java!("System.out.println(\"up\");new java.util.Scanner(System.in).nextLine();"),
+        )
+        .needs(&["java"])
+        .once("up")
+        .uncertain(),
+        likely(
+            "java asks beside a sleeping thread",
+            Line,
+            java!("System.out.print(\"Name: \");new Thread(()->new java.util.Scanner(System.in).nextLine()).start();while(true)Thread.sleep(200);"),
+        )
+        .needs(&["java"])
+        .once("Name:")
+        .uncertain(),
         likely(
             "a question after a spinner",
             Line,

@@ -81,6 +81,7 @@ fn still() -> Vec<Doing> {
 fn moving() -> Vec<Doing> {
     let alarms = [
         Alarm::Unknown,
+        Alarm::Housekeeping,
         Alarm::After(Duration::ZERO),
         Alarm::After(Duration::from_millis(50)),
         Alarm::After(Duration::from_secs(60)),
