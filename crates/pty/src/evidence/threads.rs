@@ -182,7 +182,7 @@ impl Looker {
             return Some(Thread { tid, doing: Doing::Parked(Alarm::Never), processor_time });
         }
         let doing = match self.thread(process, tid)? {
-            Doing::Parked(alarm) if alarm.is_near() && self.is_housekeeper(process.pid, tid) => {
+            Doing::Parked(alarm) if alarm != Alarm::Never && self.is_housekeeper(process.pid, tid) => {
                 Doing::Parked(Alarm::Housekeeping)
             }
             doing => doing,

@@ -166,7 +166,7 @@ impl Judge<'_> {
                 Witness::NotYet => Found::Unconfirmed,
                 Witness::No => listens,
             },
-            Class::Mixed => match self.beside_others(seen, terminal) {
+            Class::Mixed => match self.beside_others(seen, terminal, candidate.seen) {
                 Witness::Yes => claim(
                     Rank::Medium,
                     "the terminal can wake it among other things, and the screen asks for input",
@@ -181,7 +181,7 @@ impl Judge<'_> {
                     Found::Waits(rank, finding) => Found::Waits(rank.min(Rank::High), finding),
                     Found::Unconfirmed | Found::Busy | Found::OutputBlocked | Found::Stopped(_) => inner,
                     Found::Listens(_) | Found::Refused | Found::Nobody => {
-                        match self.beside_others(seen, terminal) {
+                        match self.beside_others(seen, terminal, candidate.seen) {
                             Witness::Yes => claim(
                                 Rank::Medium,
                                 "it passes the terminal on, and the screen asks for input",
@@ -383,6 +383,8 @@ fn beside_siblings(class: Class, seen: &Seen, thread: &Thread, terminal: &Termin
     let mut result = class;
     for sibling in seen.threads.iter().filter(|sibling| sibling.tid != thread.tid) {
         match &sibling.doing {
+            // A lock that can't be looked into may have a timeout.
+            Doing::Parked(Alarm::Unknown) => result = Class::Timer,
             Doing::Parked(alarm) | Doing::Idles(alarm) if !alarm.is_near() => {}
             Doing::Parked(_) | Doing::Idles(_) | Doing::Sleeps(_) => result = Class::Timer,
             doing => match classify(doing, terminal) {

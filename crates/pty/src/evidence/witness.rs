@@ -28,6 +28,13 @@ pub(super) enum Witness {
     No,
 }
 
+impl Witness {
+    /// The same, but no yes before the screen has stood still.
+    fn once(self, still: bool) -> Self {
+        if self == Self::Yes && !still { Self::NotYet } else { self }
+    }
+}
+
 impl Judge<'_> {
     /// Whether another process of the foreground is at work, and nothing on the screen says that this does not
     /// matter: in `cat | sleep 30` nobody asks for anything.
@@ -74,10 +81,7 @@ impl Judge<'_> {
             return Witness::No;
         }
         let still = known || hints.alternate_screen || self.timers_had_their_turn(terminal, reader);
-        match self.witness(seen, terminal, true, QUIET_WITH_TIMER) {
-            Witness::Yes if !still => Witness::NotYet,
-            witness => witness,
-        }
+        self.witness(seen, terminal, true, QUIET_WITH_TIMER).once(still)
     }
 
     /// Whether the screen has stood still for one round of every timer that could move it.
@@ -89,11 +93,10 @@ impl Judge<'_> {
         let mut all = true;
         for thread in &reader.threads {
             let alarm = match &thread.doing {
-                Doing::Watches { alarm, .. } | Doing::Sleeps(alarm) => *alarm,
-                Doing::Parked(alarm) | Doing::Idles(alarm) if alarm.is_near() => *alarm,
+                Doing::Watches { alarm, .. } | Doing::Sleeps(alarm) | Doing::Parked(alarm) => *alarm,
+                Doing::Idles(alarm) if alarm.is_near() => *alarm,
                 Doing::Reads { .. } if terminal.modes.reads_time_out => Alarm::Unknown,
-                Doing::Parked(_)
-                | Doing::Idles(_)
+                Doing::Idles(_)
                 | Doing::Reads { .. }
                 | Doing::Running
                 | Doing::Disk
@@ -118,10 +121,13 @@ impl Judge<'_> {
     }
 
     /// The second witness for a program that others can wake too.
-    pub(super) fn beside_others(&mut self, seen: &[Seen], terminal: &Terminal) -> Witness {
+    pub(super) fn beside_others(&mut self, seen: &[Seen], terminal: &Terminal, reader: &Seen) -> Witness {
         let hints = self.hints;
-        if text::is_prompt_like(hints.text_before_cursor) || terminal.modes.hides_a_line() {
-            return self.witness(seen, terminal, true, QUIET_WITH_OTHERS);
+        let hides = terminal.modes.hides_a_line();
+        if text::is_prompt_like(hints.text_before_cursor) || hides {
+            let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
+            let still = known || hides || self.timers_had_their_turn(terminal, reader);
+            return self.witness(seen, terminal, true, QUIET_WITH_OTHERS).once(still);
         }
         let full_screen = hints.alternate_screen && !terminal.modes.canonical;
         self.witness(seen, terminal, full_screen, QUIET_FULL_SCREEN)

@@ -136,6 +136,15 @@ fn at_work() -> Vec<Row> {
         listens("spinner, 130 ms", spinner!("Installing packages", 130)),
         listens("spinner, 400 ms", spinner!("Installing packages", 400)),
         busy("spinner beside a colon", spinner!("Uploading (1/3):", 400)),
+        busy(
+            "spinner beside a colon and a socket",
+            &[
+                "node",
+                "-e",
+                "process.stdin.setRawMode(true);process.stdin.on('data',()=>{});require('net').createServer().listen(0,'127.0.0.1');let n=0;const draw=()=>process.stdout.write('\\r\\x1b[K'+'-\\\\|/'[n++%4]+' Uploading (1/3):');draw();setInterval(draw,400)",
+            ],
+        )
+        .once("Uploading"),
         listens(
             "progress beside a listener",
             &[
