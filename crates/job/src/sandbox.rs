@@ -302,6 +302,10 @@ impl Sandbox {
             }
         }
         add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+        // For root these are writable in a new /proc too, and speak to the whole machine: a core_pattern is run outside.
+        for path in ["/proc/sys", "/proc/sysrq-trigger"] {
+            add(&["--ro-bind-try", path, path]);
+        }
         for path in &folders.writable {
             let path = path.to_string_lossy();
             if !path.starts_with("/dev") {

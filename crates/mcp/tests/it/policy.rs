@@ -333,3 +333,44 @@ fn a_server_in_a_job_does_not_end_that_job() {
     assert_eq!(waited.reason.name(), "pattern");
     assert!(job.info().unwrap().state.is_live());
 }
+
+#[test]
+fn where_nothing_is_allowed_no_line_runs_anything() {
+    let sandbox = with_policy("default = \"deny\"\n");
+    let mut client = sandbox.client();
+    let lines = [
+        "x=(1)# ; touch here",
+        "x+=(1)# ; touch here",
+        "declare x=(1)# ; touch here",
+        "x=1\r# ; touch here",
+        "x=1\u{b}# ; touch here",
+        "x=1\u{c}# ; touch here",
+        "[[ 'a[0+$(touch here)]' -eq 0 ]]",
+        "x='a[$(touch here)]'; ((x))",
+        "x='a[$(touch here)]'; y=$((x))",
+        "x='a[$(touch here)]'; y=${!x}",
+        "x='a[$(touch here)]'; declare -i y=x",
+        "x='a[$(touch here)]'; unset \"$x\"",
+        "x='$(touch here)'; y=${x@P}",
+        "declare -a 'x=($(touch here))'",
+        "typeset -a 'x=($(touch here))'",
+    ];
+    for line in lines {
+        let said = client.refused("run_shell_command", json!({ "command": line }));
+        assert!(
+            said.contains("denied") || said.contains("refused") || said.contains("deny"),
+            "{line}: {said}"
+        );
+        assert!(!there(&sandbox), "{line}");
+    }
+    assert!(sandbox.outlast().jobs().is_empty());
+    assert_eq!(audit(&sandbox).len(), lines.len());
+    // Nor by a variable of the call, where only echo may be run.
+    let allow = "default = \"deny\"\n[[rule]]\ndecision = \"allow\"\nprefix = \"echo\"\n";
+    let sandbox = with_policy(allow);
+    let mut client = sandbox.client();
+    let call = json!({ "command": "echo $((x))", "env": { "x": "a[$(touch here)]" } });
+    client.refused("run_shell_command", call);
+    assert!(!there(&sandbox));
+    client.tool("run_shell_command", json!({ "command": "i=1; echo $((i + 1)) # two" }));
+}

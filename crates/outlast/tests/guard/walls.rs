@@ -94,6 +94,19 @@ fn no_command_line_shows_what_a_job_under_bubblewrap_is_given() {
 }
 
 #[test]
+fn the_kernels_own_settings_are_read_only_under_bubblewrap() {
+    let sandbox = sandbox();
+    if !has_bwrap(&sandbox) {
+        return;
+    }
+    // Root can write them outside. Nothing is written here: the kernel is only asked whether it could be.
+    let line = "for f in /proc/sys/kernel/core_pattern /proc/sysrq-trigger; do test -w $f && echo writable: $f; done; \
+        cat /proc/sys/kernel/ostype";
+    let text = sandbox.run(["run", "-q", "-n", "--sandbox=bwrap", "--", "bash", "-c", line]).ok().text();
+    assert_eq!(text.trim(), "Linux");
+}
+
+#[test]
 fn nothing_is_left_behind_by_a_job_under_bubblewrap() {
     let sandbox = sandbox();
     if !has_bwrap(&sandbox) {
