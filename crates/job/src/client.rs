@@ -54,7 +54,7 @@ use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, INFO_LIMIT, JobDir, layout};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
-use crate::spec::{Handle, JobSpec, Run, Size};
+use crate::spec::{Handle, Input, JobSpec, Run, Size};
 use crate::wakes::Will;
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, ScreenShot, Status, Verb};
@@ -169,7 +169,10 @@ impl Outlast {
         let spec = spec.checked()?;
         let confined = spec.sandbox.is_some();
         let order = start::order(self.home.path(), &self.settings, spec);
-        let ready = self.nursery.lock().ok().and_then(|mut nursery| nursery.order(confined, &order));
+        // What we read goes along with an order to a keeper of its own.
+        let given = order.spec.input == Input::Given;
+        let nursery = self.nursery.lock().ok().filter(|_| !given);
+        let ready = nursery.and_then(|mut nursery| nursery.order(confined, &order));
         let starter = match ready {
             Some(starter) => starter,
             None => Starter::run(self.home.path(), &self.program, confined, &order)?,

@@ -33,7 +33,7 @@ pub use client::start::keep_if_asked;
 pub use client::wait::{Wait, wait_any};
 pub use client::{Job, Outlast};
 pub use failure::{Failure, Kind};
-pub use spec::{Handle, JobSpec, Run, Size, Streams};
+pub use spec::{Handle, Input, JobSpec, Run, Size, Streams};
 pub use wire::{Reason, Send, Waited};
 
 /// The number of a signal's name, with or without `SIG`.

@@ -98,6 +98,26 @@ pub enum Streams {
     Pipes,
 }
 
+/// Where a job's input comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// What is typed into it, or sent.
+    #[default]
+    Typed,
+    /// The standard input of the process that starts it: a file, a pipe, whatever it is, up to its end. The job holds it
+    /// itself, and needs nobody to pass it on.
+    Given,
+    /// There is none.
+    Nothing,
+}
+
+impl Input {
+    pub(crate) fn is_typed(&self) -> bool {
+        *self == Self::Typed
+    }
+}
+
 /// Everything a keeper needs to know to start a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -113,6 +133,9 @@ pub struct JobSpec {
     pub env: BTreeMap<String, String>,
     /// Terminal or pipes.
     pub streams: Streams,
+    /// Where its input comes from.
+    #[serde(default)]
+    pub input: Input,
     /// The session that owns the job.
     pub session: String,
     /// End it after this long.
@@ -167,6 +190,7 @@ impl JobSpec {
             wake_env: env.clone(),
             env,
             streams: Streams::Terminal(Size::default()),
+            input: Input::Typed,
             session: session.into(),
             timeout: None,
             inactivity_timeout: None,

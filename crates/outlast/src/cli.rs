@@ -156,7 +156,7 @@ pub(crate) struct RunArgs {
     pub(crate) wake: Vec<String>,
     #[command(flatten)]
     pub(crate) bounds: BoundsArgs,
-    /// Do not pass standard input on to the job.
+    /// Give the job no input: whatever it reads ends at once.
     #[arg(short = 'n', long)]
     pub(crate) no_stdin: bool,
     /// In the foreground: say nothing of our own.

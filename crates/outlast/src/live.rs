@@ -37,13 +37,13 @@ pub(crate) struct Show {
     pub(crate) raw: bool,
 }
 
-/// Shows a job's output until it ends or we have to leave. There is no person at a keyboard; `stdin` says whether
-/// a pipe or file on standard input is for the job.
+/// Shows a job's output until it ends or we have to leave. `stdin` says
+/// whether what is typed on our own terminal is for the job; anything else on standard input it has already.
 pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, Failure> {
     let info = job.info()?;
     let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
-    let somebody_types = stdin && (stdin_has_data() || std::io::stdin().is_terminal());
+    let somebody_types = stdin && std::io::stdin().is_terminal();
     if somebody_types {
         forward_stdin(job)?;
     }
@@ -146,15 +146,7 @@ fn press(job: &Job, info: &Info, signal: Signal) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A pipe or a file has something for the job; a closed or empty device has not.
-fn stdin_has_data() -> bool {
-    rustix::fs::fstat(rustix::stdio::stdin()).is_ok_and(|stat| {
-        let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
-        kind.is_fifo() || kind.is_file() || kind.is_socket()
-    })
-}
-
-/// Passes standard input on, in a thread of its own: a program that does not read holds up nothing else.
+/// Passes on what is typed, in a thread of its own: a program that does not read holds up nothing else.
 fn forward_stdin(job: &Job) -> Result<(), Failure> {
     let home = job.dir().path().ancestors().nth(2).map(std::path::Path::to_path_buf).unwrap_or_default();
     let job = Outlast::at(&home)?.job(&job.handle().to_string())?;

@@ -13,6 +13,13 @@ use rustix::process::Pid;
 pub enum Stdio {
     /// One terminal for all three.
     Terminal(OwnedFd),
+    /// A terminal to print on and to be led by, and something else to read.
+    TerminalBeside {
+        /// What it reads.
+        stdin: OwnedFd,
+        /// What it prints and complains on.
+        terminal: OwnedFd,
+    },
     /// Three separate ends.
     Pipes {
         /// What it reads.
@@ -131,11 +138,17 @@ impl Command {
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let fds = match &self.stdio {
             Stdio::Terminal(slave) => [slave.as_raw_fd(); 3],
+            Stdio::TerminalBeside { stdin, terminal } => {
+                [stdin.as_raw_fd(), terminal.as_raw_fd(), terminal.as_raw_fd()]
+            }
             Stdio::Pipes { stdin, stdout, stderr } => {
                 [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()]
             }
         };
-        let terminal = matches!(self.stdio, Stdio::Terminal(_));
+        let terminal = match &self.stdio {
+            Stdio::Terminal(_) | Stdio::TerminalBeside { .. } => true,
+            Stdio::Pipes { .. } => false,
+        };
         // SAFETY: between fork and exec the child only makes system calls on memory prepared above.
         #[expect(unsafe_code, reason = "fork and exec have no safe wrapper")]
         let pid = unsafe { libc::fork() };
@@ -235,7 +248,7 @@ fn become_command(
     unsafe {
         match leads {
             Leads::Command => {
-                if libc::setsid() < 0 || (terminal && libc::ioctl(fds[0], libc::TIOCSCTTY as _, 0) < 0) {
+                if libc::setsid() < 0 || (terminal && libc::ioctl(fds[1], libc::TIOCSCTTY as _, 0) < 0) {
                     return (Step::Session, io::Error::last_os_error());
                 }
             }
@@ -243,7 +256,7 @@ fn become_command(
                 libc::setpgid(0, 0);
                 if terminal {
                     libc::signal(libc::SIGTTOU, libc::SIG_IGN);
-                    if libc::tcsetpgrp(fds[0], libc::getpid()) < 0 {
+                    if libc::tcsetpgrp(fds[1], libc::getpid()) < 0 {
                         return (Step::Session, io::Error::last_os_error());
                     }
                 }

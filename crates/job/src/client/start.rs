@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::connection::Connection;
 use crate::failure::{Failure, Kind};
 use crate::registry::format::Info;
 use crate::settings::Settings;
-use crate::spec::JobSpec;
+use crate::spec::{Input, JobSpec};
 use crate::wakes::deliver;
 use crate::wire::{PROTOCOL, StartOrder, StartReply, line};
 
@@ -73,7 +73,10 @@ impl Starter {
         let (line, mut first) = run(home, program, confined)?;
         let mut starter = Self { line };
         // Should it be gone already, there is its last word to read, or none.
-        starter.order(order);
+        match order.spec.input {
+            Input::Given => drop(starter.order_with_input(order)),
+            Input::Typed | Input::Nothing => drop(starter.order(order)),
+        }
         let _ = first.wait();
         Ok(starter)
     }
@@ -81,6 +84,13 @@ impl Starter {
     /// Gives the order; false when nobody is there to take it.
     pub(crate) fn order(&mut self, order: &StartOrder) -> bool {
         self.line.write_all(&line(order)).is_ok()
+    }
+
+    /// Gives the order, and our standard input along with it.
+    fn order_with_input(&mut self, order: &StartOrder) -> std::io::Result<()> {
+        let order = line(order);
+        let sent = pass(&self.line, rustix::stdio::stdin(), &order)?;
+        self.line.write_all(&order[sent..])
     }
 
     /// The job's record, once the command runs; and the line to its keeper, who listens on.
@@ -143,7 +153,7 @@ impl Nursery {
     fn fork(&mut self) -> Option<Starter> {
         let (to, _) = self.line.as_ref()?;
         let forked = UnixStream::pair().and_then(|(line, theirs)| {
-            pass(to, &theirs)?;
+            pass(to, theirs.as_fd(), b"\n")?;
             Ok(Starter { line })
         });
         if forked.is_err() {
@@ -154,14 +164,13 @@ impl Nursery {
     }
 }
 
-/// Passes the other end of a line on.
-fn pass(to: &UnixStream, end: &UnixStream) -> std::io::Result<()> {
-    let ends = [end.as_fd()];
+/// Passes a descriptor on, with as much of a text as fits; says how much that was.
+fn pass(to: &UnixStream, end: BorrowedFd<'_>, text: &[u8]) -> std::io::Result<usize> {
+    let ends = [end];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut along = SendAncillaryBuffer::new(&mut space);
     along.push(SendAncillaryMessage::ScmRights(&ends));
-    sendmsg(to, &[IoSlice::new(b"\n")], &mut along, SendFlags::NOSIGNAL)?;
-    Ok(())
+    Ok(sendmsg(to, &[IoSlice::new(text)], &mut along, SendFlags::NOSIGNAL)?)
 }
 
 /// Runs the program again: our end of the line to it, and the process that was run. That forks and leaves; who is at the

@@ -60,6 +60,8 @@ pub(super) struct Ground {
     pub(super) spec: JobSpec,
     pub(super) started: Instant,
     pub(super) ends: Ends,
+    /// What the command reads instead of its terminal, until it has it.
+    pub(super) input: Option<OwnedFd>,
     pub(super) output: Files,
     pub(super) errors: Option<Files>,
     pub(super) timing: OwnedFd,
@@ -93,6 +95,16 @@ impl Ends {
         let _ = rustix::pipe::fcntl_setpipe_size(&staging.1, PIPE_SIZE);
         let slave = above_stdio(pty.slave).map_err(|error| system_error("no terminal can be had", error))?;
         Ok(Self::Terminal { master: pty.master, slave, staging })
+    }
+
+    /// On pipes, the command reads this and not what we would write.
+    pub(super) fn read_instead(&mut self, input: &mut Option<OwnedFd>) {
+        if let Self::Pipes { stdin, given: Some((theirs, ..)), .. } = self
+            && let Some(input) = input.take()
+        {
+            *stdin = None;
+            *theirs = input;
+        }
     }
 
     /// Whether this is a terminal, of that size now.
@@ -149,7 +161,10 @@ impl Ground {
             Ends::Terminal { slave, .. } => {
                 let slave =
                     slave.try_clone().map_err(|error| system_error("no terminal can be had", error))?;
-                Stdio::Terminal(slave)
+                match self.input.take() {
+                    Some(stdin) => Stdio::TerminalBeside { stdin, terminal: slave },
+                    None => Stdio::Terminal(slave),
+                }
             }
             Ends::Pipes { given, .. } => {
                 let Some((stdin, stdout, stderr)) = given.take() else {
@@ -185,6 +200,7 @@ impl Ground {
 
     /// What only the keeper needs: the heir lets go of the command's ends, or its pipes would never end.
     pub(super) fn let_go_of_given(&mut self) {
+        self.input = None;
         if let Ends::Pipes { given, .. } = &mut self.ends {
             *given = None;
         }

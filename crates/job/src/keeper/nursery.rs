@@ -22,8 +22,8 @@ use super::start::{detach, keep_one};
 pub(super) enum FirstWord {
     /// Nothing any more.
     Nothing,
-    /// An order, or its beginning: for one job.
-    Order(Vec<u8>),
+    /// An order, or its beginning: for one job. Perhaps with what that job is to read.
+    Order(Vec<u8>, Option<OwnedFd>),
     /// The line of a first keeper: there will be many.
     Line(UnixStream),
 }
@@ -32,11 +32,12 @@ pub(super) enum FirstWord {
 pub(super) fn first_word(client: &UnixStream) -> FirstWord {
     let mut text = vec![0; 64 << 10];
     match hear(client, &mut text) {
-        Ok((_, Some(line))) => FirstWord::Line(line.into()),
-        Ok((0, None)) | Err(_) => FirstWord::Nothing,
-        Ok((n, None)) => {
+        // An order is never empty.
+        Ok((1, Some(line))) if text[0] == b'\n' => FirstWord::Line(line.into()),
+        Ok((0, _)) | Err(_) => FirstWord::Nothing,
+        Ok((n, input)) => {
             text.truncate(n);
-            FirstWord::Order(text)
+            FirstWord::Order(text, input)
         }
     }
 }
@@ -50,7 +51,7 @@ pub(super) fn tend(home: &Path, client: UnixStream, first: UnixStream) -> i32 {
         if is_keeper() {
             drop(client);
             detach();
-            return keep_one(home, line, Vec::new());
+            return keep_one(home, line, Vec::new(), None);
         }
         // Where none could be had, the client hears so by the end of the line.
         drop(line);

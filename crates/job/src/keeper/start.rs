@@ -1,13 +1,14 @@
 //! How a keeper comes to be: a fork, an order on standard input, another fork, a command, and one answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
 use outlast_pty::detach::{Forked, become_subreaper, close_inherited, fork};
 use outlast_pty::signals;
+use outlast_pty::spawn::above_stdio;
 use outlast_stream::Masks;
 use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
@@ -25,7 +26,7 @@ use crate::registry::replace::Durability;
 use crate::registry::{JobDir, layout, names};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Streams};
+use crate::spec::{Input, JobSpec, Streams};
 use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
 
 /// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
@@ -61,7 +62,7 @@ pub(crate) fn keep(home: &Path) -> i32 {
             detach();
             match nursery::first_word(&client) {
                 FirstWord::Nothing => 0,
-                FirstWord::Order(begun) => keep_one(home, client, begun),
+                FirstWord::Order(begun, input) => keep_one(home, client, begun, input),
                 FirstWord::Line(line) => nursery::tend(home, client, line),
             }
         }
@@ -74,12 +75,12 @@ pub(crate) fn keep(home: &Path) -> i32 {
 
 /// Makes what every job needs, and keeps the one that is ordered; `begun` is what was heard of the order already. The
 /// order may come much later.
-pub(super) fn keep_one(home: &Path, client: UnixStream, begun: Vec<u8>) -> i32 {
+pub(super) fn keep_one(home: &Path, client: UnixStream, begun: Vec<u8>, input: Option<OwnedFd>) -> i32 {
     let _ = become_subreaper();
     // What is wrong with the home is told to whoever gives an order.
     let ready = Ready::make(home).ok();
     match take_order(&client, begun) {
-        Some(order) => become_heir(order, client, ready),
+        Some(order) => become_heir(order, client, ready, input),
         None => {
             discard(ready);
             0
@@ -129,8 +130,8 @@ pub(super) fn answer(mut client: &UnixStream, reply: &StartReply) {
     let _ = client.write_all(&line(reply));
 }
 
-fn become_heir(order: StartOrder, client: UnixStream, ready: Option<Ready>) -> i32 {
-    let (mut ground, info) = match prepare(order, ready) {
+fn become_heir(order: StartOrder, client: UnixStream, ready: Option<Ready>, input: Option<OwnedFd>) -> i32 {
+    let (mut ground, info) = match prepare(order, ready, input) {
         Ok(prepared) => prepared,
         Err(reply) => {
             answer(&client, &reply);
@@ -163,7 +164,11 @@ fn discard(ready: Option<Ready>) {
 }
 
 /// Claims the job and opens all that it needs.
-fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), StartReply> {
+fn prepare(
+    order: StartOrder,
+    ready: Option<Ready>,
+    input: Option<OwnedFd>,
+) -> Result<(Ground, Info), StartReply> {
     let StartOrder { home, spec, settings, .. } = order;
     let ready = match ready {
         Some(ready) if ready.home.path() == home => ready,
@@ -190,8 +195,9 @@ fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), St
         return Err(not_started(&job, info, failure.into()));
     }
     let started = Instant::now();
-    match open_rest(&job, &spec, &settings, terminal) {
-        Ok(Rest { ends, errors, shared }) => {
+    match open_rest(&job, &spec, &settings, terminal).and_then(|rest| Ok((rest, to_read(&spec, input)?))) {
+        Ok((Rest { mut ends, errors, shared }, mut input)) => {
+            ends.read_instead(&mut input);
             if let Ends::Terminal { slave, .. } = &ends
                 && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
             {
@@ -206,6 +212,7 @@ fn prepare(order: StartOrder, ready: Option<Ready>) -> Result<(Ground, Info), St
                 spec,
                 started,
                 ends,
+                input,
                 output,
                 errors,
                 timing,
@@ -273,6 +280,21 @@ fn open_rest(
             (streams, _) => Ends::open(streams, settings.secrets.redact_log)?,
         },
     })
+}
+
+/// What the job reads, where that is not what is typed.
+fn to_read(spec: &JobSpec, input: Option<OwnedFd>) -> Result<Option<OwnedFd>, StartError> {
+    match spec.input {
+        Input::Typed => Ok(None),
+        Input::Given | Input::Nothing => {
+            let unusable = "its input can't be opened";
+            let input = match input {
+                Some(input) => input,
+                None => outlast_pty::open::dev_null().map_err(|error| system_error(unusable, error))?,
+            };
+            above_stdio(input).map(Some).map_err(|error| system_error(unusable, error))
+        }
+    }
 }
 
 /// Writes the receipt of a job that never ran.

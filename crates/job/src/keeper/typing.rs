@@ -16,6 +16,7 @@ use super::peers::PeerId;
 use super::{Keeper, Life};
 use crate::failure::{Failure, Kind};
 use crate::keys;
+use crate::spec::Input;
 use crate::wiped::wipe;
 use crate::wire::{self, Answer, Send, Sent, Typed};
 
@@ -147,7 +148,8 @@ impl Keeper {
 
     /// Answers a `send` request, now or when there is room.
     pub(super) fn on_send(&mut self, peer: PeerId, id: u64, send: &Send) -> Option<Answer> {
-        match self.may_type(peer).and_then(|()| self.queue_input(send)) {
+        let reads = self.may_type(peer).and_then(|()| self.reads_what_is_typed(peer, send));
+        match reads.and_then(|()| self.queue_input(send)) {
             Err(failure) => Some(Answer::Error(failure.into())),
             Ok(sent) => {
                 self.note_input();
@@ -161,6 +163,33 @@ impl Keeper {
                 None
             }
         }
+    }
+
+    /// A job that reads something else would never see what is typed. Its terminal is there all the same: keys
+    /// that end or stop a program are for the kernel, a program may ask there (for a password, as a pager), and a
+    /// person who is attached sees what comes of it.
+    fn reads_what_is_typed(&self, peer: PeerId, send: &Send) -> Result<(), Failure> {
+        let source = match self.info.input {
+            Input::Typed => return Ok(()),
+            Input::Given => "the standard input that it was started with",
+            Input::Nothing => "nowhere (it was started without)",
+        };
+        let is_line_mode = self
+            .terminal_modes()
+            .is_none_or(|modes| modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO));
+        let only_keys = send.text.is_empty()
+            && !send.eof
+            && wire::base64::decode(&send.bytes).is_some_and(|bytes| bytes.iter().all(u8::is_ascii_control));
+        let terminal_is_read = self.info.has_terminal()
+            && (!is_line_mode || only_keys || self.looking.awaiting.is_some() || self.is_attached(peer));
+        if terminal_is_read {
+            return Ok(());
+        }
+        let handle = self.info.handle;
+        Err(Failure::usage(format!(
+            "job {handle} does not read what is typed: its input comes from {source}"
+        ))
+        .hint("start it again with `outlast run -d` to send it input"))
     }
 
     fn queue_input(&mut self, send: &Send) -> Result<Sent, Failure> {

@@ -129,6 +129,11 @@ impl Keeper {
         answer
     }
 
+    /// Whether this client is a person in front of the job.
+    pub(super) fn is_attached(&self, peer: PeerId) -> bool {
+        self.viewers.all.iter().any(|viewer| viewer.peer == peer)
+    }
+
     /// Whether this client may type now. A person who types is not typed over by a machine, unless that person
     /// asked for it.
     pub(super) fn may_type(&mut self, peer: PeerId) -> Result<(), Failure> {

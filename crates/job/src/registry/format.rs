@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{Process, State};
 use crate::log::gone::Gone;
-use crate::spec::{Handle, JobSpec, Run, Size, Streams};
+use crate::spec::{Handle, Input, JobSpec, Run, Size, Streams};
 
 /// The number in every `info.json`.
 ///
@@ -35,6 +35,9 @@ pub struct Info {
     pub cwd: String,
     /// Terminal or pipes.
     pub streams: Streams,
+    /// Where its input comes from.
+    #[serde(default, skip_serializing_if = "Input::is_typed")]
+    pub input: Input,
     /// The size its terminal had at the start; later ones are in `timing`, and the last in `streams`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_size: Option<Size>,
@@ -110,6 +113,7 @@ impl Info {
             description: spec.description.clone(),
             cwd: spec.cwd.clone(),
             streams: spec.streams,
+            input: spec.input,
             started_size: match spec.streams {
                 Streams::Terminal(size) => Some(size),
                 Streams::Pipes => None,

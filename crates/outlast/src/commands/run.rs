@@ -11,7 +11,7 @@ use outlast_job::sandbox::{By, Network, Sandbox};
 use outlast_job::settings::parse_processors;
 use outlast_job::wakes::{Wake, Will};
 use outlast_job::wire::Attach;
-use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
+use outlast_job::{Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
 use outlast_policy::Wanted;
 
 use crate::answer::{self, Answer};
@@ -96,6 +96,17 @@ fn is_fed() -> bool {
     !std::io::stdin().is_terminal() && ours.is_some_and(|ours| Some(ours.st_rdev) != null)
 }
 
+/// What the job reads: in the foreground whatever we were given, to its end. A terminal is typed on.
+fn input(args: &RunArgs) -> Input {
+    if args.no_stdin {
+        Input::Nothing
+    } else if args.background || goes_on(args) || std::io::stdin().is_terminal() {
+        Input::Typed
+    } else {
+        Input::Given
+    }
+}
+
 /// Whether the caller comes back before the job has ended.
 fn goes_on(args: &RunArgs) -> bool {
     !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some()
@@ -124,6 +135,7 @@ fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
         let ours = terminal::size().filter(|_| !args.background && std::io::stdout().is_terminal());
         Streams::Terminal(args.size.or(ours).unwrap_or_default())
     };
+    spec.input = input(args);
     spec.name.clone_from(&args.name);
     spec.description.clone_from(&args.description);
     spec.timeout = args.timeout;

@@ -84,7 +84,7 @@ fn a_keeper_killed_at_random_moments_while_the_job_prints() {
         let follower = sandbox.call(["logs", "-f", "--raw", &name]).spawn();
         await_log(&sandbox, job, dice.below(wanted.len() as u64 * 8 / 10));
         kill_dash_nine(&sandbox.process(job, "keeper"));
-        let (exit, found) = (exit.wait().ok().json(), found.wait().ok().json());
+        let (exit, found) = (exit.wait().code(7).json(), found.wait().ok().json());
         assert_eq!(
             (&exit["reason"], &exit["exit_code"]),
             (&"exit".into(), &7.into()),

@@ -14,6 +14,7 @@ mod formats;
 mod help;
 mod home;
 mod idle;
+mod input;
 mod install;
 mod jobs;
 mod json;

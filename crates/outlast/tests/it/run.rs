@@ -46,8 +46,11 @@ fn the_job_gets_the_folder_and_the_environment_that_were_asked_for() {
 #[test]
 fn the_terminal_has_the_size_that_was_asked_for() {
     let sandbox = sandbox();
-    assert_eq!(sandbox.run(["run", "--size", "100x30", "stty size"]).ok().text(), "30 100\n");
-    assert_eq!(sandbox.run(["run", "stty size; echo $TERM"]).ok().text(), "40 120\nxterm-256color\n");
+    assert_eq!(sandbox.run(["run", "--size", "100x30", "stty size </dev/tty"]).ok().text(), "30 100\n");
+    assert_eq!(
+        sandbox.run(["run", "stty size </dev/tty; echo $TERM"]).ok().text(),
+        "40 120\nxterm-256color\n"
+    );
 }
 
 #[test]
@@ -128,7 +131,9 @@ fn a_closed_terminal_leaves_the_job_running_and_says_how_to_get_back() {
 #[test]
 fn a_run_that_asks_something_nobody_can_answer_comes_back() {
     let sandbox = sandbox();
-    let ran = sandbox.run(["run", "--", &sandbox.fixture(), "asks"]).code(4).says("outlast send 1");
+    // Not on its input, which has ended, but on its terminal.
+    let script = "printf 'What is your name? ' >/dev/tty; read name </dev/tty; echo \"Hello, $name!\"";
+    let ran = sandbox.run(["run", script]).code(4).says("outlast send 1");
     assert!(ran.stderr.contains("What is your name?"), "{ran}");
     let answer = sandbox.json(["send", "1", "Ada", "--deadline", "30s"]);
     assert!(answer["output"].as_str().unwrap().contains("Hello, Ada!"), "{answer}");

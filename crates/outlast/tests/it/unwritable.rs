@@ -87,7 +87,7 @@ fn a_disk_that_becomes_read_only_hides_no_exit_code() {
     let _ = sandbox.run(["prune", "--all"]);
     sandbox.nothing_runs();
     // Now nobody knows, and nobody says that it runs.
-    let waited = sandbox.json(["wait", "1", "--deadline", "30s"]);
+    let waited = sandbox.run(["--json", "wait", "1", "--deadline", "30s"]).code(1).json();
     assert_eq!((&waited["reason"], &waited["status"]), (&"exit".into(), &"lost".into()), "{waited}");
 }
 
@@ -142,6 +142,6 @@ fn a_job_that_closes_its_own_folder_hides_no_exit_code() {
         let info: Value = serde_json::from_slice(&info).unwrap();
         assert_eq!((&info["status"], &info["code"]), (&"failed".into(), &4.into()), "{info}");
     }
-    assert!(run("wait 2 --json").ok().text().contains("\"exit_code\":4"));
+    assert!(run("wait 2 --json").code(4).text().contains("\"exit_code\":4"));
     sandbox.nothing_runs();
 }
