@@ -5,6 +5,7 @@
 
 pub(crate) mod jobs;
 pub(crate) mod kill;
+pub(crate) mod left;
 pub(crate) mod news;
 pub(crate) mod read;
 pub(crate) mod run;
@@ -43,6 +44,7 @@ pub(crate) struct Engine {
     pub(crate) asked: Asked,
     cursors: Cursors,
     heard: news::Heard,
+    left: left::Told,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
@@ -91,8 +93,8 @@ impl Engine {
         tasks.sweep();
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
         let (longest_call, prompted) = (options.longest_call, options.prompted);
-        let (asked, heard) = (Asked::default(), news::Heard::default());
-        Ok(Self { outlast, gate, asked, cursors, heard, tasks, longest_call, prompted })
+        let (asked, heard, left) = (Asked::default(), news::Heard::default(), left::Told::default());
+        Ok(Self { outlast, gate, asked, cursors, heard, left, tasks, longest_call, prompted })
     }
 
     /// The job of a handle, a name, or the pid of its command.

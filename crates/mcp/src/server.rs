@@ -62,6 +62,8 @@ pub(crate) struct Server {
     options: Arc<Options>,
     tools: Arc<Vec<Tool>>,
     subscriptions: Arc<Subscriptions>,
+    /// Who is at the other end, where that is one agent for as long as the server runs.
+    agent: Option<Arc<str>>,
     /// Only when the server itself is tested.
     fixtures: Option<Arc<Fixtures>>,
 }
@@ -73,7 +75,17 @@ impl Server {
         let mut tools = tools::of(options.profile);
         tools.extend(fixtures.iter().flat_map(|fixtures| fixtures.tools()));
         let (options, tools) = (Arc::new(options), Arc::new(tools));
-        Ok(Self { engine, options, tools, subscriptions: Arc::default(), fixtures })
+        Ok(Self { engine, options, tools, subscriptions: Arc::default(), agent: None, fixtures })
+    }
+
+    /// The same server, for one agent alone.
+    pub(crate) fn for_agent(self, agent: Option<String>) -> Self {
+        Self { agent: agent.map(Arc::from), ..self }
+    }
+
+    /// The session of a request.
+    fn session(&self, context: &RequestContext<RoleServer>) -> String {
+        session::of(self.options.session.as_deref(), self.agent.as_deref(), context)
     }
 
     /// The same server for another connection.
@@ -280,7 +292,7 @@ impl ServerHandler for Server {
             Ok(watch) => Arc::new(watch),
             Err(failure) => return Ok(error(&failure).into()),
         };
-        let session = session::of(self.options.session.as_deref(), &context);
+        let session = self.session(&context);
         let caller = Caller {
             session,
             env: session::env(&context),
@@ -392,7 +404,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let session = session::of(self.options.session.as_deref(), &context);
+        let session = self.session(&context);
         let engine = Arc::clone(&self.engine);
         let resources = tokio::task::spawn_blocking(move || resources::list(&engine, &session)).await;
         let mut resources = resources.unwrap_or_default();

@@ -1,15 +1,24 @@
-//! Who calls: so that after a restart, or when a conversation was shortened, its jobs are found again.
+//! Who calls: so that two conversations are told apart, and one is known again when its server is started anew.
+//!
+//! A client that names its conversation is believed. Otherwise a conversation is the process that talks to us: the
+//! agent at the other end of standard input, or a session over HTTP.
 
+use outlast_job::session::agent_lives;
 use rmcp::RoleServer;
 use rmcp::model::RequestMetaObject;
 use rmcp::service::RequestContext;
 
 /// What clients put into `_meta` to name a conversation, in the order in which we believe it.
-const THREADS: [&str; 2] = ["threadId", "io.modelcontextprotocol/threadId"];
+const THREADS: [&str; 4] =
+    ["threadId", "io.modelcontextprotocol/threadId", "sessionId", "io.modelcontextprotocol/sessionId"];
+/// Names a session over HTTP, in the protocol's older era.
+const HTTP_SESSION: &str = "mcp-session-id";
+/// Stands between the client with its folder, and the one conversation.
+const MARK: char = '#';
 
-/// The session of a request: what the server was told to use, else the client's own conversation, else the client
-/// and the folder that it started the server in.
-pub(crate) fn of(fixed: Option<&str>, context: &RequestContext<RoleServer>) -> String {
+/// The session of a request: what the server was told to use, else the client's own conversation, else the client, the
+/// folder that it started the server in, and who is at the other end.
+pub(crate) fn of(fixed: Option<&str>, agent: Option<&str>, context: &RequestContext<RoleServer>) -> String {
     if let Some(session) = fixed {
         return session.to_owned();
     }
@@ -19,7 +28,20 @@ pub(crate) fn of(fixed: Option<&str>, context: &RequestContext<RoleServer>) -> S
     }
     let folder = std::env::current_dir()
         .map_or_else(|_| "(deleted folder)".into(), |path| path.to_string_lossy().into_owned());
-    format!("{client}:{folder}")
+    match http_session(context).or(agent.map(ToOwned::to_owned)) {
+        Some(conversation) => format!("{client}:{folder}{MARK}{conversation}"),
+        // Over HTTP in the newer era a request says nothing of what it belongs to.
+        None => format!("{client}:{folder}"),
+    }
+}
+
+/// Whether a session is an earlier conversation of the same client in the same folder, whose agent is gone.
+pub(crate) fn is_predecessor(earlier: &str, session: &str) -> bool {
+    let (Some((before, agent)), Some((now, own))) = (earlier.rsplit_once(MARK), session.rsplit_once(MARK))
+    else {
+        return false;
+    };
+    before == now && agent != own && agent_lives(agent) == Some(false) && agent_lives(own).is_some()
 }
 
 /// What a wake needs to find the caller's conversation again: Codex knows its threads by this variable, and sets it in
@@ -34,7 +56,32 @@ fn thread(meta: &RequestMetaObject) -> Option<String> {
     THREADS.iter().find_map(|name| meta.get(*name)?.as_str()).filter(|thread| !thread.is_empty()).map(plain)
 }
 
+fn http_session(context: &RequestContext<RoleServer>) -> Option<String> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    let id = parts.headers.get(HTTP_SESSION)?.to_str().ok()?;
+    Some(format!("http-{}", plain(id)))
+}
+
 /// One line of what can be shown.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_conversation_whose_agent_is_gone_has_left_something() {
+        let living = outlast_job::session::agent_at_stdin().unwrap();
+        let gone = "1-18446744073709551615";
+        let own = "c:/x#7-8";
+        assert!(is_predecessor(&format!("c:/x#{gone}"), own));
+        for other in
+            ["c:/x", "c:/x#", "c:/x#http-1-2", "c:/y#1-2", "d:/x#1-2", own, &format!("c:/x#{living}")]
+        {
+            assert!(!is_predecessor(other, own), "{other}");
+        }
+        assert!(!is_predecessor(&format!("c:/x#{gone}"), "c:/x"));
+    }
 }

@@ -18,7 +18,8 @@ const GOODBYE: Duration = Duration::from_millis(200);
 /// # Errors
 /// When the home can't be used, or the client speaks no MCP.
 pub fn serve_stdio(options: Options) -> Result<(), Failure> {
-    let server = Server::new(options)?;
+    // Asked for at once: later the agent may be gone.
+    let server = Server::new(options)?.for_agent(outlast_job::session::agent_at_stdin());
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         match server.serve(stdio_pipes()).await {

@@ -21,6 +21,7 @@ pub mod place;
 pub mod memory;
 pub mod procfs;
 pub mod signal;
+pub mod stdin_peer;
 pub mod evidence;
 pub mod ports;
 pub mod reading;

@@ -65,6 +65,7 @@ impl Engine {
     pub(crate) fn jobs(&self, caller: &Caller, all: bool) -> List {
         let wanted = |job: &Summary| all || job.session == caller.session;
         let mut listed = self.outlast.list_and_ask(wanted, survey::PATIENCE);
+        let left = self.left_behind(caller, &listed);
         let before = listed.len();
         listed.retain(|one| wanted(&one.job));
         let of_others = before - listed.len();
@@ -90,7 +91,7 @@ impl Engine {
         let jobs = listed.into_iter().map(entry).collect();
         let news = self.news(caller);
         self.was_told(caller, &news);
-        List { jobs, events: news.events().to_vec(), news: news.text(), not_shown, of_others }
+        List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others }
     }
 
     fn entry(&self, caller: &Caller, one: Listed, cursor: Cursor) -> Entry {

@@ -10,6 +10,7 @@ mod news;
 mod never_hang;
 mod policy;
 mod ownership;
+mod conversations;
 mod resources;
 mod tasks;
 mod profiles;

@@ -1,0 +1,58 @@
+//! The process at the other end of our standard input: for a server that an agent started, the agent.
+//!
+//! Launchers (`sh -c`, `npx`, `uvx`) pass their own standard input on. So the maker of the pipe is the first ancestor
+//! whose standard input is not ours.
+
+use rustix::process::{Pid, getpid};
+
+use crate::procfs::{self, Proc};
+
+/// The living process at the other end of standard input; none when it can't be seen from here, as across containers.
+#[must_use]
+pub fn stdin_peer() -> Option<Proc> {
+    let stdin = procfs::descriptor_name(0)?;
+    if stdin.starts_with("socket:")
+        && let Some(peer) = procfs::peer_of(rustix::stdio::stdin()).and_then(living)
+        && peer.pid != getpid()
+    {
+        return Some(peer);
+    }
+    if !stdin.starts_with("socket:") && !stdin.starts_with("pipe:") {
+        return rustix::process::getppid().and_then(living);
+    }
+    let mut maker = None;
+    procfs::walk_up(getpid(), |process, _| {
+        let passes_on = process.pid == getpid() || stdin_name(process.pid).as_ref() == Some(&stdin);
+        if !passes_on {
+            maker = Some(process.clone());
+        }
+        passes_on
+    });
+    // Who is adopted by init has lost its parent, and init did not make the pipe. (It may, in a container.)
+    maker.filter(|maker| maker.pid != Pid::INIT).or_else(|| holder(&stdin))
+}
+
+fn living(pid: Pid) -> Option<Proc> {
+    procfs::stat(pid).filter(Proc::is_alive)
+}
+
+fn stdin_name(pid: Pid) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/{}/fd/0", pid.as_raw_nonzero())).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// The oldest process that holds a pipe other than as its standard input.
+fn holder(pipe: &str) -> Option<Proc> {
+    let holds = |process: &Proc| {
+        let Ok(fds) = std::fs::read_dir(format!("/proc/{}/fd", process.pid.as_raw_nonzero())) else {
+            return false;
+        };
+        fds.flatten().any(|fd| {
+            fd.file_name() != "0" && std::fs::read_link(fd.path()).is_ok_and(|link| link.as_os_str() == pipe)
+        })
+    };
+    let mut all = procfs::everything();
+    all.retain(|process| process.pid != getpid() && process.is_alive());
+    all.sort_by_key(|process| process.start_time);
+    all.into_iter().find(holds)
+}
