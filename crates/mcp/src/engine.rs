@@ -26,6 +26,7 @@ use crate::approve::Asked;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
+use crate::subscriptions::JobList;
 use crate::tasks::{Pending, Tasks};
 use crate::watch::Watch;
 
@@ -45,6 +46,7 @@ pub(crate) struct Engine {
     cursors: Cursors,
     heard: news::Heard,
     left: left::Told,
+    pub(crate) job_list: JobList,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
@@ -94,7 +96,8 @@ impl Engine {
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
         let (longest_call, prompted) = (options.longest_call, options.prompted);
         let (asked, heard, left) = (Asked::default(), news::Heard::default(), left::Told::default());
-        Ok(Self { outlast, gate, asked, cursors, heard, left, tasks, longest_call, prompted })
+        let job_list = JobList::default();
+        Ok(Self { outlast, gate, asked, cursors, heard, left, job_list, tasks, longest_call, prompted })
     }
 
     /// The job of a handle, a name, or the pid of its command.

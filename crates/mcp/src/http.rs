@@ -1,17 +1,18 @@
 //! Serves any number of clients over streamable HTTP, on this machine only.
 //!
 //! Whoever can reach the port could run commands: so each request must carry the token, come from a host that is
-//! this one, and from no page of another origin. Priming events are off because Gemini CLI breaks on them, and
-//! sessions do not die of silence, because a call may well be silent.
+//! this one, and from no page of another origin. Priming events are off because Gemini CLI breaks on them. Nothing that
+//! is being answered is ever cut for being silent: a call may well be.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -21,6 +22,8 @@ use outlast_job::Failure;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
+use crate::connections::{Connection, Connections};
+use crate::http_sessions::Sessions;
 use crate::options::Options;
 use crate::server::Server;
 
@@ -28,13 +31,26 @@ use crate::server::Server;
 const PATH: &str = "/mcp";
 /// The longest request: a megabyte of input, and room for its escapes.
 const LONGEST_REQUEST: usize = 16 << 20;
-/// How much a stranger may send before we hang up.
+/// How long the body of a request may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How much a stranger may send before we hang up, and for how long.
 const STRANGER: usize = 64 << 10;
+const STRANGER_BODY_TIMEOUT: Duration = Duration::from_millis(250);
+/// Names a session, in the protocol's older era.
+const SESSION: &str = "mcp-session-id";
 /// Below the home.
 const TOKEN_FILE: &str = "mcp-token";
 
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 type Body = BoxBody<Bytes, Infallible>;
+
+/// What every connection is served with.
+#[derive(Clone)]
+struct Door {
+    service: Service,
+    sessions: Arc<Sessions>,
+    token: Option<Arc<str>>,
+}
 
 /// Serves MCP over HTTP until the process is ended. `ready` is told the address and the token's file once clients
 /// can connect.
@@ -50,7 +66,7 @@ pub fn serve_http(
         return Err(Failure::usage(format!("{address} is not on this machine alone"))
             .hint("whoever can reach it could run commands: use 127.0.0.1"));
     }
-    let require_token = options.require_token;
+    let (require_token, session_idle) = (options.require_token, options.session_idle);
     let server = Server::new(options)?;
     let (token, file) = match require_token {
         true => {
@@ -59,7 +75,10 @@ pub fn serve_http(
         }
         false => (None, None),
     };
-    let service = service(server);
+    let manager = session_manager();
+    let sessions = Arc::new(Sessions::new(Arc::clone(&manager), session_idle));
+    let door = Door { service: service(server, manager), sessions: Arc::clone(&sessions), token };
+    let connections = Arc::new(Connections::new());
     crate::stdio::runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(address)
             .await
@@ -67,61 +86,118 @@ pub fn serve_http(
         let bound =
             listener.local_addr().map_err(|error| Failure::system("the address is unknown", error))?;
         ready(bound, file.as_deref());
+        tokio::spawn(sessions.close_idle());
         loop {
             let Ok((stream, _)) = listener.accept().await else {
-                // Out of descriptors, most likely: others must end first.
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                // Out of descriptors, most likely.
+                connections.make_room();
+                tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             };
-            let (service, token) = (service.clone(), token.clone());
+            let door = door.clone();
+            let connection = Arc::new(connections.enter());
             tokio::spawn(async move {
-                let answer = service_fn(move |request| respond(service.clone(), token.clone(), request));
+                let asked = Arc::clone(&connection);
+                let answer = service_fn(move |request| respond(door.clone(), Arc::clone(&asked), request));
+                let served =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
                 // A connection that breaks off concerns nobody else.
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), answer)
-                    .await;
+                tokio::select! {
+                    _ = served => {}
+                    () = connection.over() => {}
+                }
             });
+            // It is heard before the next one is let in: in a rush of strangers it may have the token.
+            tokio::task::yield_now().await;
         }
     })
 }
 
-fn service(server: Server) -> Service {
+fn session_manager() -> Arc<LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.sse_retry = None;
+    // A session that is in use may be silent for long: see `http_sessions`.
     sessions.session_config.keep_alive = None;
+    Arc::new(sessions)
+}
+
+fn service(server: Server, sessions: Arc<LocalSessionManager>) -> Service {
     let config = StreamableHttpServerConfig::default().with_sse_retry(None).with_allowed_origins([
         "http://localhost:*",
         "http://127.0.0.1:*",
         "http://[::1]:*",
     ]);
-    StreamableHttpService::new(move || Ok(server.for_connection()), Arc::new(sessions), config)
+    StreamableHttpService::new(move || Ok(server.for_connection()), sessions, config)
 }
 
 async fn respond(
-    service: Service,
-    token: Option<Arc<str>>,
+    door: Door,
+    connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
+    if !door.token.as_ref().is_none_or(|token| carries(&request, token)) {
+        return Ok(turn_away(request).await);
+    }
     if request.uri().path().trim_end_matches('/') != PATH {
         return Ok(refuse(StatusCode::NOT_FOUND, "there is only /mcp here"));
     }
-    let known = token.is_none_or(|token| carries(&request, &token));
+    let Some(busy) = connection.begin() else {
+        return Ok(refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many requests at once: try again in a moment",
+        ));
+    };
     let (head, body) = request.into_parts();
     // Read to its end before any answer: a connection closed on unread bytes may lose the answer with them.
-    let limit = if known { LONGEST_REQUEST } else { STRANGER };
-    let body = match Limited::new(body, limit).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or broke off")),
+    let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, LONGEST_REQUEST).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => {
+            return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or broke off"));
+        }
+        Err(_) => return Ok(refuse(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive")),
     };
-    if !known {
-        let mut refused = refuse(
-            StatusCode::UNAUTHORIZED,
-            "send the token: Authorization: Bearer <token>; it is in the file that the server named when it started",
-        );
-        refused.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
-        return Ok(refused);
+    let session = named_session(&head.headers).map(ToOwned::to_owned);
+    let ends = head.method == Method::DELETE;
+    let mut in_use = session.as_deref().and_then(|session| door.sessions.begin(session));
+    let response = door.service.handle(Request::from_parts(head, Full::new(body))).await;
+    match (&session, named_session(response.headers())) {
+        (Some(session), _) if ends => door.sessions.ended(session),
+        (None, Some(opened)) => {
+            in_use = door.sessions.opened(opened).await;
+            if in_use.is_none() {
+                let why = "too many sessions are in use: end one of them, or try again later";
+                return Ok(refuse(StatusCode::SERVICE_UNAVAILABLE, why));
+            }
+        }
+        (Some(_) | None, _) => {}
     }
-    Ok(service.handle(Request::from_parts(head, Full::new(body))).await)
+    // Both last for as long as the answer does, which may be a stream.
+    Ok(response.map(|body| {
+        body.map_frame(move |frame| {
+            let _until_here = (&busy, &in_use);
+            frame
+        })
+        .boxed()
+    }))
+}
+
+/// Answers somebody without the token, and hangs up. What is left of a short body is still taken, because a connection
+/// closed on unread bytes may lose the answer with them; a long or a slow one is not waited for.
+async fn turn_away(request: Request<Incoming>) -> Response<Body> {
+    let body = Limited::new(request.into_body(), STRANGER).collect();
+    let _ = tokio::time::timeout(STRANGER_BODY_TIMEOUT, body).await;
+    let mut refused = refuse(
+        StatusCode::UNAUTHORIZED,
+        "send the token: Authorization: Bearer <token>; it is in the file that the server named when it started",
+    );
+    let headers = refused.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    refused
+}
+
+fn named_session(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION)?.to_str().ok()
 }
 
 fn carries(request: &Request<Incoming>, token: &str) -> bool {

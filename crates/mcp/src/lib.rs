@@ -27,6 +27,8 @@ mod fixtures;
 mod server;
 mod stdio;
 mod http;
+mod connections;
+mod http_sessions;
 
 pub use engine::news::unseen;
 pub use http::serve_http;

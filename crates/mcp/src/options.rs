@@ -12,6 +12,9 @@ pub const LONGEST_CALL: Duration = Duration::from_secs(50);
 /// How often a blocked call says that it lives, when the client asked to be told.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(8);
 
+/// For how long a session over HTTP may be unused before it is closed.
+pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(3600);
+
 /// Which names the tools go by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
@@ -58,6 +61,8 @@ pub struct Options {
     pub longest_call: Duration,
     /// How often a blocked call reports progress.
     pub progress_every: Duration,
+    /// Over HTTP: for how long a session may be unused before it is closed.
+    pub session_idle: Duration,
     /// Over HTTP: whether a bearer token is asked for. Turn it off only to test the server itself.
     pub require_token: bool,
     /// Whoever started the server prompts the agent when something happened, as the ACP sidecar does.
@@ -75,6 +80,7 @@ impl Default for Options {
             own: None,
             longest_call: LONGEST_CALL,
             progress_every: PROGRESS_EVERY,
+            session_idle: SESSION_IDLE,
             require_token: true,
             prompted: false,
             conformance_fixtures: false,
@@ -83,8 +89,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults, with what the environment sets: `OUTLAST_SESSION`, `OUTLAST_MCP_LONGEST_CALL` and
-    /// `OUTLAST_MCP_PROGRESS_EVERY` (both in seconds).
+    /// The defaults, with what the environment sets: `OUTLAST_SESSION`, and in seconds `OUTLAST_MCP_LONGEST_CALL`,
+    /// `OUTLAST_MCP_PROGRESS_EVERY` and `OUTLAST_MCP_SESSION_IDLE`.
     ///
     /// # Errors
     /// A usage failure when a number is none.
@@ -94,6 +100,7 @@ impl Options {
             session: std::env::var("OUTLAST_SESSION").ok().filter(|session| !session.is_empty()),
             longest_call: seconds("OUTLAST_MCP_LONGEST_CALL", default.longest_call)?,
             progress_every: seconds("OUTLAST_MCP_PROGRESS_EVERY", default.progress_every)?,
+            session_idle: seconds("OUTLAST_MCP_SESSION_IDLE", default.session_idle)?,
             ..default
         })
     }

@@ -15,7 +15,8 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, SubscriptionContext};
 use rustix::event::{PollFd, PollFlags, poll};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 
 use crate::engine::Engine;
 use crate::resources::{Part, job_of};
@@ -31,6 +32,42 @@ const LIST: &str = "";
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     running: Mutex<HashMap<String, Arc<Watch>>>,
+    /// What tells of the list.
+    list: Mutex<Option<AbortHandle>>,
+}
+
+/// Follows the list of jobs once for all connections of a server, from the first that wants to know: the kernel gives a
+/// user few watchers of folders.
+#[derive(Debug, Default)]
+pub(crate) struct JobList(Mutex<Option<watch::Receiver<()>>>);
+
+impl JobList {
+    /// From now on, each change of the list.
+    fn follow(&self, engine: &Engine) -> Result<watch::Receiver<()>, ErrorData> {
+        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(changes) = &*followed {
+            let mut changes = changes.clone();
+            changes.mark_unchanged();
+            return Ok(changes);
+        }
+        let failed = |failure: outlast_job::Failure| ErrorData::internal_error(failure.to_string(), None);
+        let jobs = Changes::of_jobs(engine.outlast.home()).map_err(failed)?;
+        let (tell, told) = watch::channel(());
+        std::thread::Builder::new()
+            .name("follow jobs".into())
+            .spawn(move || {
+                loop {
+                    jobs.wait_for_change();
+                    if tell.send(()).is_err() {
+                        return;
+                    }
+                    // Jobs that come together are told as one change.
+                    std::thread::sleep(BATCH);
+                }
+            })
+            .map_err(|error| ErrorData::internal_error(format!("cannot start a thread: {error}"), None))?;
+        Ok(followed.insert(told).clone())
+    }
 }
 
 impl Subscriptions {
@@ -59,18 +96,23 @@ impl Subscriptions {
 
     /// Begins to tell a client of the older era when jobs appear or are removed.
     pub(crate) fn begin_list(&self, engine: &Engine, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
-        let (watch, mut changes) = follow_list(engine)?;
-        if let Some(before) = self.lock().insert(LIST.to_owned(), watch) {
-            before.stop();
-        }
-        tokio::spawn(async move {
-            while changes.recv().await.is_some() {
+        let mut changes = engine.job_list.follow(engine)?;
+        let task = tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
                 if peer.notify_resource_list_changed().await.is_err() {
                     break;
                 }
             }
         });
+        self.tell_list_by(Some(task.abort_handle()));
         Ok(())
+    }
+
+    fn tell_list_by(&self, task: Option<AbortHandle>) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = std::mem::replace(&mut *list, task) {
+            before.abort();
+        }
     }
 
     /// Stops telling it. That nobody was told is no error.
@@ -90,6 +132,7 @@ impl Drop for Subscriptions {
         for watch in self.lock().values() {
             watch.stop();
         }
+        self.tell_list_by(None);
     }
 }
 
@@ -98,9 +141,20 @@ pub(crate) async fn listen(engine: &Engine, context: SubscriptionContext) -> Res
     let (tell, mut told) = mpsc::channel::<String>(16);
     let mut watches = Vec::new();
     if context.accepted().resources_list_changed == Some(true) {
-        let (watch, changes) = follow_list(engine)?;
-        watches.push(watch);
-        pass_on(changes, tell.clone(), LIST.to_owned());
+        let mut changes = engine.job_list.follow(engine)?;
+        let tell = tell.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    changed = changes.changed() => {
+                        if changed.is_err() || tell.send(LIST.to_owned()).await.is_err() {
+                            break;
+                        }
+                    }
+                    () = tell.closed() => break,
+                }
+            }
+        });
     }
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         let (job, part) = job_of(engine, uri)?;
@@ -140,28 +194,6 @@ fn pass_on(mut changes: mpsc::Receiver<()>, tell: mpsc::Sender<String>, name: St
             }
         }
     });
-}
-
-/// Follows the list of jobs in a thread of its own; each message is a change.
-fn follow_list(engine: &Engine) -> Result<(Arc<Watch>, mpsc::Receiver<()>), ErrorData> {
-    let failed = |failure: outlast_job::Failure| ErrorData::internal_error(failure.to_string(), None);
-    let changes = Changes::of_jobs(engine.outlast.home()).map_err(failed)?;
-    let watch = Arc::new(Watch::new().map_err(failed)?);
-    let (tell, told) = mpsc::channel(1);
-    let stop = Arc::clone(&watch);
-    std::thread::Builder::new()
-        .name("follow jobs".into())
-        .spawn(move || {
-            while changes.wait_or_stop(stop.bell()) {
-                if matches!(tell.try_send(()), Err(mpsc::error::TrySendError::Closed(()))) {
-                    return;
-                }
-                // Jobs that come together are told as one change.
-                std::thread::sleep(BATCH);
-            }
-        })
-        .map_err(|error| ErrorData::internal_error(format!("no thread can be had: {error}"), None))?;
-    Ok((watch, told))
 }
 
 /// Follows a job in a thread of its own; each message is a change. Ends when the job is over or the watch stops it.

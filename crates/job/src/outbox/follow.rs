@@ -1,67 +1,56 @@
 //! Follows outboxes: told by the kernel when one changes, or a new one appears.
 
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{FOLDER, Outbox};
 use crate::failure::Failure;
 use crate::registry::Home;
 
+/// How often the folder is looked at where the kernel does not tell.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Says when an outbox may have changed.
 #[derive(Debug)]
 pub struct Changes {
-    #[cfg(target_os = "linux")]
-    inotify: OwnedFd,
+    /// None where the kernel has none, or the user has no instances of it left. Then we look: the one place that polls.
+    inotify: Option<Inotify>,
+    folder: PathBuf,
+    /// When the folder had last changed at the last look.
+    seen: Mutex<Option<SystemTime>>,
 }
 
-#[cfg(target_os = "linux")]
-fn broken(error: rustix::io::Errno) -> Failure {
-    Failure::system("changes of the outbox can't be followed", error)
-}
-
-#[cfg(target_os = "linux")]
 impl Changes {
     /// Begins to listen for sessions that get an outbox; to each outbox only once it is [added](Self::add).
     ///
     /// # Errors
-    /// When the user has no inotify instances left.
+    /// When the user has no inotify watches left, or the home can't be used.
     pub fn new(home: &Home) -> Result<Self, Failure> {
-        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-        let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(broken)?;
-        super::open_folder(home.as_dir(), FOLDER).map_err(broken)?;
-        add_watch(&inotify, home.path().join(FOLDER), WatchFlags::CREATE).map_err(broken)?;
-        Ok(Self { inotify })
+        super::open_folder(home.as_dir(), FOLDER)
+            .map_err(|error| Failure::system("cannot open the outbox", error))?;
+        Self::of(home.path().join(FOLDER), Inotify::watch_sessions)
     }
 
     /// Begins to listen for jobs that appear or are removed.
     ///
     /// # Errors
-    /// When the user has no inotify instances left.
+    /// When the user has no inotify watches left.
     pub fn of_jobs(home: &Home) -> Result<Self, Failure> {
-        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-        let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(broken)?;
         let jobs = home.path().join(crate::registry::layout::JOBS);
-        // A job gets its number, and loses it, by a change of its folder's name.
-        add_watch(&inotify, jobs, WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM).map_err(broken)?;
-        Ok(Self { inotify })
+        Self::of(jobs, Inotify::watch_jobs)
     }
 
-    /// Sleeps until something may have changed; false when `stop` became readable before.
-    #[must_use]
-    pub fn wait_or_stop(&self, stop: std::os::fd::BorrowedFd<'_>) -> bool {
-        use rustix::event::{PollFd, PollFlags, poll};
-        let mut both =
-            [PollFd::new(&self.inotify, PollFlags::IN), PollFd::from_borrowed_fd(stop, PollFlags::IN)];
-        let _ = poll(&mut both, None);
-        let stopped = !both[1].revents().is_empty();
-        self.forget();
-        !stopped
-    }
-
-    /// Throws away what was told.
-    fn forget(&self) {
-        let mut buffer = [0; 4096];
-        while let Ok(1..) = rustix::io::read(&self.inotify, &mut buffer) {}
+    fn of(
+        folder: PathBuf,
+        watch: impl FnOnce(&Inotify, &Path) -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        let inotify = Inotify::new();
+        if let Some(inotify) = &inotify {
+            watch(inotify, &folder)?;
+        }
+        let seen = Mutex::new(changed_at(&folder));
+        Ok(Self { inotify, folder, seen })
     }
 
     /// Begins to listen to an outbox: what changes after this call is told. Again is no harm.
@@ -69,17 +58,72 @@ impl Changes {
     /// # Errors
     /// When the user has no inotify watches left.
     pub fn add(&self, outbox: &Outbox) -> Result<(), Failure> {
-        use rustix::fs::inotify::{WatchFlags, add_watch};
-        let what = WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE;
-        match add_watch(&self.inotify, &outbox.path, what) {
-            // Retention has just removed it.
-            Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
-            Err(error) => Err(broken(error)),
-        }
+        self.inotify.as_ref().map_or(Ok(()), |inotify| inotify.watch_outbox(&outbox.path))
     }
 
     /// Sleeps until something may have changed, or the deadline.
     pub fn wait(&self, deadline: Option<Instant>) {
+        let Some(inotify) = &self.inotify else {
+            let left = deadline.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()));
+            return std::thread::sleep(left.min(LOOK));
+        };
+        inotify.wait(deadline);
+    }
+
+    /// Sleeps until the folder itself has changed.
+    pub fn wait_for_change(&self) {
+        loop {
+            self.wait(None);
+            let now = changed_at(&self.folder);
+            let before =
+                std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), now);
+            if self.inotify.is_some() || now != before {
+                return;
+            }
+        }
+    }
+}
+
+fn changed_at(folder: &Path) -> Option<SystemTime> {
+    std::fs::metadata(folder).and_then(|data| data.modified()).ok()
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct Inotify(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Inotify {
+    fn new() -> Option<Self> {
+        use rustix::fs::inotify::{CreateFlags, init};
+        init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok().map(Self)
+    }
+
+    fn watch_sessions(&self, folder: &Path) -> Result<(), Failure> {
+        self.watch(folder, rustix::fs::inotify::WatchFlags::CREATE)
+    }
+
+    /// A job gets its number, and loses it, by a change of its folder's name.
+    fn watch_jobs(&self, folder: &Path) -> Result<(), Failure> {
+        use rustix::fs::inotify::WatchFlags;
+        self.watch(folder, WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM)
+    }
+
+    fn watch_outbox(&self, folder: &Path) -> Result<(), Failure> {
+        use rustix::fs::inotify::WatchFlags;
+        self.watch(folder, WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE)
+    }
+
+    fn watch(&self, folder: &Path, what: rustix::fs::inotify::WatchFlags) -> Result<(), Failure> {
+        match rustix::fs::inotify::add_watch(&self.0, folder, what) {
+            // Retention has just removed it.
+            Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(Failure::system("cannot follow changes of the outbox", error)
+                .hint("the user may have no inotify watches left: see fs.inotify.max_user_watches")),
+        }
+    }
+
+    fn wait(&self, deadline: Option<Instant>) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let left = deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
@@ -88,50 +132,39 @@ impl Changes {
                 tv_nsec: i64::from(left.subsec_nanos()),
             }
         });
-        let _ = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], left.as_ref());
-        self.forget();
+        let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], left.as_ref());
+        let mut told = [0; 4096];
+        while let Ok(1..) = rustix::io::read(&self.0, &mut told) {}
     }
 }
 
-/// Elsewhere the folder is looked at a few times a second: the one place that polls.
+/// Elsewhere there is none.
 #[cfg(not(target_os = "linux"))]
-impl Changes {
-    /// # Errors
-    /// Never.
-    pub fn new(_: &Home) -> Result<Self, Failure> {
-        Ok(Self {})
+#[derive(Debug)]
+enum Inotify {}
+
+#[cfg(not(target_os = "linux"))]
+impl Inotify {
+    fn new() -> Option<Self> {
+        None
     }
 
-    /// # Errors
-    /// Never.
-    pub fn of_jobs(_: &Home) -> Result<Self, Failure> {
-        Ok(Self {})
+    fn watch_sessions(&self, _: &Path) -> Result<(), Failure> {
+        match *self {}
     }
 
-    /// Sleeps for a moment; false when `stop` became readable before.
-    #[must_use]
-    pub fn wait_or_stop(&self, stop: std::os::fd::BorrowedFd<'_>) -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let mut stop = [PollFd::from_borrowed_fd(stop, PollFlags::IN)];
-        let _ = poll(&mut stop, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }));
-        stop[0].revents().is_empty()
+    fn watch_jobs(&self, _: &Path) -> Result<(), Failure> {
+        match *self {}
     }
 
-    /// # Errors
-    /// Never.
-    pub fn add(&self, _: &Outbox) -> Result<(), Failure> {
-        Ok(())
+    fn watch_outbox(&self, _: &Path) -> Result<(), Failure> {
+        match *self {}
     }
 
-    /// Sleeps for a moment.
-    pub fn wait(&self, deadline: Option<Instant>) {
-        let left = deadline.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()));
-        std::thread::sleep(left.min(LOOK));
+    fn wait(&self, _: Option<Instant>) {
+        match *self {}
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-const LOOK: Duration = Duration::from_millis(250);
 
 /// How long entries are gathered before they are handed on together.
 pub const BATCH: Duration = Duration::from_millis(200);

@@ -15,6 +15,7 @@ mod resources;
 mod tasks;
 mod profiles;
 mod http;
+mod crowded;
 mod node;
 mod masking;
 mod walls;
