@@ -29,6 +29,7 @@ fn main() {
         Ok(code) => code,
         Err(failure) => out.failure(&failure),
     };
+    out.end_line();
     exit(code);
 }
 

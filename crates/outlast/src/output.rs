@@ -12,16 +12,33 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     /// Whether stdout may have colours.
     pub(crate) colour: bool,
+    /// On a terminal: the last line of data has no end yet.
+    unfinished: bool,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { json, colour: !no_colour && std::io::stdout().is_terminal() }
+        Self { json, colour: !no_colour && std::io::stdout().is_terminal(), unfinished: false }
     }
 
     /// Data, as it is. A reader that has gone away is no reason to complain.
     pub(crate) fn data(&mut self, bytes: &[u8]) -> bool {
+        if let Some(last) = bytes.last() {
+            self.unfinished = *last != b'\n' && std::io::stdout().is_terminal();
+        }
+        self.draw(bytes)
+    }
+
+    /// Whatever comes next, on a terminal, begins in a line of its own.
+    pub(crate) fn end_line(&mut self) {
+        if std::mem::take(&mut self.unfinished) {
+            self.draw(b"\n");
+        }
+    }
+
+    /// Bytes for a terminal that need not be lines.
+    pub(crate) fn draw(&mut self, bytes: &[u8]) -> bool {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
     }
@@ -41,6 +58,7 @@ impl Output {
     /// Talk, for people; not in the way of JSON.
     pub(crate) fn talk(&mut self, line: &str) {
         if !self.json {
+            self.end_line();
             let _ = writeln!(std::io::stderr().lock(), "{line}");
         }
     }
@@ -53,6 +71,7 @@ impl Output {
             });
             self.value(&error);
         } else {
+            self.end_line();
             let _ = writeln!(std::io::stderr().lock(), "outlast: {failure}");
         }
         exit_code(failure.kind)

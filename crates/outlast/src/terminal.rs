@@ -110,7 +110,7 @@ impl Raw {
 
     /// Gives the terminal back.
     pub(crate) fn give_back(&mut self, taken: Taken, out: &mut crate::output::Output) {
-        out.data(&taken.way_back());
+        out.draw(&taken.way_back());
         self.taken(Taken::default());
         if let Ok(mut slot) = BEFORE.lock()
             && let Some(before) = slot.take()
@@ -155,9 +155,9 @@ fn next_line(cols: u16) -> Vec<u8> {
 
 /// Leaves whatever a replayed program had switched on.
 pub(crate) fn calm(out: &mut crate::output::Output) {
-    out.data(b"\x1b[?6l\x1b[?1049l");
-    out.data(CALM);
-    out.data(BELOW);
+    out.draw(b"\x1b[?6l\x1b[?1049l");
+    out.draw(CALM);
+    out.draw(BELOW);
 }
 
 /// Starts a process that outlives our own death by a moment. It has read the modes when this returns.

@@ -86,7 +86,7 @@ pub(crate) fn view(
 fn put(filter: &mut Passthrough, bytes: &[u8], out: &mut Output) -> bool {
     let mut safe = Vec::with_capacity(bytes.len());
     filter.pass(bytes, &mut safe);
-    safe.is_empty() || out.data(&safe)
+    safe.is_empty() || out.draw(&safe)
 }
 
 /// A screen of our own, of the job's size. One row above it tells whether it has scrolled.
@@ -294,7 +294,7 @@ impl Viewer<'_> {
         if lines_differ {
             let row = self.fold.screen().cursor.row;
             if row > 0 {
-                out.data(format!("\x1b[{row}A").as_bytes());
+                out.draw(format!("\x1b[{row}A").as_bytes());
             }
             self.paint(out);
         }
@@ -334,10 +334,10 @@ impl Viewer<'_> {
         let last = shot.rows.iter().rposition(|row| !row.is_empty()).unwrap_or(0);
         let down = last.saturating_sub(shot.cursor.row);
         if down > 0 {
-            out.data(format!("\x1b[{down}B").as_bytes());
+            out.draw(format!("\x1b[{down}B").as_bytes());
         }
         if down > 0 || shot.cursor.col > 0 {
-            out.data(b"\r\n");
+            out.draw(b"\r\n");
         }
     }
 

@@ -60,9 +60,9 @@ fn raw(range: &Range, out: &mut Output) {
             Some(safe) => {
                 filtered.clear();
                 safe.pass(bytes, &mut filtered);
-                out.data(&filtered)
+                out.draw(&filtered)
             }
-            None => out.data(bytes),
+            None => out.draw(bytes),
         },
         Piece::Gone { from, to } => {
             out.talk(&format!("outlast: {} bytes are gone, from {from} to {to}", to - from));

@@ -80,7 +80,7 @@ fn play(recording: &Recording, args: &ReplayArgs, out: &mut Output) -> Result<i3
         if let (What::Output(bytes), false) = (what, stopped) {
             let mut safe = Vec::with_capacity(bytes.len());
             filter.pass(bytes, &mut safe);
-            return out.data(&safe);
+            return out.draw(&safe);
         }
         !stopped
     });

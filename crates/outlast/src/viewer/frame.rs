@@ -19,7 +19,7 @@ impl Viewer<'_> {
     pub(super) fn enter_frame(&mut self, since: Option<u64>, out: &mut Output) {
         let took_screen = since.is_none() || !self.fold.modes().alternate_screen;
         if took_screen {
-            out.data(b"\x1b[?1049h");
+            out.draw(b"\x1b[?1049h");
         }
         self.frame = Some(Frame { since, took_screen });
         self.draw_frame(out);
@@ -28,16 +28,16 @@ impl Viewer<'_> {
     /// As much of the screen as fits.
     pub(super) fn draw_frame(&mut self, out: &mut Output) {
         if let Some(own) = self.attach.size {
-            out.data(&self.fold.repaint_within(outlast_stream::Size { cols: own.cols, rows: own.rows }));
+            out.draw(&self.fold.repaint_within(outlast_stream::Size { cols: own.cols, rows: own.rows }));
         }
     }
 
     /// Takes the frame away; then comes what the person has not seen yet.
     pub(super) fn leave_frame(&mut self, out: &mut Output) {
         let Some(frame) = self.frame.take() else { return };
-        out.data(if self.fold.modes().autowrap { b"\x1b[?7h\x1b[0m" } else { b"\x1b[?7l\x1b[0m" });
+        out.draw(if self.fold.modes().autowrap { b"\x1b[?7h\x1b[0m" } else { b"\x1b[?7l\x1b[0m" });
         if frame.took_screen {
-            out.data(b"\x1b[?1049l");
+            out.draw(b"\x1b[?1049l");
         }
         let Some(since) = frame.since else {
             return self.paint(out);

@@ -51,9 +51,9 @@ impl Viewer<'_> {
         let text: String = text.chars().take(own.cols.into()).collect();
         let text = format!("\x1b[0;7m{text}\x1b[0m");
         if self.frame.is_some() {
-            out.data(format!("\x1b7\x1b[{};1H{text}\x1b8", row + 1).as_bytes());
+            out.draw(format!("\x1b7\x1b[{};1H{text}\x1b8", row + 1).as_bytes());
         } else {
-            out.data(&self.fold.repaint_row(row, Some(&text)));
+            out.draw(&self.fold.repaint_row(row, Some(&text)));
         }
         self.hint.shown = Shown::Over(row);
     }
@@ -69,7 +69,7 @@ impl Viewer<'_> {
         }
         if let (Some(own), Some(text)) = (self.attach.size, self.hint.text.take()) {
             let text: String = text.chars().take(usize::from(own.cols).saturating_sub(1)).collect();
-            out.data(format!("\x1b[7m{text}\x1b[0m\r").as_bytes());
+            out.draw(format!("\x1b[7m{text}\x1b[0m\r").as_bytes());
             self.hint.shown = Shown::Line;
         }
     }
@@ -80,12 +80,12 @@ impl Viewer<'_> {
         match std::mem::replace(&mut self.hint.shown, Shown::Nowhere) {
             Shown::Nowhere => {}
             Shown::Line => {
-                out.data(b"\r\x1b[K");
+                out.draw(b"\r\x1b[K");
             }
             Shown::Over(_) if self.frame.is_some() => self.draw_frame(out),
             Shown::Over(row) => {
                 let row = self.fold.repaint_row(row, None);
-                out.data(&row);
+                out.draw(&row);
             }
         }
     }

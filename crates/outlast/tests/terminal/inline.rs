@@ -179,3 +179,24 @@ fn a_killed_client_leaves_the_prompt_to_the_shell() {
     let lines = shell.lines();
     assert!(lines.iter().any(|line| line.starts_with("question")), "{}", lines.join("\n"));
 }
+
+#[test]
+fn what_we_say_and_the_prompt_begin_in_a_line_of_their_own() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    let command = "outlast run --input --deadline 30s 'printf \"na%s? \" me; read x; printf age?; read y'";
+    shell.calls(command);
+    shell.calls("outlast send 1 you");
+    shell.calls("outlast read 1");
+    shell.shows_all(vec![
+        Shell::typed(1, command),
+        "name?".into(),
+        "awaiting_input: job 1 runs on in the background".into(),
+        Shell::typed(2, "outlast send 1 you"),
+        "you".into(),
+        "age?".into(),
+        Shell::typed(3, "outlast read 1"),
+        "name? you".into(),
+        "age?".into(),
+    ]);
+}
