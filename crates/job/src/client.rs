@@ -50,7 +50,7 @@ use outlast_stream::Masks;
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::registry::format::Info;
-use crate::registry::sweep::{Swept, sweep};
+use crate::registry::sweep::{Over, Swept, over_budget, sweep};
 use crate::registry::{Home, INFO_LIMIT, JobDir, layout};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::{Retention, Settings};
@@ -254,6 +254,12 @@ impl Outlast {
             self.release_unsaved(keep);
         }
         sweep(&self.home, keep, now_ms(), dry_run)
+    }
+
+    /// How far the home was over its budget when it was last looked after.
+    #[must_use]
+    pub fn over_budget(&self) -> Option<Over> {
+        over_budget(&self.home)
     }
 
     /// Keepers of jobs that are past their age stay no longer for a record that can't be written.

@@ -383,10 +383,32 @@ impl Outbox {
         let before = self.acked();
         let number = up_to.unwrap_or(last).min(last).max(before);
         if number > before {
+            self.mark_read(number);
             replace(&self.dir, ACKED, number.to_string().as_bytes(), Durability::Machine).map_err(broken)?;
             self.shorten(CAP).map_err(broken)?;
         }
         Ok(number)
+    }
+
+    /// Whoever acknowledges the end of a job knows it.
+    fn mark_read(&self, up_to: u64) {
+        let Some(home) = self.path.ancestors().nth(2).and_then(|home| Home::open(home).ok()) else { return };
+        for job in self.ended(up_to) {
+            if let Ok(job) = home.job(job) {
+                job.mark_read();
+            }
+        }
+    }
+
+    /// The jobs whose end is among the entries up to a number.
+    fn ended(&self, up_to: u64) -> Vec<Handle> {
+        let ends = self.entries(0).into_iter().filter(|entry| entry.n <= up_to && entry.event == "ended");
+        ends.map(|entry| entry.job).collect()
+    }
+
+    /// The jobs whose end a reader with a name has taken.
+    pub(crate) fn ends_taken(&self) -> Vec<Handle> {
+        reader::furthest(&self.path).map_or_else(Vec::new, |up_to| self.ended(up_to))
     }
 
     /// The entries after a number, once they are on the disk: whoever is told of them may remember their numbers, and a

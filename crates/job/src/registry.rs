@@ -272,6 +272,19 @@ impl JobDir {
         in_events.or_else(|| crate::outbox::end_of(home, &info.session, self.handle))
     }
 
+    /// Notes that somebody was told how the job ended: retention lets go of it sooner. The one file of a folder that is not
+    /// its keeper's.
+    pub(crate) fn mark_read(&self) {
+        if !self.is_marked_read() {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let _ = openat(&self.dir, layout::READ, flags, Mode::RUSR | Mode::WUSR);
+        }
+    }
+
+    pub(crate) fn is_marked_read(&self) -> bool {
+        rustix::fs::statat(&self.dir, layout::READ, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
     /// What the log of events says, as far back as a megabyte goes.
     pub(crate) fn events(&self) -> Vec<Event> {
         let Ok(file) = self.open(layout::EVENTS) else { return Vec::new() };

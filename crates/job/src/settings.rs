@@ -56,7 +56,8 @@ impl Default for Watchdog {
     }
 }
 
-/// Which finished jobs are kept, whichever limit is reached first.
+/// Which finished jobs are kept, whichever limit is reached first. What is young, or was read by nobody, is not removed to
+/// make room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     /// For how long.
@@ -65,12 +66,49 @@ pub struct Retention {
     pub jobs: usize,
     /// How many bytes together.
     pub bytes: u64,
+    /// What ended less than this ago stays, also where there are too many.
+    #[serde(default = "Retention::default_young")]
+    pub young: Duration,
+    /// For how long at least what nobody has read is kept; zero where that makes no difference.
+    #[serde(default = "Retention::default_unread")]
+    pub unread: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(86400);
+
+impl Retention {
+    fn default_young() -> Duration {
+        DAY
+    }
+
+    fn default_unread() -> Duration {
+        DAY * 30
+    }
+
+    /// Limits that somebody gives now: they hold for what is young or unread too.
+    #[must_use]
+    pub fn at_once(age: Duration, jobs: usize, bytes: u64) -> Self {
+        Self { age, jobs, bytes, young: Duration::ZERO, unread: Duration::ZERO }
+    }
+
+    /// Keeps nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::at_once(Duration::ZERO, 0, 0)
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        let (young, unread) = (Self::default_young(), Self::default_unread());
+        Self { age: DAY * 7, jobs: 1000, bytes: 5 << 30, young, unread }
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            retention: Retention { age: Duration::from_secs(7 * 86400), jobs: 100, bytes: 5 << 30 },
+            retention: Retention::default(),
             log_cap: LOG_CAP,
             wakes: Vec::new(),
             watchdog: Watchdog::default(),
@@ -152,6 +190,8 @@ struct RetentionTable {
     age: Option<String>,
     jobs: Option<usize>,
     bytes: Option<String>,
+    young: Option<String>,
+    unread: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -212,6 +252,8 @@ impl Settings {
                 age: file.retention.age.as_deref().map_or(Ok(keep.age), parse_duration)?,
                 jobs: file.retention.jobs.unwrap_or(keep.jobs),
                 bytes: file.retention.bytes.as_deref().map_or(Ok(keep.bytes), parse_bytes)?,
+                young: file.retention.young.as_deref().map_or(Ok(keep.young), parse_duration)?,
+                unread: file.retention.unread.as_deref().map_or(Ok(keep.unread), parse_duration)?,
             },
             log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
             wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
@@ -291,7 +333,8 @@ mod tests {
     #[test]
     fn what_is_set_wins_and_the_rest_keeps_its_default() {
         let settings = Settings::parse("[retention]\nage = \"12h\"\nbytes = \"2GiB\"\n").unwrap();
-        let expected = Retention { age: Duration::from_secs(12 * 3600), jobs: 100, bytes: 2 << 30 };
+        let expected =
+            Retention { age: Duration::from_secs(12 * 3600), bytes: 2 << 30, ..Retention::default() };
         assert_eq!(settings, Settings { retention: expected, ..Settings::default() });
     }
 }

@@ -175,7 +175,7 @@ impl Engine {
         patience: Patience,
     ) -> Result<Answer, Failure> {
         let reason = waited.reason;
-        let info = job.info()?;
+        let info = job.info_to_show()?;
         let mut answer = Answer::of(job, &info).waited(waited.clone());
         answer = answer.printed(printed::text(job, from, None, budget)?);
         let errors = self.add_errors((job, &info), caller, &mut answer, budget)?;

@@ -423,6 +423,8 @@ pub(crate) struct KillArgs {
 }
 
 /// Remove finished jobs that are past retention.
+///
+/// Without limits, what the settings say. Limits given here also take results that are young or that nobody has read.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all"

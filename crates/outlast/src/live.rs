@@ -96,7 +96,8 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
         printer.print(job)?;
     }
     printer.finish();
-    Ok(())
+    // Whoever saw what an ended job printed has read it.
+    job.info_to_show().map(drop)
 }
 
 /// Takes in all that has come; says whether that was the end.

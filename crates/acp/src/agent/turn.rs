@@ -121,7 +121,7 @@ fn obey(client: &Client, turn: &Turn, order: Order) -> Result<(), Failure> {
             may_kill(client, &job)?;
             let killed = job.kill(GRACE, &client.owner)?;
             let how = if killed.already_ended { "had already ended" } else { "has ended" };
-            client.say(format!("Job {} {how}: {}\n", job.handle(), ending(&job.info()?.state)));
+            client.say(format!("Job {} {how}: {}\n", job.handle(), ending(&job.info_to_show()?.state)));
             Ok(())
         }
     }
@@ -161,7 +161,7 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
 fn report(client: &Client, job: &Job, waited: &Waited) -> Result<(), Failure> {
     let handle = job.handle();
     client.say(match (waited.reason, &waited.awaiting_input, waited.port) {
-        (Reason::Exit, ..) => format!("Job {handle} has ended: {}\n", ending(&job.info()?.state)),
+        (Reason::Exit, ..) => format!("Job {handle} has ended: {}\n", ending(&job.info_to_show()?.state)),
         (Reason::AwaitingInput, Some(awaiting), _) => format!(
             "Job {handle} waits for input ({}) at {:?}. Answer it: /send {handle} TEXT\n",
             awaiting.kind,

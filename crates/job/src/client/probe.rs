@@ -27,6 +27,7 @@ pub fn examine(outlast: &Outlast) -> Vec<Finding> {
     vec![
         home(outlast),
         disk(outlast),
+        budget(outlast),
         holes(outlast),
         terminals(),
         jobs(outlast),
@@ -59,6 +60,16 @@ fn disk(outlast: &Outlast) -> Finding {
         );
     }
     finding("disk", enough, said)
+}
+
+fn budget(outlast: &Outlast) -> Finding {
+    match outlast.prune(&outlast.settings().retention, true) {
+        Ok(swept) => match swept.over {
+            Some(over) => finding("budget", false, over.words()),
+            None => finding("budget", true, format!("{} finished jobs are kept", swept.kept)),
+        },
+        Err(failure) => finding("budget", false, failure.to_string()),
+    }
 }
 
 /// Without holes a log can't give back its middle.

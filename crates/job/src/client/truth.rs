@@ -29,6 +29,18 @@ impl Job {
         self.truth().map(|info| self.hide_in_info(info))
     }
 
+    /// As [`info`](Self::info), for an answer that shows it: if the job has ended, its result counts as read.
+    ///
+    /// # Errors
+    /// As [`info`](Self::info).
+    pub fn info_to_show(&self) -> Result<Info, Failure> {
+        self.info().inspect(|info| {
+            if !info.state.is_live() {
+                self.dir.mark_read();
+            }
+        })
+    }
+
     /// As [`info`](Self::info), with everything in it.
     pub(crate) fn truth(&self) -> Result<Info, Failure> {
         let record = match self.record() {

@@ -163,10 +163,19 @@ fn place_of(outbox: &Outbox, name: &str) -> Result<(Place, bool), Failure> {
 
 /// How far the slowest reader with a name is; none when there is none.
 pub(super) fn slowest(folder: &Path) -> Option<u64> {
-    let entries = std::fs::read_dir(folder).ok()?;
+    places(folder).into_iter().min()
+}
+
+/// How far the fastest one is.
+pub(super) fn furthest(folder: &Path) -> Option<u64> {
+    places(folder).into_iter().max()
+}
+
+fn places(folder: &Path) -> Vec<u64> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
         .filter_map(|entry| number_in(&std::fs::read(entry.path()).ok()?))
-        .min()
+        .collect()
 }

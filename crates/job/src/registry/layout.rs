@@ -8,7 +8,7 @@ pub const NAMES: &str = "names";
 pub const HOME_LOCK: &str = "lock";
 /// Below the home: the highest handle whose folder has been removed.
 pub const RETIRED: &str = "retired";
-/// Below the home: its time is that of the last sweep.
+/// Below the home: its time is that of the last sweep; what it says, how far the home is over its budget.
 pub const SWEPT: &str = "swept";
 /// Below the home: what lists know of ended jobs; may be deleted at any time.
 pub const INDEX: &str = "index";
@@ -38,5 +38,7 @@ pub const WATCHES: &str = "watches.json";
 pub const MASKS: &str = "masks";
 /// The last screen, once the job has ended.
 pub const SCREEN: &str = "screen.txt";
+/// Empty; there once somebody was told how the job ended.
+pub const READ: &str = "read";
 /// The keeper's socket, while it runs.
 pub const SOCKET: &str = "keeper.sock";

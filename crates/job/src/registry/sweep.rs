@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::claim::{Lock, lock_home, retire};
 use super::format::Info;
-use super::replace::{Durability, replace};
+use super::replace::{Durability, read_small, replace};
 use super::{Home, JobDir, index, layout, names};
 use crate::failure::Failure;
 use crate::lifecycle::State;
@@ -29,35 +30,77 @@ pub struct Swept {
     pub freed: u64,
     /// The finished jobs that are kept.
     pub kept: usize,
+    /// Set when those are more than the limits allow, because they are young or nobody has read them.
+    pub over: Option<Over>,
+}
+
+/// How far a home is over its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Over {
+    /// How many finished jobs it keeps.
+    pub jobs: usize,
+    /// How much disk they take, in bytes.
+    pub bytes: u64,
+}
+
+impl Over {
+    /// In a sentence, with what to do about it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!(
+            "this home is over its budget: {} finished jobs take {} MiB, and are young or were read by nobody; \
+             read them, or remove them: outlast prune --keep N",
+            self.jobs,
+            self.bytes >> 20
+        )
+    }
 }
 
 struct Finished {
     info: Info,
     ended_at: u64,
     bytes: u64,
+    read: bool,
 }
 
 /// Removes the finished jobs that retention no longer covers, oldest first. Jobs that run, or whose left-behind
-/// children do, are never touched.
+/// children do, are never touched; what is young or was read by nobody is not removed to make room.
 ///
 /// # Errors
 /// When the home's lock can't be had.
 pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<Swept, Failure> {
     let _held = lock_home(home, FlockOperation::LockExclusive)
         .map_err(|error| Failure::system("the home can't be locked", error))?;
-    Ok(sweep_locked(home, keep, now, dry_run))
+    let swept = sweep_locked(home, keep, now, dry_run);
+    if !dry_run {
+        // Limits that were given for this once say nothing about the home's own.
+        note_swept(home, swept.over.filter(|_| !keep.unread.is_zero()));
+    }
+    Ok(swept)
+}
+
+/// How far the home was over its budget when it was last swept.
+#[must_use]
+pub fn over_budget(home: &Home) -> Option<Over> {
+    serde_json::from_slice(&read_small(home.as_dir(), layout::SWEPT, 4096).ok()?).ok()
+}
+
+fn note_swept(home: &Home, over: Option<Over>) {
+    let said = over.and_then(|over| serde_json::to_vec(&over).ok()).unwrap_or_default();
+    let _ = replace(home.as_dir(), layout::SWEPT, &said, Durability::Process);
 }
 
 /// As [`sweep`], unless somebody else is at it right now, or was a moment ago and there is no crowd.
 pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
     // A few too many are borne with: a sweep costs as much as there are jobs, and must not come with each of them.
-    let crowded = home.handles().len() > keep.jobs + keep.jobs / 8;
+    // Nor where the last one found that nothing more may go.
+    let crowded = home.handles().len() > keep.jobs + keep.jobs / 8 && over_budget(home).is_none();
     if !crowded && was_swept_since(home, now.saturating_sub(SWEEP_EVERY_MS)) {
         return;
     }
     if let Ok(_held) = lock_home(home, FlockOperation::NonBlockingLockExclusive) {
-        let _ = replace(home.as_dir(), layout::SWEPT, b"", Durability::Process);
-        sweep_locked(home, keep, now, false);
+        let swept = sweep_locked(home, keep, now, false);
+        note_swept(home, swept.over);
     }
 }
 
@@ -67,14 +110,18 @@ fn was_swept_since(home: &Home, then: u64) -> bool {
 }
 
 fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept {
-    let mut finished = finished_jobs(home);
+    let mut finished = finished_jobs(home, !keep.unread.is_zero());
     finished.sort_by_key(|job| std::cmp::Reverse(job.ended_at));
-    let oldest = now.saturating_sub(crate::clock::millis(keep.age));
+    let before = |time: Duration| now.saturating_sub(crate::clock::millis(time));
+    let oldest = before(keep.age);
     let mut swept = Swept::default();
     let mut bytes = 0_u64;
     for job in finished {
         bytes = bytes.saturating_add(job.bytes);
-        if job.ended_at >= oldest && swept.kept < keep.jobs && bytes <= keep.bytes {
+        let limit = if job.read { oldest } else { before(keep.age.max(keep.unread)) };
+        let makes_room = job.read && job.ended_at <= before(keep.young);
+        let too_many = swept.kept >= keep.jobs || bytes > keep.bytes;
+        if job.ended_at >= limit && !(too_many && makes_room) {
             swept.kept += 1;
             continue;
         }
@@ -83,6 +130,9 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
             swept.removed.push(job.info.handle);
             swept.freed += job.bytes;
         }
+    }
+    if swept.kept > keep.jobs || bytes > keep.bytes {
+        swept.over = Some(Over { jobs: swept.kept, bytes });
     }
     if !dry_run {
         if !swept.removed.is_empty() {
@@ -95,7 +145,13 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
     swept
 }
 
-fn finished_jobs(home: &Home) -> Vec<Finished> {
+/// All of them; where it makes no difference who has read what, all count as read.
+fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
+    let taken: HashSet<Handle> = if unread_matter {
+        Outbox::all(home).iter().flat_map(Outbox::ends_taken).collect()
+    } else {
+        HashSet::new()
+    };
     let read = |handle| {
         let job = home.job(handle).ok()?;
         let info = job.current().ok()?;
@@ -105,7 +161,8 @@ fn finished_jobs(home: &Home) -> Vec<Finished> {
             ended => ended.receipt()?.ended_at,
         };
         let bytes = disk_use(&job);
-        Lock::is_free(&job).then_some(Finished { info, ended_at, bytes })
+        let read = !unread_matter || job.is_marked_read() || taken.contains(&handle);
+        Lock::is_free(&job).then_some(Finished { info, ended_at, bytes, read })
     };
     home.handles().into_iter().filter_map(read).collect()
 }

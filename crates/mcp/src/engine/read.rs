@@ -52,7 +52,7 @@ impl Engine {
             None if order.raw => printed::raw(job, &range, order.budget),
             None => printed::of(job, &range, order.budget),
         };
-        let info = job.info()?;
+        let info = job.info_to_show()?;
         let mut answer = Answer::of(job, &info).printed(part);
         answer.notes = notes;
         if let Some(offset) = order.offset.filter(|offset| *offset > range.to()) {

@@ -18,7 +18,7 @@ impl Engine {
             Err(failure) if failure.kind == Kind::NotRunning => last_screen(job)?,
             Err(failure) => return Err(failure),
         };
-        let info = job.info()?;
+        let info = job.info_to_show()?;
         let mut answer = Answer::of(job, &info);
         if !info.has_terminal() {
             let handle = job.handle();

@@ -127,7 +127,7 @@ impl Engine {
             self.look_again(job, &wait, begins[first], &mut answer);
         }
         for (i, other) in jobs.iter().enumerate().filter(|(i, _)| *i != first) {
-            if let Ok(info) = other.info() {
+            if let Ok(info) = other.info_to_show() {
                 let how = ending(&info.state).map(|how| format!(" ({how})")).unwrap_or_default();
                 answer.note(format!("job {} is {}{how}", jobs[i].handle(), info.state.name()));
             }

@@ -83,7 +83,7 @@ fn a_list_that_has_changed_is_told_in_both_eras() {
     older.hear_until("the older client is told", changed);
     let told = newer.hear_until("the newer client is told", changed);
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
-    let all = outlast_job::settings::Retention { age: std::time::Duration::ZERO, jobs: 0, bytes: 0 };
+    let all = outlast_job::settings::Retention::nothing();
     crate::client::eventually("the job is removed", || {
         !sandbox.outlast().prune(&all, false).unwrap().removed.is_empty()
     });

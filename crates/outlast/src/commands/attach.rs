@@ -19,7 +19,7 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
             "follow it: outlast logs -f {handle}   type into it: outlast send {handle} TEXT"
         )));
     }
-    let info = job.info()?;
+    let info = job.info_to_show()?;
     if !info.state.is_live() {
         let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);
         return Err(Failure::new(outlast_job::Kind::NotRunning, format!("job {handle} has ended: {ended}"))
@@ -30,7 +30,7 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
     let attach = Attach { size: None, read_only: args.read_only, shared: args.shared };
     match viewer::view(&job, &attach, ShowFrom::Now, Some(greeting), out)? {
         Left::Ended => {
-            let info = job.info()?;
+            let info = job.info_to_show()?;
             let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);
             out.talk(&format!("[job {handle} has ended: {ended}]"));
             Ok(super::run::exit_code(&info.state))

@@ -2,6 +2,7 @@
 
 use outlast_job::client::list::Listed;
 use outlast_job::client::survey;
+use outlast_job::registry::sweep::Over;
 use outlast_job::wire::Activity;
 use outlast_job::wire::glance::Glance;
 use outlast_job::{Failure, Outlast, session};
@@ -41,6 +42,8 @@ struct Row {
 #[derive(Serialize)]
 struct List<'a> {
     jobs: &'a [Row],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over_budget: Option<Over>,
 }
 
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
@@ -53,9 +56,13 @@ pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Resu
     });
     let mut rows: Vec<Row> = jobs.into_iter().map(|job| row(outlast, job, (&mine, now))).collect();
     rows.sort_by_key(|row| (attention(row), std::cmp::Reverse(row.handle)));
+    let over_budget = outlast.over_budget();
     if out.json {
-        out.value(&List { jobs: &rows });
+        out.value(&List { jobs: &rows, over_budget });
         return Ok(0);
+    }
+    if let Some(over) = over_budget {
+        out.talk(&over.words());
     }
     if rows.is_empty() {
         out.talk(if args.all {

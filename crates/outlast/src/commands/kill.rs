@@ -21,7 +21,7 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
             Some(signal) => job.signal(signal, session)?,
             None => job.kill(args.grace, session)?,
         };
-        let info = job.info()?;
+        let info = job.info_to_show()?;
         if !killed.survivors.is_empty() {
             code = 1;
         }

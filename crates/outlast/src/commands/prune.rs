@@ -1,7 +1,5 @@
 //! `outlast prune`.
 
-use std::time::Duration;
-
 use outlast_job::settings::Retention;
 use outlast_job::{Failure, Outlast};
 
@@ -11,19 +9,19 @@ use crate::output::Output;
 pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Result<i32, Failure> {
     let set = &outlast.settings().retention;
     let keep = if args.all {
-        Retention { age: Duration::ZERO, jobs: 0, bytes: 0 }
+        Retention::nothing()
+    } else if args.age.is_none() && args.keep.is_none() && args.size.is_none() {
+        set.clone()
     } else {
-        Retention {
-            age: args.age.unwrap_or(set.age),
-            jobs: args.keep.unwrap_or(set.jobs),
-            bytes: args.size.unwrap_or(set.bytes),
-        }
+        let (age, jobs) = (args.age.unwrap_or(set.age), args.keep.unwrap_or(set.jobs));
+        Retention::at_once(age, jobs, args.size.unwrap_or(set.bytes))
     };
     let swept = outlast.prune(&keep, args.dry_run)?;
     if out.json {
         let removed: Vec<u64> = swept.removed.iter().map(|handle| handle.0).collect();
         out.value(&serde_json::json!({
-            "removed": removed, "freed_bytes": swept.freed, "kept": swept.kept, "dry_run": args.dry_run
+            "removed": removed, "freed_bytes": swept.freed, "kept": swept.kept, "dry_run": args.dry_run,
+            "over_budget": swept.over,
         }));
     } else {
         let verb = if args.dry_run { "would be removed" } else { "removed" };
@@ -33,6 +31,9 @@ pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Re
             swept.removed.len(),
             swept.kept
         ));
+        if let Some(over) = swept.over {
+            out.talk(&over.words());
+        }
     }
     Ok(0)
 }

@@ -11,6 +11,8 @@ use crate::output::Output;
 
 pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
+    // Whoever reads what an ended job printed has its result.
+    let _ = job.info_to_show();
     if let Some(pattern) = &args.grep {
         Wait::for_pattern(pattern).check()?;
     }

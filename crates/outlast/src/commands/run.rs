@@ -43,7 +43,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     }
     if goes_on(&args) {
         let waited = job.wait(&wait, Some(args.deadline))?;
-        let info = job.info()?;
+        let info = job.info_to_show()?;
         let code = match waited.reason {
             Reason::Exit => exit_code(&info.state),
             Reason::Deadline => DEADLINE,
@@ -61,7 +61,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     }
     if out.json {
         let waited = job.wait(&Wait { awaiting_input: true, ..Wait::for_exit() }, None)?;
-        let info = job.info()?;
+        let info = job.info_to_show()?;
         let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
         out.value(&answer);
         return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
@@ -223,7 +223,7 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
     };
     match left {
         Left::Ended => {
-            let info = job.info()?;
+            let info = job.info_to_show()?;
             if let Some(receipt) = info.state.receipt()
                 && (!receipt.left_behind.is_empty() || info.state.signal().is_some())
                 && !args.quiet

@@ -37,6 +37,7 @@ pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> 
 /// A job that has ended shows what it showed last.
 fn last_screen(job: &outlast_job::Job, out: &mut Output, failure: Failure) -> Result<i32, Failure> {
     let Ok(text) = std::fs::read_to_string(job.dir().file(layout::SCREEN)) else { return Err(failure) };
+    let _ = job.info_to_show();
     if out.json {
         let rows: Vec<&str> = text.lines().collect();
         out.value(&serde_json::json!({ "rows": rows, "ended": true }));

@@ -55,7 +55,7 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
     }
     let default = if args.pattern.is_empty() { ANSWER } else { PATTERN };
     let waited = job.wait(&wait.from(sent.offset), Some(args.deadline.unwrap_or(default)))?;
-    let info = job.info()?;
+    let info = job.info_to_show()?;
     let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, sent.offset, MAX_OUTPUT)?;
     if out.json {
         out.value(&answer);

@@ -25,7 +25,7 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
     let begins: Vec<u64> = jobs.iter().map(|job| from.unwrap_or_else(|| job.log_end())).collect();
     let (which, waited) = wait_any(&jobs, &wait, args.deadline, None)?;
     let (job, begin) = (jobs[which], begins[which]);
-    let info = job.info()?;
+    let info = job.info_to_show()?;
     // Otherwise the time was up, or the end came before what was waited for.
     let met = match waited.reason {
         Reason::Deadline => false,
@@ -64,6 +64,10 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
                 out.talk(&format!("job {handle} has ended: {}", answer::ending(receipt)));
             }
             (Reason::Deadline, None) => out.talk(&format!("the time is up; job {handle} runs on")),
+            (Reason::Exit, None) => out.talk(&format!(
+                "job {handle} is {}: nobody saw how it ended; what it printed: outlast read {handle}",
+                info.state.name()
+            )),
             (_, None) => {}
         }
     }

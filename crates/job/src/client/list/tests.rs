@@ -203,7 +203,7 @@ fn a_damaged_or_foreign_index_or_none_that_can_be_written_changes_nothing() {
 #[test]
 fn what_is_pruned_is_forgotten() {
     let jobs = Jobs::indexed(10);
-    let keep = Retention { age: Duration::from_secs(1), jobs: 4, bytes: u64::MAX };
+    let keep = Retention::at_once(Duration::from_secs(1), 4, u64::MAX);
     crate::registry::sweep::sweep(&jobs.outlast.home, &keep, 3, false).unwrap();
     assert!(!jobs.index().exists());
     assert_eq!(jobs.commands().len(), 4);
