@@ -69,6 +69,8 @@ fn take_over(mut ground: Ground, client: UnixStream) -> i32 {
     info.takeovers += 1;
     let input_lost = ground.shared.queued_input();
     let Ok(mut keeper) = Keeper::new(ground, info, command) else { return 1 };
+    let record = keeper.ground.job.open_to_rewrite(crate::registry::layout::INFO).ok();
+    keeper.hold_record(record);
     keeper.heir_lives = false;
     keeper.forget_what_was_typed();
     // Whoever was attached comes again if they still can.

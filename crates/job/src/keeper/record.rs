@@ -51,6 +51,11 @@ impl Spares {
 }
 
 impl Keeper {
+    /// Holds the record as it stands open, to be written over if need be.
+    pub(super) fn hold_record(&mut self, record: Option<OwnedFd>) {
+        self.spares.current = record;
+    }
+
     /// Makes files for the end, and holds room for telling it.
     pub(super) fn make_spares(&mut self) {
         self.make_record_spare();

@@ -314,6 +314,8 @@ pub(super) fn not_started(job: &JobDir, mut info: Info, error: StartError) -> St
 
 fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
     let _ = become_subreaper();
+    // Before the command can close its own folder.
+    let record = ground.job.open_to_rewrite(layout::INFO).ok();
     let pid = match ground.spawn(&mut info) {
         Ok(pid) => pid,
         Err(error) => {
@@ -328,6 +330,7 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
     running(&ground, &mut info, pid);
     match Keeper::new(ground, info, pid) {
         Ok(mut keeper) => {
+            keeper.hold_record(record);
             keeper.plan_room();
             keeper.write_record(Durability::Process);
             keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
