@@ -370,6 +370,19 @@ const EVALUATES: &[&str] = &[
     "echo $v",
     "builtin declare -i q=v",
     "w=v; echo $((w))",
+    "d='$'; echo >&\"$d(rm x)\"",
+    "echo >& '$(rm x)'",
+    "! ((v))",
+    "time ((v))",
+    "time q[v]=1",
+    "time >y q[v]=1",
+    "time w=$v; echo $((w))",
+    "[[ $(printf 'a[\\x24(rm x)]') -lt 5 ]]",
+    "echo $(( $(printf 'a[\\x24(rm x)]') ))",
+    "q=abc; echo ${q:$(printf 'a[\\x24(rm x)]')}",
+    "let q=$(printf 'a[\\x24(rm x)]')",
+    "declare -i q=$(printf 'a[\\x24(rm x)]')",
+    "declare -i q; q=$(printf 'a[\\x24(rm x)]')",
 ];
 
 /// What may stand before a `#`, and between the two.

@@ -378,6 +378,7 @@ const FREE: &[&str] = &[
     "files=$(ls); n=0; for f in $files; do n=$((n+1)); done; echo $n",
     "read -r -p 'Name? ' name; echo \"hello $name\"",
     "unset FOO; export BAR=1; declare -a list; local x=$1",
+    "total=$(cat x | wc -l); echo $((total * 2))",
     "make # the whole thing",
     "make\t# the whole thing",
     "x=1 # one",

@@ -31,6 +31,8 @@ struct Line {
     read: Vec<String>,
     /// Whether values of variables are evaluated when they are set.
     integers: bool,
+    /// Whether one of them is what an unknown program prints.
+    printed: bool,
     /// What is plainly evaluated and not known.
     found: Vec<(&'static str, String)>,
 }
@@ -40,6 +42,9 @@ impl Walk<'_> {
     pub(super) fn evaluations(&mut self, root: Node<'_>) {
         let mut line = Line::default();
         self.look(root, &mut line);
+        if line.integers && line.printed {
+            line.found.push((EVALUATED, self.text(root).to_owned()));
+        }
         if line.integers {
             line.read.extend(line.set.iter().map(|(_, value)| value.clone()));
         }
@@ -77,9 +82,11 @@ impl Walk<'_> {
 
     fn look(&mut self, node: Node<'_>, line: &mut Line) {
         let text = self.text(node).to_owned();
+        let evaluated = line.read.len();
         match node.kind() {
             "arithmetic_expansion" => line.read.push(text),
-            "compound_statement" if text.starts_with("((") => line.read.push(text),
+            // The grammar takes some for groups.
+            "compound_statement" | "subshell" if text.starts_with("((") => line.read.push(text),
             "c_style_for_statement" => {
                 let body = node.child_by_field_name("body").map_or(node.end_byte(), |body| body.start_byte());
                 line.read.push(self.source.get(node.start_byte()..body).unwrap_or_default().to_owned());
@@ -110,8 +117,18 @@ impl Walk<'_> {
             "command" => self.command_sets(node, line),
             "raw_string" | "ansi_c_string" | "concatenation" | "word" | "string" | "heredoc_redirect" => {
                 self.hiding(node, &text);
+                // An assignment behind `time`, which the grammar takes for a program.
+                if let Some((target, _)) = text.split_once('=') {
+                    let (name, index) = target.split_once('[').unwrap_or((target, ""));
+                    line.read.extend((!index.is_empty()).then(|| index.to_owned()));
+                    self.set(name.trim_end_matches('+'), node, line);
+                }
             }
             _ => {}
+        }
+        // What is printed there is evaluated as it comes.
+        if line.read.len() > evaluated && self.has_unknown_output(node) {
+            line.found.push((EVALUATED, self.text(node).to_owned()));
         }
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
@@ -148,6 +165,7 @@ impl Walk<'_> {
         }
         let word = self.word(value);
         let text = self.text(value).to_owned();
+        line.printed |= self.has_unknown_output(value);
         let known = match word.kind {
             Kind::Plain => !word.text.contains(['$', '[', '`']),
             Kind::Glob => false,
@@ -176,6 +194,10 @@ impl Walk<'_> {
     fn is_counter(&self, node: Node<'_>) -> bool {
         let text = self.text(node);
         match node.kind() {
+            "pipeline" => {
+                let last = u32::try_from(node.named_child_count()).unwrap_or(0).checked_sub(1);
+                last.and_then(|last| node.named_child(last as _)).is_some_and(|last| self.is_counter(last))
+            }
             "redirected_statement" => node.child_by_field_name("body").is_some_and(|body| {
                 body.kind() == "command" && self.is_counter(body) && !text.contains("<<")
             }),
@@ -319,8 +341,8 @@ impl Walk<'_> {
         if ["mapfile", "readarray"].contains(&name.text.as_str()) {
             self.reading.made.insert("MAPFILE".into());
         }
-        // What a function, or `set`, is told.
         for part in parts {
+            // What a function, or `set`, is told.
             if !self.word(part).is_plain() {
                 if self.has_unknown_output(part) {
                     self.reading.made.insert(ARGUMENTS.to_owned());

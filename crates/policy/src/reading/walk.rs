@@ -313,8 +313,16 @@ impl Walk<'_> {
         self.children(node, &Fed::Outside);
         let operator = shown.trim_start_matches(|c: char| c.is_ascii_digit());
         let writes = operator.starts_with('>') || operator.starts_with("&>") || operator.starts_with("<>");
-        let Some(target) = node.child_by_field_name("destination").filter(|_| writes) else { return };
+        let Some(target) = node.child_by_field_name("destination") else { return };
         let target = self.word(target);
+        // Bash expands the word of `>&word` once more.
+        let twice = shown.contains(">&") || shown.contains("<&");
+        if twice && (!target.is_plain() || target.text.contains(['$', '`'])) {
+            self.reading.opaque("it has text that the shell expands twice", shown);
+        }
+        if !writes {
+            return;
+        }
         let duplicates =
             operator.starts_with(">&") && target.text.chars().all(|c| c.is_ascii_digit() || c == '-');
         let nowhere = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"].contains(&target.text.as_str());
