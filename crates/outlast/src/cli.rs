@@ -88,7 +88,8 @@ pub(crate) enum Verb {
 /// Run a command as a job.
 ///
 /// One argument is a line for the shell; more are a program and its arguments. In the foreground, output comes
-/// live, keys go to the job, and the exit code is the job's own.
+/// live, keys go to the job, and the exit code is the job's own. Standard input that is no terminal is what the job
+/// reads, to its end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -97,6 +98,7 @@ Examples:
   outlast run -d --name db --cwd /srv postgres -D data
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
   outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
   outlast run --sandbox --memory 2GiB 'npm test'")]
 pub(crate) struct RunArgs {
     /// The command.
