@@ -46,7 +46,7 @@ pub use checkpoint::Checkpoint;
 pub use excerpt::{Excerpt, excerpt};
 pub use keys::{Base, Key, UnknownKey, encode, paste, typed};
 pub use line_batch::{LeftOut, LineBatch, LineBatches};
-pub use line_stream::{CUT_MARK, LineStream, MAX_LINE_BYTES};
+pub use line_stream::{CUT_MARK, LineStream, MAX_LINE_CHARS};
 pub use mask::{BadMask, CONTEXT as MASK_CONTEXT, Masks, Redactor, SHORTEST as SHORTEST_SECRET};
 pub use matching::Hit;
 pub use modes::Modes;

@@ -5,8 +5,13 @@
 
 use std::collections::VecDeque;
 
-use crate::line_stream::LineStream;
+use crate::line_stream::{CUT_MARK, LineStream};
 use crate::plain::plain;
+
+/// The part of a batch that the lines at its start may fill; those at its end have the rest.
+const HEAD_PART: usize = 4;
+/// A long line is cut to an even share of the batch, but not below this part of it.
+const SMALLEST_SHARE: usize = 128;
 
 /// A line and where in the log it is, its end included.
 #[derive(Debug)]
@@ -182,14 +187,34 @@ impl LineBatches {
         }
         let line = Line { text: plain(text), from: self.line_from, to: self.at };
         let size = line.text.len() + 1;
-        if self.left_out.is_none() && self.tail.is_empty() && self.head_bytes + size <= self.most / 4 {
+        if self.left_out.is_none() && self.tail.is_empty() && self.head_bytes + size <= self.most / HEAD_PART
+        {
             self.head_bytes += size;
             self.head.push(line);
             return;
         }
         self.tail_bytes += size;
         self.tail.push_back(line);
-        while self.tail_bytes > self.most - self.most / 4 && self.tail.len() > 1 {
+        self.keep_bound();
+    }
+
+    /// Brings the end of the batch back into its bound: long lines are cut before short ones are left out.
+    fn keep_bound(&mut self) {
+        let most = self.most - self.most / HEAD_PART;
+        if self.tail_bytes <= most || self.tail.len() == 1 {
+            return;
+        }
+        let share =
+            (most / self.tail.len()).saturating_sub(1).max(most / SMALLEST_SHARE).max(2 * CUT_MARK.len());
+        for line in &mut self.tail {
+            if line.text.len() > share {
+                let before = line.text.len();
+                line.text.truncate(line.text.floor_char_boundary(share - CUT_MARK.len()));
+                line.text.push_str(CUT_MARK);
+                self.tail_bytes -= before - line.text.len();
+            }
+        }
+        while self.tail_bytes > most && self.tail.len() > 1 {
             if let Some(old) = self.tail.pop_front() {
                 self.tail_bytes -= old.text.len() + 1;
                 self.leave_out(LeftOut { lines: 1, from: old.from, to: old.to });
@@ -262,6 +287,23 @@ mod tests {
         batches.clear();
         batches.feed(b"after\n");
         assert_eq!(batches.batch().text(|_| String::new()), "after");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_told_whatever_comes_with_it() {
+        for long in ["x".repeat(5000), "🙂".repeat(2000)] {
+            let mut batches = LineBatches::new(0, 1000);
+            batches.feed(format!("first\n{long}\r\n{long}\nlast\n").as_bytes());
+            let batch = batches.batch();
+            assert_eq!((batch.left_out, batch.lines), (None, 4), "{batch:?}");
+            let lines: Vec<&str> = batch.head.split('\n').collect();
+            assert_eq!((lines[0], lines[3]), ("first", "last"));
+            for cut in &lines[1..3] {
+                let text = cut.strip_suffix(CUT_MARK).unwrap();
+                assert!(text.len() > 100 && long.starts_with(text), "{cut}");
+            }
+            assert!(batch.head.len() <= 1000);
+        }
     }
 
     #[test]

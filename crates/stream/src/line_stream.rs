@@ -1,11 +1,12 @@
 //! Output as a stream of lines for a client that wants each one once, as it comes.
 //!
-//! Unlike the transcript this never looks back: a line is sent when it ends. LF and CRLF end a line; a carriage return
-//! alone belongs to a redraw and stays in it. A line is at most 64 KiB: what is longer is cut at a character and
-//! marked, and its rest is dropped. When to send lines together is the caller's business, which has the clock.
+//! Unlike the transcript this never looks back: a line is sent when it ends. A line feed ends a line, together with all
+//! carriage returns right before it: a terminal makes CR CR LF of a program's own CR LF. Any other carriage return
+//! belongs to a redraw and stays. A line is at most 65,536 characters: what is longer is cut and marked, and its rest is
+//! dropped. When to send lines together is the caller's business, which has the clock.
 
-/// Longest line that is sent.
-pub const MAX_LINE_BYTES: usize = 64 * 1024;
+/// Most characters of a line that is sent: code points, not bytes.
+pub const MAX_LINE_CHARS: usize = 64 * 1024;
 /// What is put at the end of a line that was cut.
 pub const CUT_MARK: &str = "… [line cut]";
 
@@ -13,10 +14,12 @@ pub const CUT_MARK: &str = "… [line cut]";
 #[derive(Debug, Default)]
 pub struct LineStream {
     partial: Vec<u8>,
+    /// How many characters begin in `partial`. A byte that is no part of any counts as one.
+    chars: usize,
     /// The line is full: what comes until its end is dropped.
     cut: bool,
-    /// The last byte was a carriage return that may belong to a line end.
-    returned: bool,
+    /// How many carriage returns came last: they may belong to a line end.
+    returns: usize,
 }
 
 impl LineStream {
@@ -31,7 +34,7 @@ impl LineStream {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'\n', rest) {
             self.add(&rest[..at]);
-            self.returned = false;
+            self.returns = 0;
             lines.push(self.take());
             rest = &rest[at + 1..];
         }
@@ -40,7 +43,7 @@ impl LineStream {
 
     /// The end of output: an unfinished line counts as one.
     pub fn finish(&mut self, lines: &mut Vec<String>) {
-        self.keep_return();
+        self.keep_returns();
         if !self.partial.is_empty() || self.cut {
             lines.push(self.take());
         }
@@ -49,27 +52,22 @@ impl LineStream {
     /// How many bytes of an unfinished line are held.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.partial.len() + usize::from(self.returned)
+        self.partial.len() + self.returns
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
+        let body = bytes.len() - bytes.iter().rev().take_while(|byte| **byte == b'\r').count();
+        if body > 0 {
+            self.keep_returns();
+            self.push(&bytes[..body]);
         }
-        self.keep_return();
-        let body = match bytes.split_last() {
-            Some((b'\r', body)) => {
-                self.returned = true;
-                body
-            }
-            _ => bytes,
-        };
-        self.push(body);
+        // No more are needed than a line can hold.
+        self.returns = (self.returns + bytes.len() - body).min(MAX_LINE_CHARS + 1);
     }
 
-    /// A carriage return that no line feed followed is part of the line.
-    fn keep_return(&mut self) {
-        if std::mem::take(&mut self.returned) {
+    /// Carriage returns that no line feed followed are part of the line.
+    fn keep_returns(&mut self) {
+        for _ in 0..std::mem::take(&mut self.returns) {
             self.push(b"\r");
         }
     }
@@ -78,28 +76,19 @@ impl LineStream {
         if self.cut {
             return;
         }
-        let room = MAX_LINE_BYTES - self.partial.len();
-        if bytes.len() <= room {
-            self.partial.extend_from_slice(bytes);
-            return;
-        }
-        self.cut = true;
-        self.partial.extend_from_slice(&bytes[..room]);
-        // The last character may be cut in two: leave it out. Bytes that are no character at all stay.
-        for back in 1..=3.min(self.partial.len()) {
-            let at = self.partial.len() - back;
-            let needed = match self.partial[at] {
-                0x80..=0xbf => continue,
-                0xc0..=0xdf => 2,
-                0xe0..=0xef => 3,
-                0xf0.. => 4,
-                _ => 1,
-            };
-            if needed > back {
-                self.partial.truncate(at);
+        for (at, byte) in bytes.iter().enumerate() {
+            // What goes on with a character begins none. A run of nothing else is no text, and has a bound as well.
+            if byte & 0xc0 == 0x80 && self.partial.len() + at < 4 * MAX_LINE_CHARS {
+                continue;
             }
-            break;
+            if self.chars == MAX_LINE_CHARS || self.partial.len() + at >= 4 * MAX_LINE_CHARS {
+                self.partial.extend_from_slice(&bytes[..at]);
+                self.cut = true;
+                return;
+            }
+            self.chars += 1;
         }
+        self.partial.extend_from_slice(bytes);
     }
 
     fn take(&mut self) -> String {
@@ -107,8 +96,9 @@ impl LineStream {
         if std::mem::take(&mut self.cut) {
             line.push_str(CUT_MARK);
         }
+        self.chars = 0;
         self.partial.clear();
-        if self.partial.capacity() > MAX_LINE_BYTES / 2 {
+        if self.partial.capacity() > MAX_LINE_CHARS / 2 {
             self.partial = Vec::new();
         }
         line
@@ -134,18 +124,27 @@ mod tests {
     fn both_line_ends_end_a_line_and_a_lone_return_does_not() {
         assert_eq!(
             lines(&[b"a\r\nb\n10%\r20%\r", b"\nc\r", b"d\r\r\n", b"last\r"]),
-            ["a", "b", "10%\r20%", "c\rd\r", "last\r"]
+            ["a", "b", "10%\r20%", "c\rd", "last\r"]
         );
     }
 
     #[test]
-    fn a_line_too_long_is_cut_at_a_character_and_its_rest_dropped() {
-        let long = format!("x{}\r\nnext\n", "漢".repeat(50_000));
-        let found = lines(&[long.as_bytes()]);
-        assert_eq!(found.len(), 2);
-        assert!(found[0].len() <= MAX_LINE_BYTES + CUT_MARK.len() && !found[0].contains('\u{FFFD}'));
-        assert!(found[0].ends_with(CUT_MARK));
-        assert_eq!(found[1], "next");
+    fn a_line_too_long_is_cut_by_its_characters_and_its_rest_dropped() {
+        for character in ["x", "é", "漢", "🙂"] {
+            let whole = character.repeat(MAX_LINE_CHARS);
+            assert_eq!(lines(&[whole.as_bytes(), b"\r\r\nnext\n"]), [whole.as_str(), "next"]);
+            let long = format!("{whole}{character}\r\nnext\n");
+            let cut = format!("{whole}{CUT_MARK}");
+            assert_eq!(lines(&[long.as_bytes()]), [cut.as_str(), "next"]);
+            assert_eq!(lines(&long.as_bytes().chunks(4097).collect::<Vec<_>>()), [cut.as_str(), "next"]);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_have_a_bound_too() {
+        let found = lines(&[&vec![0x80; 1 << 20], b"\n"]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].len() <= 3 * 4 * MAX_LINE_CHARS + CUT_MARK.len() && found[0].ends_with(CUT_MARK));
     }
 
     proptest! {

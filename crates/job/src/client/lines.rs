@@ -17,8 +17,8 @@ use crate::wire::event::What;
 
 /// How long output is gathered.
 pub const BATCH: Duration = Duration::from_millis(200);
-/// How much text goes into a batch.
-pub const MOST: usize = 64 << 10;
+/// How much text goes into a batch: a line of the longest kind, with others beside it.
+pub const MOST: usize = 256 << 10;
 /// More than this between two looks is not read but skipped, up to the last megabyte.
 const TOO_MUCH: u64 = 8 << 20;
 /// How much of it is still read.

@@ -119,6 +119,11 @@ fn row_text(term: &Term<VoidListener>, line: Line, end: usize) -> String {
         if cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
             continue;
         }
+        // A screen that was made narrower may have cut it in half.
+        if cell.flags.contains(Flags::WIDE_CHAR) && col + 1 == term.columns() {
+            text.push(' ');
+            continue;
+        }
         // The engine notes where a tab began; on the screen it is a blank.
         text.push(if cell.c == '\t' { ' ' } else { cell.c });
         if let Some(marks) = cell.zerowidth() {
