@@ -22,7 +22,7 @@ mod wire;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ use conversation::{Around, Conversation, Sides, first_text};
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::{self, Entry, Outbox};
 use outlast_job::registry::Home;
-use outlast_job::{Failure, Handle, Outlast};
+use outlast_job::{Failure, Handle, Outlast, process_tree};
 use queue::Queue;
 use serde_json::json;
 use state::{Saved, States};
@@ -45,6 +45,8 @@ use crate::showing::{NEW_LINES, SEED_MARK, STREAM_MARK};
 const INPUTS: usize = 256;
 /// How long an agent may take to leave when the editor has.
 const GOODBYE: Duration = Duration::from_secs(5);
+/// How long what the agent started may take after that.
+const NOTICE: Duration = Duration::from_millis(500);
 
 /// Leaves those of a session's events that its agent does not know yet, from an answer of our tools.
 pub type Unknown = dyn Fn(&Home, &str, Vec<Entry>) -> Vec<Entry> + Send + Sync;
@@ -128,7 +130,9 @@ struct Sidecar {
 pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32, Failure> {
     let outlast = outlast.masked();
     let states = States::open(outlast.home(), command.first().map_or("", String::as_str))?;
+    process_tree::adopt_orphans()?;
     let mut agent = start_agent(command, Stdio::inherit())?;
+    process_tree::reap_orphans(agent.id());
     let sides = Sides { editor: Queue::default(), agent: Queue::default() };
     let (inputs, incoming) = sync_channel(INPUTS);
     if let (Some(stdin), Some(stdout)) = (agent.stdin.take(), agent.stdout.take()) {
@@ -137,6 +141,8 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
         read_lines(stdout, sides.editor.clone(), inputs.clone(), Input::Agent, Input::AgentGone);
     }
     read_lines(std::io::stdin(), sides.agent.clone(), inputs.clone(), Input::Editor, Input::EditorGone);
+    let asked = inputs.clone();
+    process_tree::on_end_signal(move || drop(asked.send(Input::EditorGone)))?;
     let to_editor = sides.editor.clone();
     let writer = std::thread::spawn(move || to_editor.write_to(std::io::stdout()));
     if !options.no_jobs {
@@ -156,8 +162,10 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
     let editor_left = sidecar.serve(&incoming);
     if editor_left {
         sidecar.sides.agent.close();
-        wait_for_goodbye(&incoming, &mut agent);
+        wait_for_goodbye(&incoming);
     }
+    // An agent is more than one process, and none of them has anything to do any more.
+    process_tree::end_all(if editor_left { NOTICE } else { GOODBYE });
     sidecar.sides.editor.close();
     if !editor_left {
         let _ = writer.join();
@@ -187,16 +195,11 @@ fn read_lines(
 }
 
 /// The editor has left: the agent may finish what it does, for a moment.
-fn wait_for_goodbye(incoming: &Receiver<Input>, agent: &mut Child) {
+fn wait_for_goodbye(incoming: &Receiver<Input>) {
     let until = Instant::now() + GOODBYE;
-    loop {
-        match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Input::AgentGone) => return,
-            Ok(_) => {}
-            Err(_) => {
-                let _ = agent.kill();
-                return;
-            }
+    while let Ok(input) = incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        if matches!(input, Input::AgentGone) {
+            return;
         }
     }
 }

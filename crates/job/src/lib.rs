@@ -28,6 +28,7 @@ pub mod wiped;
 mod socket;
 mod keeper;
 pub mod client;
+pub mod process_tree;
 
 pub use client::start::keep_if_asked;
 pub use client::wait::{Wait, wait_any};

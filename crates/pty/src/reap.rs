@@ -71,6 +71,20 @@ pub fn sleep_until_ended(child: Pid) -> io::Result<End> {
     }
 }
 
+/// Lets go of every other child that ends, until this one has; does not let go of it. For a subreaper, which gets orphans
+/// that it does not know.
+pub fn reap_others_until_ended(child: Pid) {
+    loop {
+        match wait(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT) {
+            Ok(Some(Change::Ended(pid, _))) if pid == child => return,
+            Ok(Some(Change::Ended(pid, _))) => drop(reap(pid)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
 fn wait(kind: libc::idtype_t, id: i32, options: i32) -> io::Result<Option<Change>> {
     // SAFETY: waitid fills the zeroed siginfo; its fields are read only when it says that a child changed.
     #[expect(unsafe_code, reason = "the safe wrapper does not tell which child it was")]

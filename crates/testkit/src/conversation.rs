@@ -103,6 +103,15 @@ impl Conversation {
         self.child.kill().unwrap();
     }
 
+    /// Asks the program to end by SIGTERM, and waits for it.
+    pub fn terminate(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        eventually("the program ends when it is asked to", PATIENCE, || {
+            self.child.try_wait().unwrap().ok_or("it runs")
+        });
+    }
+
     /// Ends what we say, and waits for the program's end; returns its exit code.
     pub fn hang_up(mut self) -> Option<i32> {
         drop(self.stdin.take());

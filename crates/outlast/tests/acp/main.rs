@@ -5,6 +5,7 @@
 
 mod agent;
 mod exactly_once;
+mod leaving;
 mod sidecar;
 mod tap;
 mod ticks;
