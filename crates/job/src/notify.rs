@@ -9,7 +9,7 @@ use crate::wire::watch::Watch;
 use crate::wire::{Stable, Wait};
 
 /// A finished line with something in it.
-const LINE: &str = r".+\n";
+pub(crate) const LINE: &str = r".+\n";
 
 /// What a job tells its session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -125,6 +125,13 @@ impl Search {
         self.let_unfinished_count(end, each);
     }
 
+    /// The end of output: an unfinished line counts as one that has ended. Nothing can be read after it.
+    pub(crate) fn end_last_line(&mut self, mut each: impl FnMut(Found, u64)) {
+        let end = self.offset();
+        self.fold.feed(b"\r\n", &mut self.outcome);
+        self.give(|found, at| each(found, at.min(end)));
+    }
+
     fn read_piece(
         &mut self,
         log: impl std::os::fd::AsFd,

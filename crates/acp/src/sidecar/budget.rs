@@ -22,6 +22,8 @@ pub struct Limits {
 #[serde(default)]
 pub(crate) struct Spent {
     in_a_row: u32,
+    /// How many of those told what nobody should miss: the end of a job, or a question.
+    urgent_in_a_row: u32,
     /// When, in milliseconds since 1970, and how many bytes.
     turns: Vec<(u64, u64)>,
 }
@@ -36,13 +38,14 @@ pub(crate) struct Exhausted {
 }
 
 impl Spent {
-    /// Whether there is something left.
-    pub(crate) fn check(&mut self, limits: &Limits, now_ms: u64) -> Result<(), Exhausted> {
+    /// Whether there is something left. What is `urgent` has a row of its own: lines do not use it up.
+    pub(crate) fn check(&mut self, limits: &Limits, urgent: bool, now_ms: u64) -> Result<(), Exhausted> {
+        let row = if urgent { self.urgent_in_a_row } else { self.in_a_row };
         self.turns.retain(|(at, _)| now_ms.saturating_sub(*at) < HOUR_MS);
         let over = |why: String, until_ms| Err(Exhausted { why, until_ms });
         let freed = self.turns.first().map(|(at, _)| at + HOUR_MS);
         let bytes: u64 = self.turns.iter().map(|(_, bytes)| bytes).sum();
-        if self.in_a_row >= limits.in_a_row {
+        if row >= limits.in_a_row {
             return over(
                 format!("it was woken {} times in a row without a prompt of yours", self.in_a_row),
                 None,
@@ -58,14 +61,15 @@ impl Spent {
     }
 
     /// A turn of ours begins.
-    pub(crate) fn spend(&mut self, now_ms: u64, bytes: usize) {
+    pub(crate) fn spend(&mut self, urgent: bool, now_ms: u64, bytes: usize) {
         self.in_a_row += 1;
+        self.urgent_in_a_row += u32::from(urgent);
         self.turns.push((now_ms, bytes as u64));
     }
 
     /// The user said something.
     pub(crate) fn user_spoke(&mut self) {
-        self.in_a_row = 0;
+        (self.in_a_row, self.urgent_in_a_row) = (0, 0);
     }
 
     /// In words.
@@ -93,22 +97,32 @@ mod tests {
     fn a_row_ends_with_a_word_of_the_user_and_an_hour_by_itself() {
         let mut spent = Spent::default();
         for minute in 0..3 {
-            assert_eq!(spent.check(&LIMITS, minute * 60_000), Ok(()));
-            spent.spend(minute * 60_000, 10);
+            assert_eq!(spent.check(&LIMITS, false, minute * 60_000), Ok(()));
+            spent.spend(false, minute * 60_000, 10);
         }
-        assert_eq!(spent.check(&LIMITS, 180_000).unwrap_err().until_ms, None);
+        assert_eq!(spent.check(&LIMITS, false, 180_000).unwrap_err().until_ms, None);
         spent.user_spoke();
-        spent.spend(180_000, 10);
-        spent.spend(180_000, 10);
-        let exhausted = spent.check(&LIMITS, 180_000).unwrap_err();
+        spent.spend(false, 180_000, 10);
+        spent.spend(false, 180_000, 10);
+        let exhausted = spent.check(&LIMITS, false, 180_000).unwrap_err();
         assert_eq!(exhausted.until_ms, Some(HOUR_MS));
-        assert_eq!(spent.check(&LIMITS, HOUR_MS), Ok(()));
+        assert_eq!(spent.check(&LIMITS, false, HOUR_MS), Ok(()));
+    }
+
+    #[test]
+    fn what_nobody_should_miss_is_told_after_a_row_of_lines_and_can_not_loop() {
+        let mut spent = Spent::default();
+        (0..3).for_each(|turn| spent.spend(false, turn, 1));
+        assert!(spent.check(&LIMITS, false, 3).is_err() && spent.check(&LIMITS, true, 3).is_ok());
+        spent.user_spoke();
+        (0..3).for_each(|turn| spent.spend(true, HOUR_MS + turn, 1));
+        assert!(spent.check(&LIMITS, true, HOUR_MS + 3).is_err());
     }
 
     #[test]
     fn bytes_count_too() {
         let mut spent = Spent::default();
-        spent.spend(0, 1000);
-        assert!(spent.check(&LIMITS, 1).unwrap_err().why.contains("1000 bytes"));
+        spent.spend(false, 0, 1000);
+        assert!(spent.check(&LIMITS, false, 1).unwrap_err().why.contains("1000 bytes"));
     }
 }

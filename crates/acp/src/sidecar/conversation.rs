@@ -286,7 +286,8 @@ impl Conversation {
             return None;
         }
         let clock = now_ms();
-        if let Err(exhausted) = self.saved.spent.check(&around.options.limits, clock) {
+        let urgent = entries.iter().any(|entry| matches!(entry.event.as_str(), "ended" | "awaiting_input"));
+        if let Err(exhausted) = self.saved.spent.check(&around.options.limits, urgent, clock) {
             if !std::mem::replace(&mut self.user_knows, true) {
                 let (why, count) = (exhausted.why, entries.len());
                 self.tell_user(
@@ -301,7 +302,7 @@ impl Conversation {
         let params = json!({ "sessionId": self.id, "prompt": [{ "type": "text", "text": text }] });
         let line =
             format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{params}}}");
-        self.saved.spent.spend(clock, text.len());
+        self.saved.spent.spend(urgent, clock, text.len());
         self.show_injected(&text, around);
         let flight = Flight { id, ours: true, telling: entries.last().map(|entry| entry.n) };
         self.send(line, flight, around);

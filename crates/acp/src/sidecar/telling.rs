@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use outlast_job::Handle;
 use outlast_job::outbox::Entry;
+use outlast_job::wire::Reason;
+use outlast_job::wire::event::What;
+use outlast_job::wire::watch::{Fired, LineTold};
+use serde_json::json;
 
 use crate::TOLD;
+use crate::showing::visible;
 
 /// Room for the words around the events.
 const FRAME: usize = 700;
@@ -39,8 +45,10 @@ pub(crate) fn compose(entries: &[Entry], owner: &str, most: usize, again: bool) 
     if again {
         text.push_str("(A sidecar ended while it told you this: you may have seen some of it.)\n");
     }
-    let lines: Vec<String> = entries.iter().map(line).collect();
     let budget = most.saturating_sub(FRAME).max(200);
+    // A burst of lines leaves room for the others, so that it is not left out as a whole.
+    let lines: Vec<String> =
+        entries.iter().map(|entry| line(entry, budget * 3 / 4 / entries.len().clamp(1, 4))).collect();
     let total: usize = lines.iter().map(String::len).sum();
     if total <= budget {
         lines.iter().for_each(|line| text.push_str(line));
@@ -67,13 +75,75 @@ fn fitting<'a>(lines: impl Iterator<Item = &'a String>, budget: usize) -> usize 
         .count()
 }
 
-fn line(entry: &Entry) -> String {
-    let Entry { n, job, event, text, more, .. } = entry;
+/// An entry in words, with at most about `room` bytes of a job's lines.
+fn line(entry: &Entry, room: usize) -> String {
+    let Entry { n, job, event, text, .. } = entry;
     let name = entry.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let times = if entry.count > 1 { format!(", {} times", entry.count) } else { String::new() };
     let who = if job.0 == 0 { format!("your own command{name}") } else { format!("job {job}{name}") };
-    let more = if more.is_empty() { String::new() } else { format!("   [{more}]") };
+    if let Some(What::Watch { fired }) = &entry.detail
+        && let [first, rest @ ..] = fired.lines.as_slice()
+        && !(rest.is_empty() && fired.count == 1)
+    {
+        return format!(
+            "- {n}: {who} printed {} lines:\n{}",
+            entry.count,
+            lines(*job, first, rest, fired, room)
+        );
+    }
+    let times = if entry.count > 1 { format!(", {} times", entry.count) } else { String::new() };
+    let more = call(entry).map(|call| format!("   [{call}]")).unwrap_or_default();
     format!("- {n}: {who} {event}{times}: {text}{more}\n")
+}
+
+/// Each line that was printed, as long as there is room; then how many more there are, and where.
+fn lines(job: Handle, first: &LineTold, rest: &[LineTold], fired: &Fired, room: usize) -> String {
+    let shown = |line: &LineTold| {
+        let mut text = visible(&line.text);
+        if text.len() > room {
+            text.truncate(text.floor_char_boundary(room));
+            text.push_str(outlast_stream::CUT_MARK);
+        }
+        format!("    {text}\n")
+    };
+    let mut text = shown(first);
+    let (mut to, mut count) = (first.to, 1);
+    for line in rest {
+        let shown = shown(line);
+        if text.len() + shown.len() > room {
+            break;
+        }
+        text.push_str(&shown);
+        (to, count) = (line.to, count + 1);
+    }
+    if count < fired.count {
+        let more = fired.count - count;
+        let call = json!({ "handle": job.0.to_string(), "offset": to });
+        let _ = writeln!(text, "    [... {more} more: read_output {call} ...]");
+    }
+    text
+}
+
+/// The call of our tools that tells more: the agent has those, and no command line of ours.
+fn call(entry: &Entry) -> Option<String> {
+    let handle = entry.job.0.to_string();
+    if entry.more.is_empty() {
+        return None;
+    }
+    if entry.job.0 == 0 {
+        return Some(entry.more.clone());
+    }
+    Some(match &entry.detail {
+        Some(What::AwaitingInput { .. }) => {
+            format!("send_input {}", json!({ "handle": handle, "input": "TEXT" }))
+        }
+        Some(What::Watch { fired }) if fired.reason == Reason::Stable => {
+            format!("read_shell {}", json!({ "handle": handle }))
+        }
+        Some(What::Watch { fired }) if fired.reason == Reason::Pattern => {
+            format!("read_output {}", json!({ "handle": handle, "offset": fired.read_from() }))
+        }
+        _ => format!("read_output {}", json!({ "handle": handle, "tail": 20 })),
+    })
 }
 
 /// Events that there is no room for, one by one: how many of what, and where they can be read.
@@ -102,7 +172,44 @@ fn counted(entries: &[Entry], owner: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_job::Handle;
+
+    fn burst(count: u64, told: u64, length: usize) -> Entry {
+        let line = |n: u64| LineTold { text: format!("line {n} {}", "x".repeat(length)), to: n * 100 };
+        let fired = Fired {
+            watch: "lines-1".into(),
+            reason: Reason::Pattern,
+            count,
+            from: 100,
+            to: count * 100,
+            found: None,
+            lines: (1..=told).map(line).collect(),
+            port: None,
+        };
+        let mut entry = Entry::about(Handle(7), None, "pattern", "[lines-1] line 1");
+        (entry.n, entry.count) = (1, count);
+        entry.detail = Some(What::Watch { fired: Box::new(fired) });
+        entry
+    }
+
+    #[test]
+    fn every_line_of_a_burst_is_told_and_what_has_no_room_has_its_call() {
+        let text = compose(&[burst(10, 10, 5)], "o", 8192, false);
+        for n in 1..=10 {
+            assert!(text.contains(&format!("    line {n} xxxxx\n")), "{text}");
+        }
+        assert!(!text.contains("more:") && !text.contains("outlast read"), "{text}");
+        for (told, length, most) in [(40, 10, 8192), (40, 100, 3000), (40, 9000, 8192)] {
+            let text = compose(&[burst(1000, told, length)], "o", most, false);
+            let shown = text.lines().filter(|line| line.starts_with("    line ")).count() as u64;
+            assert!(shown > 0 && text.len() <= most, "{text}");
+            let call = format!(
+                "[... {} more: read_output {{\"handle\":\"7\",\"offset\":{}}} ...]",
+                1000 - shown,
+                shown * 100
+            );
+            assert!(text.contains(&call), "{call}: {text}");
+        }
+    }
 
     fn entries(count: u64) -> Vec<Entry> {
         let entry =

@@ -148,7 +148,7 @@ impl Telling {
         if let What::Watch { fired } = &event.what {
             (entry.count, entry.from, entry.offset) = (fired.count, fired.from, fired.to);
         }
-        entry.more = more(self.job, &event.what, &entry);
+        entry.more = more(self.job, &event.what);
         entry.detail = Some(event.what.clone());
         if kind != ENDED && !matches!(event.what, What::Watch { .. }) {
             let limit = self.limits.entry(kind).or_insert_with(|| Limit {
@@ -398,6 +398,10 @@ fn describe(what: &What, chosen: Chosen) -> Option<(String, String)> {
         }
         What::Watch { fired } => {
             let text = match (fired.reason, &fired.found, fired.port) {
+                _ if !fired.lines.is_empty() => {
+                    let lines: Vec<&str> = fired.lines.iter().map(|line| line.text.as_str()).collect();
+                    format!("[{}] {}", fired.watch, lines.join(" ⏎ "))
+                }
                 (_, Some(found), _) => format!("[{}] {}", fired.watch, found.text),
                 (_, _, Some(port)) => format!("[{}] it listens on port {port}", fired.watch),
                 (Reason::Quiet, ..) => format!("[{}] it prints nothing any more", fired.watch),
@@ -419,11 +423,11 @@ fn ended(state: &State) -> String {
 }
 
 /// The call that tells more.
-fn more(job: crate::spec::Handle, what: &What, entry: &Entry) -> String {
+fn more(job: crate::spec::Handle, what: &What) -> String {
     match what {
         What::AwaitingInput { .. } => format!("outlast send {job} TEXT"),
         What::Watch { fired } if fired.reason == Reason::Pattern => {
-            format!("outlast read {job} --since {}", entry.from.saturating_sub(400))
+            format!("outlast read {job} --since {}", fired.read_from())
         }
         What::Watch { fired } if fired.reason == Reason::Stable => format!("outlast screen {job}"),
         _ => format!("outlast read {job} --tail 20"),

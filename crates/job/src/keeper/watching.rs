@@ -9,6 +9,7 @@ use super::{Keeper, Life};
 use crate::clock::earliest;
 use crate::failure::Failure;
 use crate::log::writer::LogWriter;
+use crate::notify::LINE;
 use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::registry::replace::{Durability, read_small, replace};
@@ -16,7 +17,7 @@ use crate::search::Search;
 use crate::secrets::SharedMasks;
 use crate::spec::Streams;
 use crate::wire::event::What;
-use crate::wire::watch::{Fired, Watch};
+use crate::wire::watch::{Fired, LineTold, Watch};
 use crate::wire::{Answer, Found, Reason};
 
 /// More watches than this on one job are refused.
@@ -28,14 +29,48 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// down to this.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 
+/// So much text of lines is told at once; where the rest is, is told too.
+const LINES_BYTES: usize = 8 << 10;
+
 /// Finds that were not told yet.
 struct Gathered {
     found: Found,
     count: u64,
+    lines: Vec<LineTold>,
+    lines_bytes: usize,
     from: u64,
     to: u64,
     first: Instant,
     last: Instant,
+}
+
+impl Gathered {
+    fn new(found: Found, at: u64, now: Instant) -> Self {
+        let (lines, lines_bytes) = (Vec::new(), 0);
+        Self { found, count: 0, lines, lines_bytes, from: at, to: at, first: now, last: now }
+    }
+
+    /// One more was found; `line` is its text if all of them are told.
+    fn add(&mut self, at: u64, line: Option<String>, now: Instant) {
+        self.count += 1;
+        self.to = self.to.max(at);
+        self.last = now;
+        // Once one was left out, so is what comes after it.
+        if let Some(text) = line
+            && self.lines.len() as u64 + 1 == self.count
+        {
+            let mut text = text.trim_end_matches(['\r', '\n']).to_owned();
+            if self.lines_bytes + text.len() > LINES_BYTES && !self.lines.is_empty() {
+                return;
+            }
+            if text.len() > LINES_BYTES {
+                text.truncate(text.floor_char_boundary(LINES_BYTES));
+                text.push_str(outlast_stream::CUT_MARK);
+            }
+            self.lines_bytes += text.len() + 1;
+            self.lines.push(LineTold { text, to: at });
+        }
+    }
 }
 
 struct Armed {
@@ -90,25 +125,41 @@ impl Armed {
     }
 
     fn fired(&self, reason: Reason, at: u64) -> Fired {
-        Fired { watch: self.watch.id.clone(), reason, count: 1, from: at, to: at, found: None, port: None }
+        Fired {
+            watch: self.watch.id.clone(),
+            reason,
+            count: 1,
+            from: at,
+            to: at,
+            found: None,
+            lines: Vec::new(),
+            port: None,
+        }
+    }
+
+    /// Whether it is lines that are watched, and not a pattern in them.
+    fn is_of_lines(&self) -> bool {
+        self.watch.each && self.watch.on.patterns == [LINE]
     }
 
     /// Lets the search look at the next piece of the log.
     fn catch_up(&mut self, log: &LogWriter, end: u64) {
+        let lines = self.is_of_lines();
         let Some(search) = &mut self.search else { return };
         if !search.is_behind(end) || (!self.watch.each && self.gathered.is_some()) {
             return;
         }
         let now = Instant::now();
         let gathered = &mut self.gathered;
-        search.read_each(log, end, |found, at| match gathered {
-            Some(known) => {
-                known.count += 1;
-                known.to = known.to.max(at);
-                known.last = now;
-            }
-            None => *gathered = Some(Gathered { found, count: 1, from: at, to: at, first: now, last: now }),
-        });
+        search.read_each(log, end, |found, at| gather(gathered, found, at, lines, now));
+    }
+
+    /// The end of output: a last line that did not end is a line.
+    fn end_last_line(&mut self) {
+        if let (true, Some(search)) = (self.is_of_lines(), &mut self.search) {
+            let (gathered, now) = (&mut self.gathered, Instant::now());
+            search.end_last_line(|found, at| gather(gathered, found, at, true, now));
+        }
     }
 
     fn is_behind(&self, end: u64) -> bool {
@@ -135,8 +186,14 @@ impl Armed {
         for capture in found.captures.iter_mut().flatten() {
             capture.truncate(capture.floor_char_boundary(200));
         }
-        Some(Fired { count, from: gathered.from, to, found: Some(found), ..self.fired(Reason::Pattern, to) })
+        let (from, lines) = (gathered.from, gathered.lines);
+        Some(Fired { count, from, to, found: Some(found), lines, ..self.fired(Reason::Pattern, to) })
     }
+}
+
+fn gather(gathered: &mut Option<Gathered>, found: Found, at: u64, lines: bool, now: Instant) {
+    let line = lines.then(|| found.text.clone());
+    gathered.get_or_insert_with(|| Gathered::new(found, at, now)).add(at, line, now);
 }
 
 #[derive(Default)]
@@ -360,6 +417,7 @@ impl Keeper {
             self.watch_catch_up();
             self.watching.behind
         } {}
+        self.watching.armed.iter_mut().for_each(Armed::end_last_line);
         self.watch_release(Instant::now(), true);
         // Silence and standing still mean nothing any more.
         self.watching.armed.retain(|armed| armed.search.is_some() || armed.watch.on.exit);

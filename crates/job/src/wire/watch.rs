@@ -47,7 +47,35 @@ pub struct Fired {
     /// What was found first.
     #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
+    /// For a watch of lines: each that was printed, in order, up to a bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineTold>,
     /// Which port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+}
+
+impl Fired {
+    /// Where in the log it is worth reading on: behind the lines that are told here if there are more, else where it was.
+    #[must_use]
+    pub fn read_from(&self) -> u64 {
+        match (self.lines.first(), self.lines.last()) {
+            (Some(first), Some(_)) if self.lines.len() as u64 >= self.count => {
+                // With its end, which is CR LF on a terminal.
+                first.to.saturating_sub(first.text.len() as u64 + 2)
+            }
+            (_, Some(last)) => last.to,
+            // Enough before it to know what it is about.
+            _ => self.from.saturating_sub(400),
+        }
+    }
+}
+
+/// A line that was printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineTold {
+    /// Its text, without its end.
+    pub text: String,
+    /// Where it ends in the log: what comes after it is read from here.
+    pub to: u64,
 }

@@ -160,12 +160,49 @@ fn a_flood_becomes_bounded_batches_and_misses_nothing_silently() {
         assert_eq!(meta["from"], at, "batches join without a gap");
         at = meta["to"].as_u64().unwrap();
         lines += meta["lines"].as_u64().unwrap() + meta["left_out"]["lines"].as_u64().unwrap_or(0);
-        assert!(meta["outlast.dev/lines"].as_str().unwrap().len() < 70_000);
+        assert!(meta["outlast.dev/lines"].as_str().unwrap().len() < 270_000);
     }
     assert_eq!((at, lines), (sandbox.log_len(1), 300_000));
     let text =
         call.iter().filter_map(|update| update["_meta"]["outlast.dev/lines"].as_str()).next_back().unwrap();
     assert!(text.ends_with("\n300000"));
+}
+
+/// The new lines of each update of a job.
+fn lines_of(call: &[serde_json::Value]) -> Vec<String> {
+    let batches = call.iter().filter_map(|update| update["_meta"]["outlast.dev/lines"].as_str());
+    batches.flat_map(|text| text.split('\n').map(ToOwned::to_owned)).collect()
+}
+
+#[test]
+fn long_lines_are_cut_by_characters_and_told_with_the_others() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let script = "import sys; sys.stdout.write('short\\n' + 'a'*65536 + '\\n' + chr(0x1f642)*65537 + '\\n' + 'b'*40000 + '\\nend')";
+    editor.call("session/prompt", prompt(&session, &format!("python3 -c \"{script}\"")));
+    let call = of_call(&editor.heard(), "job-1");
+    assert!(call.iter().all(|update| update["_meta"]["left_out"].is_null()), "nothing is left out");
+    let lines = lines_of(&call);
+    assert_eq!(lines.len(), 5);
+    assert_eq!((lines[0].as_str(), lines[4].as_str()), ("short", "end"));
+    for (line, character, most) in
+        [(&lines[1], 'a', 65_536), (&lines[2], '🙂', 65_536), (&lines[3], 'b', 40_000)]
+    {
+        let text = line.strip_suffix("… [line cut]").unwrap_or(line);
+        assert!(text.chars().all(|c| c == character), "nothing but {character}");
+        // In one batch with others it may have been cut further, but not to nothing.
+        let count = text.chars().count();
+        assert!(count <= most && count > 5_000, "{count}");
+        assert_eq!(count == most && character != '🙂', line.len() == text.len(), "{count}");
+    }
+}
+
+#[test]
+fn a_programs_own_crlf_ends_its_lines() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    editor.call("session/prompt", prompt(&session, "printf 'one\\r\\ntwo\\r\\n10%%\\r20%%\\n'"));
+    assert_eq!(lines_of(&of_call(&editor.heard(), "job-1")), ["one", "two", "10%\r20%"]);
 }
 
 #[test]

@@ -188,6 +188,26 @@ fn a_loop_of_agent_and_jobs_is_stopped_and_the_user_told() {
 }
 
 #[test]
+fn every_line_of_a_burst_is_told_with_the_last_and_the_end_after_a_spent_budget() {
+    let stand = Stand::new(&["--window", "10ms", "--turns", "1"]);
+    let editor = stand.open();
+    let gate = gate(&stand.sandbox);
+    let command = "for i in 1 2 3 4 5 6 7 8 9 10; do echo NEW:$i; done; read x < gate; printf partial-end";
+    let owner = stand.owner();
+    let run = stand.sandbox.call(["run", "-d", "--notify", "lines,exit", command]);
+    run.env("OUTLAST_SESSION", owner).run().ok();
+    let told = stand.prompted(1)[0].clone();
+    let lines: Vec<&str> = told.lines().filter_map(|line| line.trim().strip_prefix("NEW:")).collect();
+    assert_eq!(lines, (1..=10).map(|n| n.to_string()).collect::<Vec<_>>(), "{told}");
+    assert!(!told.contains("outlast read"), "an agent has tools, not a command line: {told}");
+    // The one wake is spent; the end is told all the same, and the line without an end with it.
+    open_gate(&gate);
+    let told = stand.prompted(2)[1].clone();
+    assert!(told.contains("partial-end") && told.contains("job 1 ended"), "{told}");
+    drop(editor);
+}
+
+#[test]
 fn prompts_go_one_by_one_and_what_waits_can_be_cancelled() {
     let stand = Stand::new(&[]);
     let mut editor = stand.open();

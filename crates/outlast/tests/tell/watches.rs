@@ -44,6 +44,38 @@ fn once_is_once_and_each_time_is_each_time() {
 }
 
 #[test]
+fn every_line_of_a_burst_is_told_and_where_the_rest_is() {
+    let sandbox = sandbox();
+    let job =
+        sandbox.start(["--notify", "lines", "printf '1\\n2\\n3\\n'; read x; seq 10001 15000; printf last"]);
+    let told = |entry: &serde_json::Value| -> Vec<String> {
+        let lines = entry["detail"]["lines"].as_array().cloned().unwrap_or_default();
+        lines.iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = eventually("the first lines are told", PATIENCE, || {
+        entries(&sandbox).into_iter().find(|entry| entry["count"] == 3).ok_or_else(|| entries(&sandbox))
+    });
+    assert_eq!(told(&first), ["1", "2", "3"]);
+    assert!(first["text"].as_str().unwrap().contains("1 ⏎ 2 ⏎ 3"), "{first}");
+    sandbox.run(["send", &job.to_string(), "", "--no-wait"]).ok();
+    sandbox.run(["wait", &job.to_string()]).ok();
+    let all = entries(&sandbox);
+    // What did not fit is named with the place where it begins.
+    let big = all.iter().find(|entry| entry["count"].as_u64().unwrap() > told(entry).len() as u64).unwrap();
+    let next = told(big).last().unwrap().parse::<u64>().unwrap() + 1;
+    let call: Vec<&str> = big["more"].as_str().unwrap().split(' ').skip(1).collect();
+    let rest = sandbox.run(&call).ok().text();
+    assert!(rest.starts_with(&format!("{next}\n")), "{call:?}: {}", &rest[..100]);
+    let last = all.iter().rev().find(|entry| entry["detail"]["watch"] == "lines-1").unwrap();
+    let end = sandbox.log_len(1);
+    assert!(told(last).last().unwrap() == "last" || last["offset"] == end, "{last}");
+    let quiet = sandbox.start(["--notify", "lines", "printf 'no line end'"]);
+    sandbox.run(["wait", &quiet.to_string()]).ok();
+    let told_last = entries(&sandbox).into_iter().find(|entry| entry["job"] == quiet).unwrap();
+    assert_eq!(told(&told_last), ["no line end"]);
+}
+
+#[test]
 fn silence_a_still_screen_and_a_port_are_told() {
     let sandbox = sandbox();
     let script =
