@@ -375,6 +375,7 @@ const EVALUATES: &[&str] = &[
     "! ((v))",
     "time ((v))",
     "time q[v]=1",
+    "! { let v; }",
     "time >y q[v]=1",
     "time w=$v; echo $((w))",
     "[[ $(printf 'a[\\x24(rm x)]') -lt 5 ]]",

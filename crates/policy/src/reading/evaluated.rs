@@ -19,6 +19,8 @@ const COUNTERS: &[&str] =
 const ARGUMENTS: &str = "$@";
 /// Variables that are made from each other in longer chains are not followed.
 const LONGEST_CHAIN: usize = 64;
+/// What may stand before a command of the shell; the grammar takes some of them for programs.
+const BEFORE: &[&str] = &["builtin", "command", "{", "!", "time", "-p", "coproc"];
 /// What makes arithmetic of its operands in `[[`, or looks up a name.
 const COMPARES: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
 
@@ -287,8 +289,7 @@ impl Walk<'_> {
             })
             .collect();
         let words: Vec<Word> = parts.iter().map(|part| self.word(*part)).collect();
-        let wrappers =
-            words.iter().take_while(|word| ["builtin", "command"].contains(&word.text.as_str())).count();
+        let wrappers = words.iter().take_while(|word| BEFORE.contains(&word.text.as_str())).count();
         let Some((name, rest)) = words.get(wrappers..).and_then(<[Word]>::split_first) else { return };
         let shown = self.text(node).to_owned();
         let behind =
