@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outlast_testkit::{LEFT_OUT_FILE, NO_SKIPS};
-use suites::{SUITES, Size, Suite};
+use suites::{Built, SUITES, Size, Suite};
 
 use crate::choice::Choice;
 
@@ -52,50 +52,59 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
         tools::install_debian_packages(&root)?;
     }
     tools::fetch_npm_packages(&root)?;
-    build()?;
+    let built = build()?;
     let chosen = SUITES.iter().filter(|suite| choice.wants(suite.name) && size.includes(suite));
-    let ran: Vec<Ran> = chosen.map(|suite| run_suite(suite, size, &root)).collect::<Result<_, _>>()?;
+    let ran: Vec<Ran> =
+        chosen.map(|suite| run_suite(suite, &built, size, &root)).collect::<Result<_, _>>()?;
     report(&ran, size)
 }
 
-/// Builds every test first, so that a suite's budget is for its tests alone.
-fn build() -> Result<(), String> {
+/// Builds every test at once, so that a suite's budget is for its tests alone, and so that all are built with the same
+/// features: `cargo test -p` would build again.
+fn build() -> Result<Vec<Built>, String> {
     println!("building all tests");
-    let built = Command::new(cargo()).args(["test", "--workspace", "--no-run", "--quiet"]).status();
-    match built {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("the tests do not build: {status}")),
-        Err(error) => Err(format!("cannot run cargo: {error}")),
+    let mut command = Command::new(cargo());
+    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("the tests do not build: {}", output.status));
     }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    Ok(messages.lines().filter_map(|line| Built::read(&serde_json::from_str(line).ok()?)).collect())
 }
 
 fn cargo() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
-fn run_suite(suite: &'static Suite, size: Size, root: &Path) -> Result<Ran, String> {
+fn run_suite(suite: &'static Suite, built: &[Built], size: Size, root: &Path) -> Result<Ran, String> {
     println!("\n== {}: {}", suite.name, suite.what);
     let notes = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-    let mut command = suite.command(&cargo(), root);
-    command.env(LEFT_OUT_FILE, notes.path()).stdin(Stdio::null()).stdout(Stdio::piped());
-    if size == Size::Full {
-        command.env("OUTLAST_LONG_TESTS", "1");
-    }
     let began = Instant::now();
-    let mut child = command.spawn().map_err(|error| format!("cannot run suite {}: {error}", suite.name))?;
-    let (mut passed, mut failed) = (0, 0);
-    for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
-        let line = line.map_err(|error| error.to_string())?;
-        let (more_passed, more_failed) = counts(&line).unwrap_or((0, 0));
-        passed += more_passed;
-        failed += more_failed;
-        // Whoever reads the output may have left.
-        let _ = writeln!(std::io::stdout(), "{line}");
+    let mut ran =
+        Ran { suite, passed: 0, failed: 0, left_out: Vec::new(), took: Duration::ZERO, ended_well: true };
+    for mut command in suite.commands(built, &cargo(), root) {
+        command.env(LEFT_OUT_FILE, notes.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        if size == Size::Full {
+            command.env("OUTLAST_LONG_TESTS", "1");
+        }
+        let mut child =
+            command.spawn().map_err(|error| format!("cannot run suite {}: {error}", suite.name))?;
+        for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
+            let line = line.map_err(|error| error.to_string())?;
+            let (passed, failed) = counts(&line).unwrap_or((0, 0));
+            ran.passed += passed;
+            ran.failed += failed;
+            // Whoever reads the output may have left.
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
+        ran.ended_well &= child.wait().is_ok_and(|status| status.success());
     }
-    let status = child.wait().map_err(|error| error.to_string())?;
     let left_out = std::fs::read_to_string(notes.path()).unwrap_or_default();
-    let left_out = left_out.lines().filter_map(LeftOut::parse).collect();
-    Ok(Ran { suite, passed, failed, left_out, took: began.elapsed(), ended_well: status.success() })
+    ran.left_out = left_out.lines().filter_map(LeftOut::parse).collect();
+    ran.took = began.elapsed();
+    Ok(ran)
 }
 
 impl LeftOut {

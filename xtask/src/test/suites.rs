@@ -1,6 +1,6 @@
 //! The suites: what each runs, and how many minutes it may take on two cores.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How much is run.
@@ -14,7 +14,7 @@ pub(crate) enum Size {
 
 impl Size {
     pub(crate) fn includes(self, suite: &Suite) -> bool {
-        self == Size::Full || matches!(suite.runs, Runs::Cargo(_))
+        self == Size::Full || !matches!(suite.runs, Runs::Script(_))
     }
 }
 
@@ -30,66 +30,127 @@ pub(crate) struct Suite {
 
 #[derive(Debug)]
 enum Runs {
-    /// Arguments of `cargo test`.
-    Cargo(&'static [&'static str]),
+    /// The unit tests of every crate.
+    Units,
+    /// The examples in the documentation of every crate.
+    Docs,
+    /// All files below `tests/` of a crate.
+    Tests(&'static str),
+    /// One of them.
+    Test(&'static str, &'static str),
     /// A script of the repository, at full size only. It gets the program as its argument.
     Script(&'static str),
 }
 
 /// All of them. The budgets of those that run in CI add up to 30 minutes.
 pub(crate) const SUITES: &[Suite] = &[
-    suite("units", "unit tests of every crate", 4, Runs::Cargo(&["--workspace", "--lib", "--bins"])),
-    suite("examples", "examples in the documentation", 2, Runs::Cargo(&["--workspace", "--doc"])),
-    suite(
-        "stream",
-        "recordings, corpora and saved fuzz inputs",
-        2,
-        Runs::Cargo(&["-p", "outlast-stream", "--tests"]),
-    ),
-    suite("pty", "real programs that wait or work, ports", 4, Runs::Cargo(&["-p", "outlast-pty", "--tests"])),
-    suite(
-        "policy",
-        "evasions, and the real bash as judge",
-        2,
-        Runs::Cargo(&["-p", "outlast-policy", "--tests"]),
-    ),
-    suite("it", "jobs from the command line, faults", 5, Runs::Cargo(&["-p", "outlast", "--test", "it"])),
-    suite("terminal", "screens, keys, attaching", 3, Runs::Cargo(&["-p", "outlast", "--test", "terminal"])),
-    suite("tell", "events, wakes, tmux panes", 3, Runs::Cargo(&["-p", "outlast", "--test", "tell"])),
-    suite("guard", "sandbox, secrets, limits", 2, Runs::Cargo(&["-p", "outlast", "--test", "guard"])),
-    suite("acp", "the ACP agent and the sidecar", 1, Runs::Cargo(&["-p", "outlast", "--test", "acp"])),
-    suite("mcp", "the MCP server", 2, Runs::Cargo(&["-p", "outlast-mcp", "--tests"])),
+    suite("units", "unit tests of every crate", 4, Runs::Units),
+    suite("examples", "examples in the documentation", 2, Runs::Docs),
+    suite("stream", "recordings, corpora and saved fuzz inputs", 2, Runs::Tests("stream")),
+    suite("pty", "real programs that wait or work, ports", 5, Runs::Tests("pty")),
+    suite("policy", "evasions, and the real bash as judge", 2, Runs::Tests("policy")),
+    suite("it", "jobs from the command line, faults", 5, Runs::Test("outlast", "it")),
+    suite("terminal", "screens, keys, attaching", 3, Runs::Test("outlast", "terminal")),
+    suite("tell", "events, wakes, tmux panes", 3, Runs::Test("outlast", "tell")),
+    suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
+    suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
+    suite("mcp", "the MCP server", 2, Runs::Tests("mcp")),
     suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
 ];
+
+/// A test program that cargo has built.
+#[derive(Debug)]
+pub(crate) struct Built {
+    program: PathBuf,
+    /// The folder of its crate: tests run there.
+    folder: PathBuf,
+    /// `lib`, `bin`, `test` …
+    kind: String,
+    name: String,
+}
+
+impl Built {
+    /// Reads a message of cargo; none for what is not a test program.
+    pub(crate) fn read(message: &serde_json::Value) -> Option<Self> {
+        let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+        is_test.then_some(())?;
+        let text = |value: &serde_json::Value| value.as_str().map(ToOwned::to_owned);
+        let manifest = PathBuf::from(text(&message["manifest_path"])?);
+        Some(Self {
+            program: PathBuf::from(text(&message["executable"])?),
+            folder: manifest.parent()?.to_owned(),
+            kind: text(&message["target"]["kind"][0])?,
+            name: text(&message["target"]["name"])?,
+        })
+    }
+
+    fn is_of(&self, krate: &str) -> bool {
+        self.folder.ends_with(Path::new("crates").join(krate))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+}
 
 const fn suite(name: &'static str, what: &'static str, minutes: u64, runs: Runs) -> Suite {
     Suite { name, what, minutes, runs }
 }
 
 impl Suite {
-    pub(crate) fn command(&self, cargo: &Path, root: &Path) -> Command {
-        let mut command = match self.runs {
-            Runs::Cargo(arguments) => {
+    /// What must be run, one after the other.
+    pub(crate) fn commands(&self, built: &[Built], cargo: &Path, root: &Path) -> Vec<Command> {
+        let chosen = |wanted: &dyn Fn(&Built) -> bool| {
+            built.iter().filter(|built| wanted(built)).map(Built::command).collect()
+        };
+        match self.runs {
+            Runs::Units => chosen(&|built| built.kind == "lib" || built.kind == "bin"),
+            Runs::Docs => {
                 let mut command = Command::new(cargo);
-                command.args(["test", "--quiet", "--no-fail-fast"]).args(arguments);
-                command
+                command.args(["test", "--workspace", "--doc", "--quiet"]).current_dir(root);
+                vec![command]
+            }
+            Runs::Tests(krate) => chosen(&|built| built.kind == "test" && built.is_of(krate)),
+            Runs::Test(krate, name) => {
+                chosen(&|built| built.kind == "test" && built.is_of(krate) && built.name == name)
             }
             Runs::Script(script) => {
                 let mut command = Command::new(root.join(script));
-                command.arg(root.join("target/debug/outlast"));
-                command
+                command.arg(root.join("target/debug/outlast")).current_dir(root);
+                vec![command]
             }
-        };
-        command.current_dir(root);
-        command
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A test file that no suite names would never run.
+    #[test]
+    fn every_crate_with_tests_has_a_suite() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for folder in std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path()) {
+            let Ok(files) = std::fs::read_dir(folder.join("tests")) else { continue };
+            let krate = folder.file_name().unwrap().to_str().unwrap();
+            for file in files.map(|entry| entry.unwrap().path()) {
+                let is_test =
+                    file.extension().is_some_and(|end| end == "rs") || file.join("main.rs").is_file();
+                let name = file.file_stem().unwrap().to_str().unwrap();
+                let runs = |suite: &Suite| match suite.runs {
+                    Runs::Tests(all_of) => all_of == krate,
+                    Runs::Test(one_of, test) => one_of == krate && test == name,
+                    Runs::Units | Runs::Docs | Runs::Script(_) => false,
+                };
+                assert!(!is_test || SUITES.iter().any(runs), "no suite runs {}", file.display());
+            }
+        }
+    }
 
     #[test]
     fn the_budgets_of_ci_fit_into_half_an_hour() {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 /// Folders with a `package.json` and a lock file whose packages tests use. Each is installed into
 /// `target/tools/<the folder's last name>`.
-const NPM: &[&str] = &[];
+const NPM: &[&str] = &["clients/terminal"];
 
 /// The file that names Debian's packages, one a line.
 const DEBIAN: &str = ".ci/packages";
