@@ -166,7 +166,8 @@ impl Outlast {
     /// # Errors
     /// [`Kind::CannotStart`] with the reason; the job's folder then holds a receipt that says the same.
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
-        let spec = spec.checked()?;
+        let mut spec = spec.checked()?;
+        spec.wakes.iter_mut().for_each(|wake| wake.pin(&spec.wake_env));
         let confined = spec.sandbox.is_some();
         let order = start::order(self.home.path(), &self.settings, spec);
         // What we read goes along with an order to a keeper of its own.

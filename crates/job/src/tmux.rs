@@ -2,13 +2,16 @@
 //!
 //! A pane belongs to whoever sits in front of it. Nothing here interrupts what runs there: text is pasted as one
 //! piece and Enter pressed after it, only while the pane is [free](pane::Pane::free); no Escape, no Ctrl-U, no
-//! Ctrl-C. tmux tells by its [control] mode when a pane prints or dies; only what it can't tell (whether a program
+//! Ctrl-C. A notice is typed only into the empty `input` line of an agent, and seen there before Enter (`typing`). tmux tells by its [control] mode when a pane prints or dies; only what it can't tell (whether a program
 //! in the pane reads) is looked at from time to time.
 
 pub mod control;
+mod input;
 pub mod pane;
+mod screen;
 pub mod submit;
 mod turns;
+mod typing;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,7 +19,7 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Kind};
 use crate::wakes::bounded;
-pub use pane::Pane;
+pub use pane::{Held, Identity, Pane};
 
 /// A tmux that does not answer for so long is wedged.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -15,13 +15,21 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::lifecycle::{Outcome, State};
 use crate::outbox::Entry;
-use crate::tmux::Tmux;
+use crate::tmux::{Identity, Tmux};
+use crate::wire::event::What;
 
 /// No notice in a terminal is longer.
 pub const LONGEST_NOTICE: usize = 200;
 /// How long a command may take, unless told otherwise.
 const EXEC_LIMIT_MS: u64 = 10_000;
+/// How long it is tried to type a notice into a pane, unless told otherwise.
+const PANE_LIMIT_MS: u64 = 300_000;
+
+fn pane_limit() -> u64 {
+    PANE_LIMIT_MS
+}
 
 /// Somebody to wake, and for what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +71,12 @@ pub enum How {
         /// What a prompt looks like there, besides what is built in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
+        /// How long it is tried, in milliseconds.
+        #[serde(default = "pane_limit")]
+        timeout_ms: u64,
+        /// Which pane that was when the job was started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pinned: Option<Identity>,
     },
     /// A message queued for a Codex thread.
     Codex {
@@ -114,13 +128,14 @@ impl Table {
             value.ok_or_else(|| Failure::usage(format!("a wake of kind {:?} needs {key}", self.kind)))
         };
         let limit = self.timeout.as_deref().map(crate::registry::sweep::parse_duration).transpose()?;
-        let timeout_ms = limit.map_or(EXEC_LIMIT_MS, crate::clock::millis);
+        let usual = if self.kind == "tmux" { PANE_LIMIT_MS } else { EXEC_LIMIT_MS };
+        let timeout_ms = limit.map_or(usual, crate::clock::millis);
         let how = match self.kind.as_str() {
             "exec" => How::Exec { command: needs(self.command, "command")?, timeout_ms },
             "webhook" => How::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca },
             "tmux" => {
                 self.prompt.as_deref().map(crate::tmux::pane::prompt_of).transpose()?;
-                How::Tmux { pane: needs(self.pane, "pane")?, prompt: self.prompt }
+                How::Tmux { pane: needs(self.pane, "pane")?, prompt: self.prompt, timeout_ms, pinned: None }
             }
             "codex" => How::Codex { thread: self.thread },
             "file" => How::File { path: needs(self.path, "path")? },
@@ -147,7 +162,9 @@ impl Wake {
             (_, "") => return Err(unknown(text)),
             ("exec", command) => How::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
             ("webhook", url) => How::Webhook { url: url.into(), key: None, ca: None },
-            ("tmux", pane) => How::Tmux { pane: pane.into(), prompt: None },
+            ("tmux", pane) => {
+                How::Tmux { pane: pane.into(), prompt: None, timeout_ms: PANE_LIMIT_MS, pinned: None }
+            }
             ("codex", thread) => How::Codex { thread: Some(thread.into()) },
             ("file", path) => {
                 let path = std::path::absolute(path).map_err(|error| Failure::usage(error.to_string()))?;
@@ -156,6 +173,13 @@ impl Wake {
             _ => return Err(unknown(kind)),
         };
         Ok(Self { how, on: Vec::new() })
+    }
+
+    /// Notes which pane is meant, while whoever means it is there: its number may be another's later.
+    pub(crate) fn pin(&mut self, env: &BTreeMap<String, String>) {
+        if let How::Tmux { pane, pinned: pinned @ None, .. } = &mut self.how {
+            *pinned = Tmux::of_env(env).pane(pane).ok().map(|pane| pane.identity().clone());
+        }
     }
 
     pub(crate) fn wants(&self, entry: &Entry) -> bool {
@@ -209,9 +233,12 @@ impl Wake {
                 let signed = if key.is_some() { "signed" } else { "not signed: no key in the settings" };
                 Ok(format!("posted up to {} times {how}, {signed}", webhook::TRIES))
             }
-            How::Tmux { pane, .. } => {
+            How::Tmux { pane, timeout_ms, .. } => {
                 let found = Tmux::of_env(env).pane(pane).map_err(|failure| failure.message)?;
-                Ok(format!("typed into {} when nobody types there", found.id()))
+                let (pane, tried) = (found.id(), timeout_ms / 1000);
+                Ok(format!(
+                    "typed into {pane} if an agent waits there at an empty input line within {tried} s"
+                ))
             }
             How::Codex { thread } => {
                 let thread = thread.as_ref().or_else(|| env.get("CODEX_THREAD_ID"));
@@ -236,22 +263,36 @@ impl Wake {
     }
 }
 
-/// What is typed or queued for an agent: says that a machine wrote it, which job, why, and what tells more.
+/// What is typed or queued for an agent: says that a machine wrote it, which job, what happened, and what tells more.
+/// It holds no byte of the job's output, and nothing that a shell would act on but plain words.
 #[must_use]
 pub fn notice(entries: &[&Entry]) -> String {
     let Some(last) = entries.last() else { return String::new() };
-    let name = last.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let head = format!("[outlast: automatic notice] job {}{name} {}: ", last.job, last.event);
+    let name = last.name.as_deref().filter(|name| is_plain(name));
+    let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+    let event = if is_plain(&last.event) { last.event.as_str() } else { "event" };
+    let how = if let Some(What::Ended { state }) = &last.detail { ended(state) } else { String::new() };
     let more = match entries.len() {
-        1 => last.more.clone(),
+        1 if is_plain(&last.more) && last.more.len() <= LONGEST_NOTICE / 2 => last.more.clone(),
+        1 => "outlast events".to_owned(),
         n => format!("outlast events, {n} of them"),
     };
-    let tail = format!(" | more: {more}");
-    let room = LONGEST_NOTICE.saturating_sub(head.len() + tail.len());
-    let text = &last.text[..last.text.floor_char_boundary(room.min(last.text.len()))];
-    let mut notice = format!("{head}{text}{tail}");
-    notice.truncate(notice.floor_char_boundary(LONGEST_NOTICE));
-    notice
+    format!("[outlast: automatic notice] job {}{name} {event}{how} | more: {more}", last.job)
+}
+
+/// How a job ended, in words of the kernel alone.
+fn ended(state: &State) -> String {
+    let how = match state.receipt().map(|receipt| &receipt.outcome) {
+        Some(Outcome::Exited { code }) => format!(", exit code {code}"),
+        Some(Outcome::Signalled { signal, .. }) if is_plain(signal) => format!(", {signal}"),
+        Some(Outcome::Signalled { .. } | Outcome::NotStarted { .. }) | None => String::new(),
+    };
+    format!(": {}{how}", state.name())
+}
+
+/// Words that mean nothing else to a shell or to an agent.
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || " ._-".contains(c))
 }
 
 #[cfg(test)]
@@ -260,13 +301,15 @@ mod tests {
     use crate::spec::Handle;
 
     #[test]
-    fn a_notice_is_short_and_says_what_it_is() {
-        let mut entry = Entry::about(Handle(7), Some("web"), "ended", "ü".repeat(500));
+    fn a_notice_is_short_and_holds_nothing_of_the_job() {
+        let mut entry = Entry::about(Handle(7), Some("web"), "ended", "$(rm x)".repeat(50));
         entry.more = "outlast read 7 --tail 20".into();
-        let notice = notice(&[&entry]);
-        assert!(notice.len() <= LONGEST_NOTICE, "{}", notice.len());
-        assert!(notice.starts_with("[outlast: automatic notice] job 7 (web) ended: "), "{notice}");
-        assert!(notice.ends_with("| more: outlast read 7 --tail 20"), "{notice}");
+        let said = notice(&[&entry]);
+        assert!(said.len() <= LONGEST_NOTICE, "{}", said.len());
+        assert_eq!(said, "[outlast: automatic notice] job 7 (web) ended | more: outlast read 7 --tail 20");
+        entry.name = Some("$(touch x)".into());
+        entry.more = "outlast read 7; touch x".into();
+        assert_eq!(notice(&[&entry]), "[outlast: automatic notice] job 7 ended | more: outlast events");
     }
 
     #[test]

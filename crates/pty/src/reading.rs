@@ -20,12 +20,79 @@ pub enum Reading {
     Unknown,
 }
 
+/// Programs that run what is typed at their prompt.
+const SHELLS: &[&str] = &[
+    "ash", "bash", "csh", "dash", "elvish", "es", "fish", "hush", "ion", "ksh", "ksh93", "lksh", "mksh",
+    "nu", "oksh", "osh", "pdksh", "posh", "pwsh", "rbash", "rc", "sh", "tcsh", "xonsh", "yash", "ysh", "zsh",
+];
+
+fn modes(terminal: &Path) -> Option<LocalModes> {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let tty = rustix::fs::open(terminal, flags, Mode::empty()).ok()?;
+    Some(tcgetattr(&tty).ok()?.local_modes)
+}
+
 /// Whether a terminal gives whole lines, and has its own idea of how long they may be; none when it can't be seen.
 #[must_use]
 pub fn gives_lines(terminal: &Path) -> Option<bool> {
-    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let tty = rustix::fs::open(terminal, flags, Mode::empty()).ok()?;
-    Some(tcgetattr(&tty).ok()?.local_modes.contains(LocalModes::ICANON))
+    Some(modes(terminal)?.contains(LocalModes::ICANON))
+}
+
+/// Whether a terminal gives whole lines and does not show them: somebody asks for a password.
+#[must_use]
+pub fn hides_lines(terminal: &Path) -> bool {
+    modes(terminal)
+        .is_some_and(|modes| modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO))
+}
+
+/// Whether a program is a shell, by its name or the name of its file: `-bash`, `/usr/bin/zsh-5.9`.
+#[must_use]
+pub fn is_shell(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program).trim_start_matches('-');
+    SHELLS.contains(&name)
+        || name.split_once('-').is_some_and(|(name, version)| {
+            version.starts_with(|c: char| c.is_ascii_digit()) && SHELLS.contains(&name)
+        })
+}
+
+/// The foreground of the terminal that `process` was started on; none where the system does not tell.
+#[cfg(target_os = "linux")]
+fn foreground(process: Pid) -> Option<Vec<crate::procfs::Proc>> {
+    let leader = crate::procfs::stat(process)?;
+    let mut foreground: Vec<_> = crate::procfs::descendants(process);
+    foreground.insert(0, leader.clone());
+    foreground.retain(|p| p.tty_nr == leader.tty_nr && p.pgrp == leader.tpgid && p.is_alive());
+    (!foreground.is_empty()).then_some(foreground)
+}
+
+/// The shell in the foreground of the terminal that `process` was started on, if one is there that waits for nobody
+/// else in the foreground: at its prompt, in a `read` of a script, or at work itself.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn shell_in_front(process: Pid) -> Option<String> {
+    let foreground = foreground(process)?;
+    let waits = |shell: &crate::procfs::Proc| foreground.iter().any(|other| other.ppid == Some(shell.pid));
+    foreground.iter().filter(|member| !waits(member)).find_map(|member| {
+        let file = crate::procfs::program_file(member.pid);
+        let shell = is_shell(&member.comm) || file.as_deref().is_some_and(is_shell);
+        (shell && has_terminal(member.pid)).then(|| member.comm.trim_start_matches('-').to_owned())
+    })
+}
+
+/// Whether a process has a terminal open, or may have: one that an agent runs with pipes can't read it.
+#[cfg(target_os = "linux")]
+fn has_terminal(process: Pid) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())) else { return true };
+    open.filter_map(Result::ok)
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .any(|file| file.starts_with("/dev/pts") || file.to_string_lossy().starts_with("/dev/tty"))
+}
+
+/// Elsewhere nobody knows.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn shell_in_front(_: Pid) -> Option<String> {
+    None
 }
 
 /// Looks at the foreground of the terminal that `process` was started on. A terminal in raw mode belongs to a program
@@ -41,10 +108,7 @@ pub fn of_terminal(terminal: &Path, process: Pid) -> Reading {
 
 #[cfg(target_os = "linux")]
 fn lines(process: Pid) -> Reading {
-    let Some(leader) = crate::procfs::stat(process) else { return Reading::Unknown };
-    let mut foreground: Vec<_> = crate::procfs::descendants(process);
-    foreground.insert(0, leader.clone());
-    foreground.retain(|p| p.tty_nr == leader.tty_nr && p.pgrp == leader.tpgid && p.is_alive());
+    let Some(foreground) = foreground(process) else { return Reading::Unknown };
     let mut program = None;
     for member in &foreground {
         let call = std::fs::read_to_string(format!("/proc/{}/syscall", member.pid.as_raw_nonzero()));
@@ -78,4 +142,19 @@ fn is_waiting(number: Option<i64>) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn lines(_: Pid) -> Reading {
     Reading::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_are_known_by_name() {
+        for shell in ["bash", "-zsh", "/bin/dash", "/usr/bin/zsh-5.9", "sh"] {
+            assert!(is_shell(shell), "{shell}");
+        }
+        for other in ["node", "codex", "python3.13", "bash-language-server", "ssh", "nushell-agent"] {
+            assert!(!is_shell(other), "{other}");
+        }
+    }
 }

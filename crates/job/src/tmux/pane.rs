@@ -1,4 +1,4 @@
-//! One pane: what it shows, whether it is free, and typing into it.
+//! One pane: which one it is, what it shows, and why nothing may be typed into it now.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,23 +6,57 @@ use std::time::{Duration, Instant};
 use outlast_pty::reading::{self, Reading};
 use regex_automata::meta::Regex;
 use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
 
-use super::Tmux;
 use super::control::{Control, Happened};
+use super::input::{self, Input};
+use super::screen::{self, Row};
+use super::{Tmux, typing};
 use crate::failure::{Failure, Kind};
 
-/// Between a paste and Enter: programs take what comes faster for part of the paste.
-const BEFORE_ENTER: Duration = Duration::from_millis(200);
 /// How often it is looked at what tmux can't tell.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const LOOK: Duration = Duration::from_millis(250);
 /// What a prompt ends with.
 const PROMPT_MARKS: &[char] = &['$', '#', '%', '>', '❯', '›', '»', '➜', 'λ', '⟩', '│', '┃'];
+
+/// Which pane of which server: numbers alone begin anew with each server, and a pane can be given another program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub(super) socket: String,
+    pub(super) server: i32,
+    /// When the server was started, in seconds since 1970.
+    pub(super) started: u64,
+    /// The pane's number, with a `%`.
+    pub(super) id: String,
+    /// The program that tmux started in it.
+    pub(super) pid: i32,
+}
+
+impl Identity {
+    /// What identifies the server and the pane, in tmux's own words.
+    const FORMAT: &str = "#{pid}/#{start_time}/#{pane_id}/#{pane_pid}";
+
+    fn words(&self) -> String {
+        format!("{}/{}/{}/{}", self.server, self.started, self.id, self.pid)
+    }
+
+    fn read(words: &str, socket: &str) -> Option<Self> {
+        let [server, started, id, pid] = words.split('/').collect::<Vec<_>>()[..] else { return None };
+        Some(Self {
+            socket: socket.to_owned(),
+            server: server.parse().ok()?,
+            started: started.parse().ok()?,
+            id: id.to_owned(),
+            pid: pid.parse().ok()?,
+        })
+    }
+}
 
 /// A pane of a tmux server, named for good.
 #[derive(Clone, Debug)]
 pub struct Pane {
     tmux: Tmux,
-    id: String,
+    identity: Identity,
     session: String,
     tty: String,
     pid: Option<Pid>,
@@ -39,6 +73,23 @@ pub enum Held {
     HalfTyped(String),
     /// A program runs there that does not read.
     Busy(String),
+    /// A list of choices is shown: Enter would take one.
+    Menu,
+    /// A password is asked for.
+    Password,
+    /// Its input line is no place for messages: what is typed there is run, or kept.
+    OtherInput,
+    /// A shell would run what is typed.
+    Shell(String),
+    /// No empty input line of an agent is to be seen.
+    NoInput,
+}
+
+impl Held {
+    /// Whether both are the same reason, whatever the details.
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
 }
 
 impl std::fmt::Display for Held {
@@ -47,13 +98,48 @@ impl std::fmt::Display for Held {
             Held::Mode => f.write_str("somebody scrolls or copies in it"),
             Held::HalfTyped(text) => write!(f, "somebody has half typed {text:?} there"),
             Held::Busy(program) => write!(f, "{program} runs there and does not read"),
+            Held::Menu => f.write_str("it shows a list of choices, and Enter would take one"),
+            Held::Password => f.write_str("it asks for a password"),
+            Held::OtherInput => {
+                f.write_str("its input line is in a mode where text is run or kept, not a message")
+            }
+            Held::Shell(program) => {
+                write!(f, "{program} is in the foreground there, and a shell would run it as a command")
+            }
+            Held::NoInput => f.write_str("it shows no empty input line of an agent"),
         }
     }
 }
 
-struct State {
-    mode: bool,
-    cursor: (usize, usize),
+/// What a pane looked like at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) mode: bool,
+    pub(super) cursor: (usize, usize),
+    rows: Vec<Row>,
+}
+
+impl Look {
+    /// The agent's input that the cursor is in.
+    pub(super) fn input(&self) -> Option<Input> {
+        input::at(&self.rows, self.cursor.1)
+    }
+
+    pub(super) fn has_menu(&self) -> bool {
+        input::has_menu(&self.rows)
+    }
+
+    fn row(&self) -> String {
+        self.rows.get(self.cursor.1).map(Row::text).unwrap_or_default()
+    }
+
+    /// Text that begins right under the cursor and is no mere suggestion: a draft whose cursor was moved back.
+    fn under_cursor(&self) -> Option<String> {
+        let cells = self.rows.get(self.cursor.1)?.cells.get(self.cursor.0..)?;
+        let first = cells.first()?;
+        let text: String = cells.iter().map(|cell| cell.c).collect();
+        (!first.is_blank() && !first.faint).then(|| text.trim().to_owned())
+    }
 }
 
 fn gone(id: &str, why: &str) -> Failure {
@@ -62,17 +148,39 @@ fn gone(id: &str, why: &str) -> Failure {
 
 impl Pane {
     pub(super) fn find(tmux: &Tmux, target: &str) -> Result<Self, Failure> {
-        let format = "#{pane_id}\t#{session_id}\t#{pane_tty}\t#{pane_pid}\t#{pane_dead}";
-        let said = tmux.run(&["display-message", "-p", "-t", target, format], b"")?;
-        let mut fields = said.trim_end().split('\t').map(ToOwned::to_owned);
-        let (Some(id), Some(session), Some(tty)) = (fields.next(), fields.next(), fields.next()) else {
-            return Err(Failure::new(Kind::System, format!("tmux does not know the pane {target:?}")));
-        };
-        let pid = fields.next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        if !id.starts_with('%') || fields.next().as_deref() == Some("1") {
+        let format =
+            format!("{}\t#{{session_id}}\t#{{pane_tty}}\t#{{pane_dead}}\t#{{socket_path}}", Identity::FORMAT);
+        let said = tmux.run(&["display-message", "-p", "-t", target, &format], b"")?;
+        let unknown = || Failure::new(Kind::System, format!("tmux does not know the pane {target:?}"));
+        let fields: Vec<&str> = said.trim_end_matches('\n').split('\t').collect();
+        let [words, session, tty, dead, socket] = fields[..] else { return Err(unknown()) };
+        let identity = Identity::read(words, socket).ok_or_else(unknown)?;
+        if !identity.id.starts_with('%') || dead == "1" {
             return Err(Failure::new(Kind::System, format!("tmux has no living pane {target:?}")));
         }
-        Ok(Self { tmux: tmux.clone(), id, session, tty, pid, prompt: None })
+        let pid = Pid::from_raw(identity.pid);
+        let (session, tty) = (session.to_owned(), tty.to_owned());
+        Ok(Self { tmux: tmux.clone(), identity, session, tty, pid, prompt: None })
+    }
+
+    /// The pane that was found earlier, and no other that has its number now.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn again(tmux: &Tmux, pinned: &Identity) -> Result<Self, Failure> {
+        let id = &pinned.id;
+        let found = Self::find(tmux, id).map_err(|failure| gone(id, &failure.message))?;
+        let now = &found.identity;
+        if (now.server, now.started) != (pinned.server, pinned.started) {
+            return Err(gone(
+                id,
+                "its tmux server has ended; another one is there now, and nothing was typed",
+            ));
+        }
+        if now.pid != pinned.pid {
+            return Err(gone(id, "another program was started in it, and nothing was typed"));
+        }
+        Ok(found)
     }
 
     /// Says what a prompt looks like there, as a regular expression that ends where somebody types.
@@ -87,7 +195,13 @@ impl Pane {
     /// Its number, with a `%`, which it keeps wherever it is moved.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        &self.identity.id
+    }
+
+    /// Which it is, for later.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Its server.
@@ -99,31 +213,37 @@ impl Pane {
     /// Whether both are panes of one server.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
-        self.id == other.id && self.tty == other.tty
+        self.identity == other.identity
     }
 
     /// Listens to what happens in it.
     #[must_use]
     pub fn listen(&self) -> Listener {
-        let control = Control::attach(&self.tmux, &self.session, &self.id);
+        let control = Control::attach(&self.tmux, &self.session, self.id());
         Listener { control, pane: self.clone() }
     }
 
-    fn state(&self) -> Result<State, Failure> {
-        let format = "#{pane_id}\t#{pane_dead}\t#{pane_in_mode}\t#{cursor_x}\t#{cursor_y}";
-        let said = self
-            .tmux
-            .run(&["display-message", "-p", "-t", &self.id, format], b"")
-            .map_err(|failure| gone(&self.id, &failure.message))?;
-        let fields: Vec<&str> = said.trim_end().split('\t').collect();
-        let [id, dead, mode, x, y] = fields[..] else {
-            return Err(gone(&self.id, "tmux no longer knows it"));
+    /// Looks at it: everything in one answer of tmux.
+    pub(super) fn look(&self) -> Result<Look, Failure> {
+        let format =
+            format!("{}\t#{{pane_dead}}\t#{{pane_in_mode}}\t#{{cursor_x}}\t#{{cursor_y}}", Identity::FORMAT);
+        let id = self.id();
+        let args = ["display-message", "-p", "-t", id, &format, ";", "capture-pane", "-p", "-e", "-t", id];
+        let said = self.tmux.run(&args, b"").map_err(|failure| gone(id, &failure.message))?;
+        let (state, shown) = said.split_once('\n').unwrap_or((&said, ""));
+        let fields: Vec<&str> = state.split('\t').collect();
+        let [words, dead, mode, x, y] = fields[..] else {
+            return Err(gone(id, "tmux no longer knows it"));
         };
-        if id != self.id || dead == "1" {
-            return Err(gone(&self.id, "what ran there has ended"));
+        if words != self.identity.words() {
+            return Err(gone(id, "another pane has its number now"));
+        }
+        if dead == "1" {
+            return Err(gone(id, "what ran there has ended"));
         }
         let number = |text: &str| text.parse().unwrap_or(0);
-        Ok(State { mode: mode != "0" && !mode.is_empty(), cursor: (number(x), number(y)) })
+        let mode = mode != "0" && !mode.is_empty();
+        Ok(Look { mode, cursor: (number(x), number(y)), rows: screen::read(shown) })
     }
 
     /// What it shows, row by row.
@@ -131,11 +251,7 @@ impl Pane {
     /// # Errors
     /// When it is gone.
     pub fn rows(&self) -> Result<Vec<String>, Failure> {
-        let text = self
-            .tmux
-            .run(&["capture-pane", "-p", "-t", &self.id], b"")
-            .map_err(|failure| gone(&self.id, &failure.message))?;
-        Ok(text.lines().map(|row| row.trim_end().to_owned()).collect())
+        Ok(self.look()?.rows.iter().map(Row::text).collect())
     }
 
     /// What it shows with so many lines of history before.
@@ -144,14 +260,14 @@ impl Pane {
     /// When it is gone.
     pub fn text(&self, history: usize, styled: bool) -> Result<String, Failure> {
         let from = format!("-{history}");
-        let mut args = vec!["capture-pane", "-p", "-t", &self.id];
+        let mut args = vec!["capture-pane", "-p", "-t", self.id()];
         if history > 0 {
             args.extend(["-S", &from]);
         }
         if styled {
             args.push("-e");
         }
-        self.tmux.run(&args, b"").map_err(|failure| gone(&self.id, &failure.message))
+        self.tmux.run(&args, b"").map_err(|failure| gone(self.id(), &failure.message))
     }
 
     /// Where the cursor is: column and row, from 0.
@@ -159,7 +275,7 @@ impl Pane {
     /// # Errors
     /// When it is gone.
     pub fn cursor(&self) -> Result<(usize, usize), Failure> {
-        Ok(self.state()?.cursor)
+        Ok(self.look()?.cursor)
     }
 
     /// The program there that works and does not read its terminal, if the kernel says so.
@@ -182,40 +298,100 @@ impl Pane {
     /// # Errors
     /// When it is gone.
     pub fn free(&self) -> Result<Option<Held>, Failure> {
-        let state = self.state()?;
-        if state.mode {
-            return Ok(Some(Held::Mode));
+        Ok(self.holds_command(&self.look()?))
+    }
+
+    /// The shell that is in its foreground, by the kernel, or where that does not tell, by tmux.
+    pub(super) fn shell(&self) -> Option<String> {
+        if let Some(shell) = self.pid.and_then(reading::shell_in_front) {
+            return Some(shell);
+        }
+        if cfg!(target_os = "linux") {
+            return None;
+        }
+        let args = ["display-message", "-p", "-t", self.id(), "#{pane_current_command}"];
+        let said = self.tmux.run(&args, b"").ok()?;
+        Some(said.trim().to_owned()).filter(|program| reading::is_shell(program))
+    }
+
+    /// Why the user's own command can't be typed now.
+    pub(super) fn holds_command(&self, look: &Look) -> Option<Held> {
+        if look.mode {
+            return Some(Held::Mode);
         }
         if let Some(program) = self.busy() {
-            return Ok(Some(Held::Busy(program)));
+            return Some(Held::Busy(program));
         }
-        let rows = self.rows()?;
-        let row = rows.get(state.cursor.1).map_or("", String::as_str);
-        Ok(half_typed(row, state.cursor.0, self.prompt.as_ref()).map(Held::HalfTyped))
+        if let Some(input) = look.input() {
+            return holds_input(&input);
+        }
+        if self.asks(look) {
+            return Some(Held::Menu);
+        }
+        if reading::hides_lines(Path::new(&self.tty)) {
+            return Some(Held::Password);
+        }
+        let draft = half_typed(&look.row(), look.cursor.0, self.prompt.as_ref());
+        draft.or_else(|| look.under_cursor().filter(|_| self.shell().is_some())).map(Held::HalfTyped)
     }
 
-    /// Types a text and presses Enter, once it is free; gives up when it is not for so long.
-    ///
-    /// # Errors
-    /// When it is gone, or never was free; nothing was typed then.
-    pub fn type_when_free(&self, text: &str, patience: Duration) -> Result<(), Failure> {
-        let mut listener = self.listen();
-        listener.until_free(Instant::now() + patience, &mut |_| {})?;
-        self.type_line(&mut listener, text)
+    /// Whether a program there that reads keys shows choices. What a shell left on the screen asks nobody.
+    pub(super) fn asks(&self, look: &Look) -> bool {
+        !self.reads_lines() && look.has_menu() && self.shell().is_none()
     }
 
-    /// Pastes a text as one piece, and presses Enter a moment later. Never tried twice: what was typed once must
-    /// not run twice.
-    pub(super) fn type_line(&self, listener: &mut Listener, text: &str) -> Result<(), Failure> {
-        let buffer = format!("outlast-{}", std::process::id());
-        let paste = ["load-buffer", "-b", &buffer, "-", ";", "paste-buffer", "-p", "-r", "-d", "-b", &buffer];
-        self.tmux.run(&[&paste[..], &["-t", &self.id]].concat(), text.as_bytes())?;
-        listener.pass(BEFORE_ENTER);
-        // Somebody who has begun to scroll just now would swallow the key.
-        while self.state()?.mode {
-            listener.wait(Instant::now() + LOOK);
+    /// Why a notice can't be typed now. It belongs into the empty input line of an agent, and nowhere else: not into
+    /// a shell, and not where it would answer a question.
+    pub(super) fn holds_notice(&self, look: &Look) -> Option<Held> {
+        if look.mode {
+            return Some(Held::Mode);
         }
-        self.press(&["Enter"])
+        if let Some(shell) = self.shell() {
+            return Some(Held::Shell(shell));
+        }
+        if reading::hides_lines(Path::new(&self.tty)) {
+            return Some(Held::Password);
+        }
+        if look.has_menu() {
+            return Some(Held::Menu);
+        }
+        if let Some(input) = look.input().filter(|_| !self.reads_lines()) {
+            return holds_input(&input);
+        }
+        let Some(prompt) = &self.prompt else { return Some(Held::NoInput) };
+        // A line of which the user says that it is the agent's.
+        let (row, column) = (look.row(), look.cursor.0);
+        match before_cursor(&row, column, prompt) {
+            None => Some(Held::NoInput),
+            Some(draft) if !draft.is_empty() => Some(Held::HalfTyped(draft)),
+            Some(_) => look.under_cursor().map(Held::HalfTyped),
+        }
+    }
+
+    /// What stands at the prompt that the user has described.
+    pub(super) fn at_prompt(&self, look: &Look) -> Option<String> {
+        before_cursor(&look.row(), look.cursor.0, self.prompt.as_ref()?)
+    }
+
+    /// Has tmux do something only if this is still the pane that was looked at, and nobody scrolls in it; with a
+    /// cursor, only if that has not moved. False when it was not done.
+    pub(super) fn only_if(
+        &self,
+        cursor: Option<(usize, usize)>,
+        input: (&[&str], &[u8]),
+        then: &str,
+    ) -> Result<bool, Failure> {
+        let mut formats = format!("{}/#{{pane_in_mode}}", Identity::FORMAT);
+        let mut values = format!("{}/0", self.identity.words());
+        if let Some((x, y)) = cursor {
+            formats.push_str("/#{cursor_x}/#{cursor_y}");
+            values.push_str(&format!("/{x}/{y}"));
+        }
+        let condition = format!("#{{==:{formats},{values}}}");
+        let then = format!("{then} ; display-message -p done");
+        let args = [input.0, &["if-shell", "-F", "-t", self.id(), &condition, &then]].concat();
+        let said = self.tmux.run(&args, input.1).map_err(|failure| gone(self.id(), &failure.message))?;
+        Ok(said.contains("done"))
     }
 
     /// Presses keys by tmux's names for them.
@@ -223,7 +399,7 @@ impl Pane {
     /// # Errors
     /// When it is gone.
     pub fn press(&self, keys: &[&str]) -> Result<(), Failure> {
-        self.tmux.run(&[&["send-keys", "-t", &self.id][..], keys].concat(), b"").map(drop)
+        self.tmux.run(&[&["send-keys", "-t", self.id()][..], keys].concat(), b"").map(drop)
     }
 
     /// Sends bytes as they are.
@@ -238,6 +414,22 @@ impl Pane {
         }
         Ok(())
     }
+}
+
+fn holds_input(input: &Input) -> Option<Held> {
+    if !input.is_empty() {
+        return Some(Held::HalfTyped(input.draft().to_owned()));
+    }
+    (!input.is_for_messages()).then_some(Held::OtherInput)
+}
+
+/// What stands between a prompt that the user has described and the cursor; none where no such prompt is.
+fn before_cursor(row: &str, cursor: usize, prompt: &Regex) -> Option<String> {
+    let before: String = row.chars().take(cursor).collect();
+    // A row of tmux has no blanks at its end: the prompt's own may be missing.
+    let padded = format!("{before: <cursor$}");
+    let found = prompt.find_iter(&padded).last()?;
+    Some(padded[found.end()..].trim().to_owned())
 }
 
 /// What a prompt looks like, in the user's words.
@@ -256,13 +448,10 @@ pub fn prompt_of(pattern: &str) -> Result<Regex, Failure> {
 /// What somebody has typed in the row of the cursor and not entered. A prompt is known by what the user says of it,
 /// or by how it ends; a row without one is nobody's line.
 fn half_typed(row: &str, cursor: usize, prompt: Option<&Regex>) -> Option<String> {
-    let before: String = row.chars().take(cursor).collect();
-    // A row of tmux has no blanks at its end: the prompt's own may be missing.
-    let padded = format!("{before: <cursor$}");
-    if let Some(found) = prompt.and_then(|prompt| prompt.find_iter(&padded).last()) {
-        let draft = padded[found.end()..].trim();
-        return (!draft.is_empty()).then(|| draft.to_owned());
+    if let Some(draft) = prompt.and_then(|prompt| before_cursor(row, cursor, prompt)) {
+        return (!draft.is_empty()).then_some(draft);
     }
+    let before: String = row.chars().take(cursor).collect();
     let marked = before.trim_end();
     if marked.is_empty() || marked.ends_with(PROMPT_MARKS) {
         return None;
@@ -272,6 +461,19 @@ fn half_typed(row: &str, cursor: usize, prompt: Option<&Regex>) -> Option<String
         before.match_indices(PROMPT_MARKS).filter(|(at, mark)| before[at + mark.len()..].starts_with(' '));
     let (at, mark) = at.max_by_key(|(at, _)| *at)?;
     Some(before[at + mark.len()..].trim().to_owned())
+}
+
+/// Reasons that were said already: a verdict that changes to and fro fills no log.
+#[derive(Debug, Default)]
+pub(super) struct Said(Vec<Held>);
+
+impl Said {
+    pub(super) fn once(&mut self, held: &Held, say: &mut dyn FnMut(&Held)) {
+        if !self.0.iter().any(|said| said.is_like(held)) {
+            self.0.push(held.clone());
+            say(held);
+        }
+    }
 }
 
 /// Listens to a pane: told by tmux, or looking where tmux can't tell.
@@ -309,23 +511,18 @@ impl Listener {
         all
     }
 
-    /// Waits until the pane is free; says why not whenever that changes.
+    /// Waits until the pane is free; says why not, each reason once.
     pub(super) fn until_free(
         &mut self,
         deadline: Instant,
+        said: &mut Said,
         say: &mut dyn FnMut(&Held),
     ) -> Result<(), Failure> {
-        let mut said = None;
         loop {
             let Some(held) = self.pane.free()? else { return Ok(()) };
-            if said.as_ref() != Some(&held) {
-                say(&held);
-                said = Some(held.clone());
-            }
+            said.once(&held, say);
             if Instant::now() >= deadline {
-                let id = &self.pane.id;
-                return Err(Failure::new(Kind::System, format!("nothing was typed into {id}: {held}"))
-                    .hint("try again when it is free"));
+                return Err(typing::nothing_typed(&self.pane, &held));
             }
             self.wait(deadline.min(Instant::now() + LOOK));
         }

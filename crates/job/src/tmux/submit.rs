@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::pane::{Held, Listener, Pane};
-use super::turns::{Turn, take_number};
+use super::pane::{Held, Identity, Listener, Pane, Said};
+use super::turns::{self, Turn, take_number};
 use super::{Tmux, default_target};
 use crate::failure::{Failure, Kind};
 use crate::keeper::standing::Standing;
+use crate::wakes::{LONGEST_NOTICE, Will};
 use crate::wire::Stable;
 
 /// What is typed when the command is done, unless something else is wanted.
@@ -24,10 +25,12 @@ const LONGEST_LINE: usize = 4095;
 pub struct Submission {
     /// The tmux server's socket.
     pub socket: Option<String>,
-    /// The pane, by its number.
+    /// The pane, as tmux names panes.
     pub pane: String,
-    /// The pane that is told, by its number.
+    /// The pane that is told, as tmux names panes.
     pub told: String,
+    /// Which panes these are, so that a number is not taken for another pane of another server.
+    pub pinned: Option<Pinned>,
     /// What to type.
     pub command: String,
     /// What to type when it is done; empty for nothing.
@@ -50,7 +53,23 @@ pub struct Submission {
     pub number: PathBuf,
 }
 
+/// The two panes of a submission, for good.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pinned {
+    pane: Identity,
+    told: Identity,
+}
+
 /// How a submission went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worked {
+    /// How the watching ended.
+    pub done: Done,
+    /// Why the notice was not typed, if it was not.
+    pub untold: Option<String>,
+}
+
+/// How the watching ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// The pane stood still.
@@ -64,7 +83,6 @@ pub enum Done {
 /// # Errors
 /// When there is no such pane, or the command can't be typed.
 pub fn prepare(
-    home: &Path,
     mut wanted: Submission,
     env: &std::collections::BTreeMap<String, String>,
 ) -> Result<Submission, Failure> {
@@ -76,6 +94,11 @@ pub fn prepare(
         return Err(Failure::usage(
             "control characters would be keys: only text, tabs and newlines are typed",
         ));
+    }
+    if wanted.notice.contains('\n') || wanted.notice.len() > LONGEST_NOTICE {
+        let why =
+            format!("a notice is one line of at most {LONGEST_NOTICE} bytes: it must be seen as a whole");
+        return Err(Failure::usage(why).hint("say more in a file, and name the file in the notice"));
     }
     let tmux = match &wanted.socket {
         Some(socket) => Tmux::at(Some(socket.clone())),
@@ -90,10 +113,40 @@ pub fn prepare(
     wanted.socket = tmux.socket().map(ToOwned::to_owned);
     wanted.pane = pane.id().to_owned();
     wanted.told = told.id().to_owned();
-    let server = crate::outbox::folder_name(tmux.socket().unwrap_or("default"));
-    let queue = home.join("tmux").join(format!("{server}-{}", &pane.id()[1..]));
-    wanted.number = take_number(&queue, &wanted)?;
+    wanted.pinned = Some(Pinned { pane: pane.identity().clone(), told: told.identity().clone() });
+    wanted.number = take_number(&turns::folder(pane.identity())?, &wanted)?;
     Ok(wanted)
+}
+
+impl Submission {
+    fn tmux(&self) -> Tmux {
+        self.socket.as_ref().map_or_else(Tmux::default, |socket| Tmux::at(Some(socket.clone())))
+    }
+
+    fn pinned(&self) -> Result<&Pinned, Failure> {
+        self.pinned.as_ref().ok_or_else(|| Failure::usage("that submission names no pane"))
+    }
+
+    /// Whether the notice will be typed, as far as that can be said before; none if there is to be none.
+    #[must_use]
+    pub fn will_tell(&self) -> Option<Will> {
+        if self.notice.is_empty() {
+            return None;
+        }
+        let shell = Pane::again(&self.tmux(), &self.pinned.as_ref()?.told).ok()?.shell();
+        let (will, why) = match shell {
+            Some(shell) => (
+                false,
+                format!(
+                    "not typed while {shell} is in the foreground there: see outlast wait or outlast events"
+                ),
+            ),
+            None => {
+                (true, "typed into the empty input line of the agent there, else told as wake_failed".into())
+            }
+        };
+        Some(Will { kind: "tmux", target: self.told.clone(), will, why })
+    }
 }
 
 /// Reads back what [`prepare`] left in the queue.
@@ -112,52 +165,71 @@ pub fn read(number: &Path) -> Result<Submission, Failure> {
 ///
 /// # Errors
 /// When the pane dies or never is free.
-pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Done, Failure> {
-    let tmux = match &wanted.socket {
-        Some(socket) => Tmux::at(Some(socket.clone())),
-        None => Tmux::default(),
-    };
+pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Worked, Failure> {
+    let tmux = wanted.tmux();
     let turn = Turn::wait_for(wanted.number.clone(), |before| say(&format!("waits for {before} before it")))?;
-    let pane = tmux.pane(&wanted.pane)?.with_prompt(wanted.prompt.as_deref())?;
+    let pinned = wanted.pinned()?;
+    let pane = Pane::again(&tmux, &pinned.pane)?.with_prompt(wanted.prompt.as_deref())?;
     let mut listener = pane.listen();
     let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
-    settle(&pane, &mut listener, wanted, patience, say)?;
-    if wanted.clear {
-        pane.press(&["Escape"])?;
-        listener.pass(Duration::from_millis(100));
-        pane.press(&["C-u"])?;
-        listener.pass(Duration::from_millis(200));
+    let mut said = Said::default();
+    loop {
+        settle(&pane, &mut listener, wanted, (patience, &mut said), say)?;
+        if wanted.clear {
+            pane.press(&["Escape"])?;
+            listener.pass(Duration::from_millis(100));
+            pane.press(&["C-u"])?;
+            listener.pass(Duration::from_millis(200));
+        }
+        let longest = wanted.command.split('\n').map(str::len).max().unwrap_or(0);
+        if longest > LONGEST_LINE && pane.reads_lines() {
+            return Err(Failure::usage(format!(
+                "the program in {} reads whole lines, of {LONGEST_LINE} bytes at most; this one has {longest}",
+                pane.id()
+            )));
+        }
+        if pane.type_command(&mut listener, &wanted.command, wanted.clear)? {
+            break;
+        }
+        if Instant::now() >= patience {
+            return Err(never_settled(&pane));
+        }
     }
-    let longest = wanted.command.split('\n').map(str::len).max().unwrap_or(0);
-    if longest > LONGEST_LINE && pane.reads_lines() {
-        return Err(Failure::usage(format!(
-            "the program in {} reads whole lines, of {LONGEST_LINE} bytes at most; this one has {longest}",
-            pane.id()
-        )));
-    }
-    pane.type_line(&mut listener, &wanted.command)?;
     say(&format!("typed {} bytes into {}", wanted.command.len(), pane.id()));
     let done = watch(&pane, &mut listener, wanted)?;
     say(match done {
         Done::Still => "it stands still",
         Done::Capped => "it does not stand still; the time is up",
     });
-    // The next may type while we look for a moment to tell.
-    if wanted.notice.is_empty() {
-        return Ok(done);
-    }
-    let told = if wanted.told == wanted.pane {
-        pane
-    } else {
-        tmux.pane(&wanted.told)?.with_prompt(wanted.prompt.as_deref())?
-    };
-    let mut listener = told.listen();
-    let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
-    listener.until_free(patience, &mut |held: &Held| say(&format!("waits to tell: {held}")))?;
-    told.type_line(&mut listener, &wanted.notice)?;
-    say(&format!("told {}", told.id()));
+    let untold = if wanted.notice.is_empty() { None } else { tell(&tmux, wanted, say) };
     drop(turn);
-    Ok(done)
+    Ok(Worked { done, untold })
+}
+
+/// Types the notice; says why not, if not. A shell that is back at its prompt stays there: it is not waited for.
+fn tell(tmux: &Tmux, wanted: &Submission, say: &mut dyn FnMut(&str)) -> Option<String> {
+    let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
+    let told = wanted.pinned().and_then(|pinned| {
+        let told = Pane::again(tmux, &pinned.told)?.with_prompt(wanted.prompt.as_deref())?;
+        let for_good = |held: &Held| matches!(held, Held::Shell(_));
+        told.tell(&wanted.notice, patience, &for_good, &mut |held| say(&format!("waits to tell: {held}")))
+    });
+    match told {
+        Ok(()) => {
+            say(&format!("told {}", wanted.told));
+            None
+        }
+        Err(failure) => {
+            say(&format!("the notice was not given: {}", failure.message));
+            Some(failure.message)
+        }
+    }
+}
+
+fn never_settled(pane: &Pane) -> Failure {
+    let why = format!("nothing was typed into {}: it never settled", pane.id());
+    Failure::new(Kind::System, why)
+        .hint("leave out what always moves: --ignore REGEX; or wait longer: --patience TIME")
 }
 
 /// Waits until the pane is free and has stood still for a moment.
@@ -165,13 +237,13 @@ fn settle(
     pane: &Pane,
     listener: &mut Listener,
     wanted: &Submission,
-    patience: Instant,
+    (patience, said): (Instant, &mut Said),
     say: &mut dyn FnMut(&str),
 ) -> Result<(), Failure> {
     let moment = Stable { checks: 1, interval_ms: wanted.settle_ms.max(10), ..wanted.stable.clone() };
     loop {
         if !wanted.clear {
-            listener.until_free(patience, &mut |held: &Held| say(&format!("waits: {held}")))?;
+            listener.until_free(patience, said, &mut |held: &Held| say(&format!("waits: {held}")))?;
         }
         let mut standing = Standing::new(&moment, &pane.rows()?, Instant::now())?;
         let happened = listener.pass(Duration::from_millis(moment.interval_ms));
@@ -180,9 +252,7 @@ fn settle(
             return Ok(());
         }
         if Instant::now() >= patience {
-            let why = format!("nothing was typed into {}: it never settled", pane.id());
-            return Err(Failure::new(Kind::System, why)
-                .hint("leave out what always moves: --ignore REGEX; or wait longer: --patience TIME"));
+            return Err(never_settled(pane));
         }
     }
 }

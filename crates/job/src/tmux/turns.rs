@@ -1,17 +1,91 @@
-//! One after the other: submissions to the same pane take a number and wait for those before them.
+//! One after the other: submissions to the same pane take a number and wait for those before them, and whoever types
+//! into a pane (a submission, a notice, a wake) does so alone.
+//!
+//! Both are kept beside the tmux socket, so that they hold for all homes of a user: a folder for each server, known by
+//! its process and when it was started, with one folder for each pane.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
-use crate::failure::Failure;
+use super::pane::Identity;
+use crate::failure::{Failure, Kind};
 
 /// A number that nobody has taken up for so long belongs to somebody who died.
 const ABANDONED: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The folder of a pane's queue, made if need be.
+pub(super) fn folder(pane: &Identity) -> Result<PathBuf, Failure> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    let uid = rustix::process::getuid().as_raw();
+    let all = PathBuf::from(format!("{}.outlast-{uid}", pane.socket));
+    let make = |path: &Path| {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
+            Failure::system(format!("the pane's queue {} cannot be made", path.display()), error)
+        })
+    };
+    make(&all)?;
+    // The socket may be in a folder of everybody's.
+    let ours = std::fs::symlink_metadata(&all)
+        .is_ok_and(|data| data.is_dir() && data.uid() == uid && data.mode() & 0o077 == 0);
+    if !ours {
+        let why = format!("{} is not a private folder of ours", all.display());
+        return Err(Failure::new(Kind::System, why).hint("remove it, or use another tmux socket"));
+    }
+    let server = format!("{}-{}", pane.server, pane.started);
+    forget_others(&all, &server);
+    let folder = all.join(server).join(format!("{}-{}", pane.id.trim_start_matches('%'), pane.pid));
+    make(&folder)?;
+    Ok(folder)
+}
+
+/// Removes what servers that are gone have left, but for those that somebody still waits for.
+fn forget_others(all: &Path, server: &str) {
+    let below = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.filter_map(Result::ok).map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    for other in below(all).into_iter().filter(|path| !path.ends_with(server)) {
+        for pane in below(&other).into_iter().filter(|pane| numbers(pane).is_empty()) {
+            let _ = std::fs::remove_file(pane.join(HANDS));
+            let _ = std::fs::remove_dir(pane);
+        }
+        let _ = std::fs::remove_dir(other);
+    }
+}
+
+const HANDS: &str = "typing";
+
+/// Nobody else types into the pane while this lives.
+#[derive(Debug)]
+pub(super) struct Hands {
+    _lock: OwnedFd,
+}
+
+impl Hands {
+    /// Waits for whoever types there now, but no longer than until the deadline.
+    pub(super) fn take(pane: &Identity, deadline: Instant) -> Result<Self, Failure> {
+        let broken = |error| Failure::system("the pane's lock cannot be taken", error);
+        let path = folder(pane)?.join(HANDS);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(broken)?;
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { _lock: lock }),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(LOOK),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let why = format!("nothing was typed into {}: others type there all the time", pane.id);
+                    return Err(Failure::new(Kind::System, why));
+                }
+                Err(error) => return Err(broken(error)),
+            }
+        }
+    }
+}
 
 fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
@@ -28,7 +102,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
 /// Takes the next number in a queue's folder, and leaves there what it is for.
 pub(super) fn take_number(folder: &Path, what: &impl serde::Serialize) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    let broken = |error| Failure::system("no place in the pane's queue can be had", error);
+    let broken = |error| Failure::system("cannot take a place in the pane's queue", error);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(broken)?;
     let mut next = numbers(folder).last().map_or(1, |last| last + 1);
     loop {

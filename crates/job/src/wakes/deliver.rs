@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::process::{Pid, Signal};
@@ -16,14 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::{How, Wake, bounded, notice, webhook};
 use crate::outbox::{Entry, Outbox, WAKE_FAILED};
 use crate::registry::Home;
-use crate::tmux::Tmux;
+use crate::tmux::{Identity, Pane, Tmux};
 
 /// The hidden verb.
 pub(crate) const DELIVER: &str = "deliver";
 /// How long a queue command may take.
 const CODEX_LIMIT: Duration = Duration::from_secs(20);
-/// How long a pane may be in use by somebody before a notice is given up.
-const PANE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a helper is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -133,7 +131,10 @@ fn deliver<'a>(wake: &Wake, entries: &[&'a Entry]) -> Vec<(String, &'a Entry)> {
         }
         How::File { path } => each(&|entry| append(path, entry)),
         // A person's or an agent's line: one notice for all of them.
-        How::Tmux { pane, prompt } => once(type_notice(pane, prompt.as_deref(), &notice(entries))),
+        How::Tmux { pane, prompt, timeout_ms, pinned } => {
+            let limit = Duration::from_millis(*timeout_ms);
+            once(type_notice(pane, pinned.as_ref(), prompt.as_deref(), limit, &notice(entries)))
+        }
         How::Codex { thread } => once(queue(thread.as_deref(), &notice(entries))),
     }
 }
@@ -151,11 +152,19 @@ fn append(path: &str, entry: &Entry) -> Result<(), String> {
     crate::registry::replace::write_all(&file, &crate::wire::line(entry)).map_err(|error| error.to_string())
 }
 
-fn type_notice(pane: &str, prompt: Option<&str>, text: &str) -> Result<(), String> {
-    let env = std::env::vars().collect();
-    let pane = Tmux::of_env(&env).pane(pane).and_then(|pane| pane.with_prompt(prompt));
-    let typed = pane.and_then(|pane| pane.type_when_free(text, PANE_PATIENCE));
-    typed.map_err(|failure| failure.message)
+fn type_notice(
+    pane: &str,
+    pinned: Option<&Identity>,
+    prompt: Option<&str>,
+    limit: Duration,
+    text: &str,
+) -> Result<(), String> {
+    let tmux = Tmux::of_env(&std::env::vars().collect());
+    let pane = pinned.map_or_else(|| tmux.pane(pane), |pinned| Pane::again(&tmux, pinned));
+    let pane = pane.and_then(|pane| pane.with_prompt(prompt)).map_err(|failure| failure.message)?;
+    // An agent that has left its pane to a shell may come back.
+    let told = pane.tell(text, Instant::now() + limit, &|_| false, &mut |_| {});
+    told.map_err(|failure| failure.message)
 }
 
 fn queue(thread: Option<&str>, text: &str) -> Result<(), String> {

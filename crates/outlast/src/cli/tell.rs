@@ -110,7 +110,8 @@ pub(crate) enum TmuxVerb {
 /// Type a command into a pane, and wake whoever lives there when the pane stands still.
 ///
 /// Comes back at once; a job does the rest. It waits until nobody types or scrolls there and the pane has settled,
-/// types the command, watches until the screen stands still, and types the notice.
+/// types the command, watches until the screen stands still, and types the notice into the empty input line of the
+/// agent there. A notice is never typed into a shell or as the answer to a question: an event says so instead.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -124,7 +125,7 @@ pub(crate) struct SubmitArgs {
     /// The pane that gets the notice [default: the same].
     #[arg(long, value_name = "PANE")]
     pub(crate) tell: Option<String>,
-    /// What to type when it is done; empty for nothing.
+    /// What to type when it is done, one line; empty for nothing.
     #[arg(long, value_name = "TEXT", default_value = outlast_job::tmux::submit::NOTICE)]
     pub(crate) notice: String,
     /// How many checks must find the screen unchanged.
@@ -139,13 +140,13 @@ pub(crate) struct SubmitArgs {
     /// Rows that are left out, from 0 at the top; negative ones count from the bottom.
     #[arg(long, value_name = "ROW", allow_negative_numbers = true)]
     pub(crate) ignore_row: Vec<i32>,
-    /// Watch for so long at most; then the notice comes all the same.
+    /// Watch for so long at most; then the notice comes all the same, if it can be typed.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub(crate) cap: Duration,
     /// The pane must stand still for so long before anything is typed.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub(crate) settle: Duration,
-    /// Give up when the pane is in use for so long.
+    /// Give up when the pane is in use for so long: once for the command, once for the notice.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub(crate) patience: Duration,
     /// What a prompt looks like there, if it ends in none of the usual marks ($ # % > and the like): a regular

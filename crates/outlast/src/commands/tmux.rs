@@ -5,8 +5,11 @@ mod mirror;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use outlast_job::outbox::{Entry, Outbox, WAKE_FAILED};
+use outlast_job::registry::format::Info;
 use outlast_job::tmux::Tmux;
 use outlast_job::tmux::submit::{self, Done, Submission};
+use outlast_job::wakes::Will;
 use outlast_job::wire::Stable;
 use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams};
 
@@ -27,7 +30,7 @@ pub(super) fn tmux(
     };
     match args.verb {
         TmuxVerb::Submit(submit) => self::submit(&open()?, args.socket, &submit, &env, out),
-        TmuxVerb::Work { number } => work(&number, out),
+        TmuxVerb::Work { number } => work(open, &number, out),
         TmuxVerb::Read(read) => {
             let pane = server().pane(&read.pane)?;
             let text = pane.text(read.scrollback, false)?;
@@ -55,7 +58,7 @@ pub(super) fn tmux(
             if let Some(size) = mirror::size(&pane)? {
                 spec.streams = Streams::Terminal(size);
             }
-            answer(&open()?.start(spec)?, out)
+            answer(&open()?.start(spec)?, Vec::new(), out)
         }
         TmuxVerb::Mirror(watch) => mirror::mirror(&server().pane(&watch.pane)?, out),
     }
@@ -68,10 +71,10 @@ fn own_job(argv: Vec<String>) -> JobSpec {
     JobSpec::new(Run::Program([vec![program], argv].concat()))
 }
 
-fn answer(job: &Job, out: &mut Output) -> Result<i32, Failure> {
+fn answer(job: &Job, wakes: Vec<Will>, out: &mut Output) -> Result<i32, Failure> {
     let info = job.info()?;
     if out.json {
-        out.value(&Answer::of(job, &info).because(Reason::Started));
+        out.value(&Answer { wakes, ..Answer::of(job, &info).because(Reason::Started) });
     } else {
         out.line(&job.handle().to_string());
     }
@@ -90,6 +93,7 @@ fn submit(
         socket,
         pane: args.target.clone().unwrap_or_default(),
         told: args.tell.clone().unwrap_or_default(),
+        pinned: None,
         command: args.command.join(" "),
         notice: args.notice.clone(),
         stable: Stable {
@@ -107,33 +111,68 @@ fn submit(
     };
     let door = AtTheDoor::open(outlast.home())?;
     door.pass(door.gate().judge_line(door.session(), &wanted.command)?)?;
-    let wanted = submit::prepare(outlast.home().path(), wanted, env)?;
+    if !wanted.notice.is_empty() && wanted.notice != submit::NOTICE {
+        // It is typed as well, whoever reads it there.
+        door.pass(door.gate().judge_line(door.session(), &wanted.notice)?)?;
+    }
+    let wanted = submit::prepare(wanted, env)?;
+    let wakes: Vec<Will> = wanted.will_tell().into_iter().collect();
     let number = wanted.number.display().to_string();
-    let mut spec = own_job(vec!["tmux".to_owned(), "work".to_owned(), number]);
+    let home = outlast.home().path().display().to_string();
+    let mut spec = own_job(["--home", &home, "tmux", "work", &number].map(ToOwned::to_owned).to_vec());
     let shown: String = args.command.join(" ").chars().take(120).collect();
     spec.description = Some(format!("typed into tmux pane {}: {shown}", wanted.pane));
     spec.streams = Streams::Pipes;
     let job = outlast.start(spec)?;
     if !out.json {
         out.talk(&format!("job {} types it into {} when that is free", job.handle(), wanted.pane));
+        for wake in wakes.iter().filter(|wake| !wake.will) {
+            out.talk(&format!("the notice will not be typed into {}: {}", wake.target, wake.why));
+        }
     }
-    answer(&job, out)
+    answer(&job, wakes, out)
 }
 
 /// The command of a submission's job.
-fn work(number: &Path, out: &mut Output) -> Result<i32, Failure> {
-    let done = submit::read(number).and_then(|wanted| {
+fn work(
+    open: impl Fn() -> Result<Outlast, Failure>,
+    number: &Path,
+    out: &mut Output,
+) -> Result<i32, Failure> {
+    let worked = submit::read(number).and_then(|wanted| {
         submit::work(&wanted, &mut |line| {
             out.line(line);
         })
     });
-    match done {
-        Ok(Done::Still) => Ok(0),
-        Ok(Done::Capped) => Ok(DEADLINE),
+    match worked {
+        Ok(worked) => {
+            if let Some(why) = &worked.untold
+                && let Err(failure) = open().and_then(|outlast| not_told(&outlast, why))
+            {
+                out.line(&failure.message);
+            }
+            Ok(match worked.done {
+                Done::Still => 0,
+                Done::Capped => DEADLINE,
+            })
+        }
         Err(failure) => {
             // On stdout: it is what the job says last.
             out.line(&failure.message);
             Ok(1)
         }
     }
+}
+
+/// Whoever was to get the notice finds in the outbox why it did not come.
+fn not_told(outlast: &Outlast, why: &str) -> Result<(), Failure> {
+    let own = i32::try_from(std::process::id()).ok();
+    let ours = |info: &Info| info.process.as_ref().map(|process| process.pid) == own;
+    let Some(info) = outlast.jobs().into_iter().find(ours) else { return Ok(()) };
+    let text = format!("the notice was not given: {why}");
+    let mut word = Entry::about(info.handle, info.name.as_deref(), WAKE_FAILED, text);
+    word.more = format!("outlast read {}", info.handle);
+    Outbox::open(outlast.home(), &info.session)?
+        .append(&mut [word])
+        .map_err(|error| Failure::system("the outbox can't be written", error))
 }

@@ -7,7 +7,9 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+mod agent;
 mod flood;
+mod notices;
 mod outbox;
 mod panes;
 mod stand_in;

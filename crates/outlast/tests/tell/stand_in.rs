@@ -11,31 +11,33 @@ use super::sandbox;
 /// after it; then obeys and notes each line that is typed. Its command is silent for less than the three checks that a
 /// still screen takes: as long as them, and which of the two is first is anybody's guess.
 const AGENT: &str = r#"
-bare() {
-    for i in 1 2 3; do
-        started=$(date +%s%N)
-        tmux send-keys -t "$TMUX_PANE" ""
-        echo "bare $(( ($(date +%s%N) - started) / 1000000 ))" >> "$1"
-    done
-}
-bare "$1"
-started=$(date +%s%N)
-"$OUTLAST" tmux submit -- 'sleep 2; echo done' >/dev/null 2>&1
-echo "back $(( ($(date +%s%N) - started) / 1000000 ))" >> "$1"
-bare "$1"
-while IFS= read -r line; do
-    echo "got $(date +%s%N) $line" >> "$1"
-    case $line in '[SYSTEM'*) ;; *) eval "$line"; echo "did $(date +%s%N)" >> "$1" ;; esac
-done
+import os, subprocess, sys, time
+notes = open(sys.argv[1], 'a', buffering=1)
+def timed(word, call):
+    started = time.time_ns()
+    subprocess.run(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    notes.write(f'{word} {(time.time_ns() - started) // 1000000}\n')
+def bare():
+    for _ in range(3): timed('bare', ['tmux', 'send-keys', '-t', os.environ['TMUX_PANE'], ''])
+bare()
+submit = [os.environ['OUTLAST'], 'tmux', 'submit', '--prompt', '^agent: ']
+timed('back', [*submit, '--', 'sleep 2; echo done'])
+bare()
+while True:
+    line = input('agent: ')
+    notes.write(f'got {time.time_ns()} {line}\n')
+    if not line.startswith('[SYSTEM'):
+        subprocess.run(line, shell=True)
+        notes.write(f'did {time.time_ns()}\n')
 "#;
 
 #[test]
 fn an_agent_submits_to_itself_and_is_woken_once() {
     let sandbox = sandbox();
     let notes = sandbox.root().join("notes");
-    let script = sandbox.root().join("agent.sh");
+    let script = sandbox.root().join("agent.py");
     std::fs::write(&script, AGENT).unwrap();
-    let command = ["bash", script.to_str().unwrap(), notes.to_str().unwrap()];
+    let command = ["python3", script.to_str().unwrap(), notes.to_str().unwrap()];
     let Some(server) = Server::start(&sandbox, &command) else { return };
     let read = || std::fs::read_to_string(&notes).unwrap_or_default();
     eventually("the agent is woken", PATIENCE, || {
@@ -80,10 +82,10 @@ const FULL_SCREEN: &str = r#"
 import sys, tty, time, threading
 notes, spin = open(sys.argv[1], 'a', buffering=1), sys.argv[2] == 'spin'
 tty.setraw(0)
-lock = threading.Lock()
+lock, line = threading.Lock(), ''
 def show(row, text):
     with lock:
-        sys.stdout.write(f'\x1b[{row};1H\x1b[K{text}\x1b[20;3H'); sys.stdout.flush()
+        sys.stdout.write(f'\x1b[{row};1H\x1b[K{text}\x1b[20;{3 + len(line)}H'); sys.stdout.flush()
 def spinner():
     i = 0
     while True:
@@ -92,9 +94,10 @@ def bar():
     for i in range(41):
         show(3, '#' * i); time.sleep(0.05)
     notes.write(f'bar {time.time_ns()}\n')
+show(19, '─' * 90)
+show(21, '─' * 90)
 show(20, '> ')
 if spin: threading.Thread(target=spinner, daemon=True).start()
-line = ''
 while True:
     c = sys.stdin.read(1)
     if c in '\r\n':
@@ -103,6 +106,7 @@ while True:
         line = ''
     else:
         line += c
+    show(20, '> ' + line)
 "#;
 
 fn full_screen(spin: &str, more: &[&str]) -> Option<(u64, u64, String)> {

@@ -115,24 +115,6 @@ fn one_that_is_never_free_is_given_up_and_nothing_was_typed() {
 }
 
 #[test]
-fn a_wake_types_a_short_notice_into_a_pane() {
-    let sandbox = sandbox();
-    let Some(server) = shell(&sandbox) else { return };
-    let call =
-        sandbox.call(["--json", "run", "-d", "--name", "build", "--wake", "tmux:%0", "echo broken; exit 5"]);
-    let answer = call.env("TMUX", format!("{},0,0", server.socket().display())).run().ok().json();
-    assert_eq!(answer["wakes"][0]["will"], true, "{answer}");
-    let handle = answer["handle"].as_u64().unwrap();
-    let notice =
-        format!("[outlast: automatic notice] job {handle} (build) ended: failed: exit code 5: broken");
-    eventually("the notice", PATIENCE, || {
-        let shown = server.shows().replace('\n', "");
-        if shown.contains(&notice) { Ok(()) } else { Err(shown) }
-    });
-    sandbox.nothing_runs();
-}
-
-#[test]
 fn a_pane_is_a_job_that_can_be_seen_and_typed_into() {
     let sandbox = sandbox();
     let Some(server) = shell(&sandbox) else { return };
