@@ -209,8 +209,17 @@ fn a_queued_submission_is_not_typed_into_a_pane_of_another_server() {
     sandbox.wait_for_text(first, "typed 10 bytes");
     let queued = server.submit(&sandbox, &["--notice", ""], "echo second > QUEUED");
     sandbox.wait_for_text(queued, "waits for 1 before it");
+    // It looks again only when the other server is there.
+    let jobs = sandbox.json(["jobs", "--all"]);
+    let job = jobs["jobs"].as_array().unwrap().iter().find(|job| job["handle"] == queued).unwrap();
+    let pid = job["pid"].to_string();
+    let signal = |name: &str| {
+        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success())
+    };
+    signal("-STOP");
     server.tmux(&["kill-server"]);
     let Some(_another) = shell(&sandbox) else { return };
+    signal("-CONT");
     assert_eq!(sandbox.wait_for_end(first)["exit_code"], 1);
     assert_eq!(sandbox.wait_for_end(queued)["exit_code"], 1);
     let said = sandbox.run(["read", &queued.to_string(), "--since", "0"]).ok().text();
