@@ -1,13 +1,12 @@
 //! Whether a call may go ahead: what the policy says of it, and what a person says when that is a question.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_job::spec::deleted_folder;
 use outlast_job::{Failure, Kind, Run};
-use outlast_policy::{Answer, Judged, Question, Tool, Topic};
+use outlast_policy::{Answer, Judged, Question, Tool};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, InputRequiredResult};
 use rmcp::service::RequestContext;
@@ -16,6 +15,7 @@ use crate::arguments::Arguments;
 use crate::calls::{Wanted, wanted};
 use crate::confirm::{Confirmed, confirm};
 use crate::engine::{Engine, run::absolute};
+use crate::headless::is_headless;
 
 /// How long a person may take to answer a question.
 const PERSON: Duration = Duration::from_secs(45);
@@ -37,56 +37,19 @@ pub(crate) async fn ask(
     context: &RequestContext<RoleServer>,
 ) -> Result<Approved, Failure> {
     let says_so = || arguments.flag("confirmed").ok().flatten() == Some(true);
-    let began = engine.asked.began(&question, request.input_responses.is_some());
+    let client = context.client_info().map(|info| info.name.clone()).unwrap_or_default();
+    if question.allows(Answer::Headless) && is_headless(&client) {
+        return note(engine, question, Answer::Headless).await.map(|()| Approved::Yes);
+    }
     let answer = match confirm(question.text(), request, context, PERSON).await {
-        Confirmed::Ask(asks) => {
-            engine.asked.note(&question);
-            return Ok(Approved::Ask(asks));
-        }
+        Confirmed::Ask(asks) => return Ok(Approved::Ask(asks)),
         Confirmed::Yes => Answer::Yes,
-        Confirmed::No if question.topic == Topic::Own && nobody_was_asked(context, began) => Answer::Unable,
         Confirmed::No => Answer::No,
         Confirmed::Late => Answer::Late,
         Confirmed::Unable if question.allows(Answer::Confirmed) && says_so() => Answer::Confirmed,
         Confirmed::Unable => Answer::Unable,
     };
     note(engine, question, answer).await.map(|()| Approved::Yes)
-}
-
-/// Agents that are known to say no by themselves, at once, when nobody is in front of them: Codex without
-/// approvals, and Claude Code with `-p`. Nobody can read and answer a question in that time.
-const ANSWER_THEMSELVES: [&str; 2] = ["codex-mcp-client", "claude-code"];
-const SOONEST: Duration = Duration::from_millis(250);
-
-fn nobody_was_asked(context: &RequestContext<RoleServer>, began: Option<Instant>) -> bool {
-    let known = context.client_info().is_some_and(|info| ANSWER_THEMSELVES.contains(&info.name.as_str()));
-    known && began.is_some_and(|began| began.elapsed() < SOONEST)
-}
-
-/// When questions went out that are answered by another call.
-#[derive(Debug, Default)]
-pub(crate) struct Asked(Mutex<VecDeque<(Question, Instant)>>);
-
-impl Asked {
-    /// How many are remembered.
-    const MOST: usize = 64;
-
-    fn note(&self, question: &Question) {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.len() == Self::MOST {
-            asked.pop_front();
-        }
-        asked.push_back((question.clone(), Instant::now()));
-    }
-
-    /// When a question went out: now, unless this call brings the answer to an earlier one.
-    fn began(&self, question: &Question, answered: bool) -> Option<Instant> {
-        if !answered {
-            return Some(Instant::now());
-        }
-        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.iter().rev().find(|(earlier, _)| earlier == question).map(|(_, at)| *at)
-    }
 }
 
 /// Notes the answer, in a thread that may wait for the disk.

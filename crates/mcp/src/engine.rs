@@ -22,7 +22,6 @@ use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited, wai
 use outlast_policy::{Door, Gate};
 
 use crate::answer::{Answer, Screen};
-use crate::approve::Asked;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -41,8 +40,6 @@ pub(crate) struct Engine {
     pub(crate) outlast: Outlast,
     /// Who may do what.
     pub(crate) gate: Gate,
-    /// What people were asked.
-    pub(crate) asked: Asked,
     cursors: Cursors,
     heard: news::Heard,
     left: left::Told,
@@ -95,9 +92,9 @@ impl Engine {
         tasks.sweep();
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
         let (longest_call, prompted) = (options.longest_call, options.prompted);
-        let (asked, heard, left) = (Asked::default(), news::Heard::default(), left::Told::default());
+        let (heard, left) = (news::Heard::default(), left::Told::default());
         let job_list = JobList::default();
-        Ok(Self { outlast, gate, asked, cursors, heard, left, job_list, tasks, longest_call, prompted })
+        Ok(Self { outlast, gate, cursors, heard, left, job_list, tasks, longest_call, prompted })
     }
 
     /// The job of a handle, a name, or the pid of its command.

@@ -9,6 +9,7 @@
 
 mod options;
 mod arguments;
+mod headless;
 mod watch;
 mod cursors;
 mod printed;

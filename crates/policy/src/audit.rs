@@ -125,6 +125,7 @@ mod tests {
             tool: Tool::Run,
             job: None,
             what: what.into(),
+            typed: None,
             why: "because".into(),
             rule: Some("ask x".into()),
             place: Some("policy.toml:1".into()),

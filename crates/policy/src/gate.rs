@@ -19,7 +19,7 @@ use crate::audit::Audit;
 use crate::decision::{Decision, Tool};
 use crate::judge::Verdict;
 use crate::policy::Policy;
-use crate::question::{Answer, Door, Question, Topic};
+use crate::question::{Answer, Door, Question, Topic, typed};
 
 /// A key that makes a line into something unknown.
 const UNSEEN: u8 = 0x1b;
@@ -70,6 +70,8 @@ struct Act<'a> {
     tool: Tool,
     job: Option<&'a Info>,
     what: String,
+    /// What a person is shown instead, who must know it to decide.
+    typed: Option<String>,
 }
 
 impl Gate {
@@ -119,7 +121,7 @@ impl Gate {
         let policy = self.policy_at(wanted.folder)?;
         let said = policy.judge_run(wanted.run, wanted.env, wanted.fed);
         let verdict = policy.judge_tool(Tool::Run).and(said);
-        let act = Act { session, tool: Tool::Run, job: None, what: wanted.run.display() };
+        let act = Act { session, tool: Tool::Run, job: None, what: wanted.run.display(), typed: None };
         if verdict.decision == Decision::Allow && self.door.is_agents() && !verdict.reaches.is_empty() {
             let others = policy.for_agents(self.own).others;
             return Ok(self.decided(
@@ -138,7 +140,7 @@ impl Gate {
     /// When the policy of the project around us does not load.
     pub fn judge_line(&self, session: &str, line: &str) -> Result<Judged, Failure> {
         let policy = self.policy.at(&self.here.as_deref().into_iter().collect::<Vec<_>>())?;
-        let act = Act { session, tool: Tool::Send, job: None, what: line.to_owned() };
+        let act = Act { session, tool: Tool::Send, job: None, what: line.to_owned(), typed: None };
         let verdict = policy.judge_tool(Tool::Send).and(policy.judge_line(Tool::Send, line));
         Ok(self.judged(&act, &verdict))
     }
@@ -178,7 +180,13 @@ impl Gate {
         // Nobody is asked about keys that can't be pressed.
         outlast_job::keys::parse(&send.keys)?;
         let info = job.info()?;
-        let mut act = Act { session, tool: Tool::Send, job: Some(&info), what: "some keys".into() };
+        let mut act = Act {
+            session,
+            tool: Tool::Send,
+            job: Some(&info),
+            what: "some keys".into(),
+            typed: Some(typed(send)),
+        };
         let policy = self.policy_at(Path::new(&info.cwd))?;
         let mut after = None;
         let mut verdict = policy.judge_tool(Tool::Send);
@@ -187,7 +195,8 @@ impl Gate {
             after = count;
             verdict = policy.judge_typed(&reader::of(job)?, &before, send);
         }
-        // What is no command may be a password: only what a rule is about is shown and noted.
+        // What is no command may be a password: a person sees all of it, but only what a rule is about is
+        // noted.
         if let Some(finding) = verdict.first().filter(|finding| finding.decision > Decision::Allow) {
             act.what.clone_from(&finding.part);
         } else if !send.text.is_empty() {
@@ -207,7 +216,13 @@ impl Gate {
     /// When the job's record can't be read.
     pub fn judge_kill(&self, session: &str, job: &Job, insists: bool) -> Result<Judged, Failure> {
         let info = job.info()?;
-        let act = Act { session, tool: Tool::Kill, job: Some(&info), what: format!("$ {}", info.command) };
+        let act = Act {
+            session,
+            tool: Tool::Kill,
+            job: Some(&info),
+            what: format!("$ {}", info.command),
+            typed: None,
+        };
         let may_insist = insists && !self.door.is_agents();
         if info.state.is_live() && !may_insist && inside::we_are_in(&info) {
             let why = format!("job {} is the one that this runs in: it would end who asks", info.handle);
@@ -224,7 +239,7 @@ impl Gate {
     /// May this tool be used? For tools that only look.
     #[must_use]
     pub fn judge_look(&self, session: &str, tool: Tool) -> Judged {
-        let act = Act { session, tool, job: None, what: tool.name().to_owned() };
+        let act = Act { session, tool, job: None, what: tool.name().to_owned(), typed: None };
         self.judged(&act, &self.policy.judge_tool(tool))
     }
 
@@ -279,7 +294,9 @@ impl Gate {
             return self.decided(policy.for_agents(self.own).others, act, Topic::Others, &why);
         }
         let why = "agents are asked about before they end jobs or type into them ([agents] in policy.toml)";
-        self.decided(own, act, Topic::Own, why)
+        // What the user wrote down is a rule: that nobody can be asked does not lift it.
+        let topic = if policy.for_agents(self.own).own_is_said { Topic::Rule } else { Topic::Own };
+        self.decided(own, act, topic, why)
     }
 
     fn is_remembered(&self, session: &str, job: u64) -> bool {
@@ -323,6 +340,7 @@ impl Gate {
             tool: act.tool,
             job: act.job.map(|info| info.handle.0),
             what: act.what.clone(),
+            typed: act.typed.clone(),
             why: format!("{why}{reason}"),
             rule: rule.map(|rule| rule.shown()),
             place: rule.map(|rule| rule.place.to_string()),

@@ -26,6 +26,8 @@ pub struct ForAgents {
     pub input: Decision,
     /// End, or type into, jobs of other sessions.
     pub others: Decision,
+    /// Whether somebody said what agents may do to jobs of their own: then that is a rule, and no default.
+    pub own_is_said: bool,
 }
 
 /// The policy in force.
@@ -130,6 +132,11 @@ impl Policy {
             kill: resolved(own, |layer| layer.agents.kill),
             input: resolved(own, |layer| layer.agents.input),
             others: resolved(None, |layer| layer.agents.others),
+            own_is_said: own.is_some()
+                || self
+                    .layers
+                    .iter()
+                    .any(|layer| layer.agents.kill.is_some() || layer.agents.input.is_some()),
         }
     }
 

@@ -1,7 +1,8 @@
 //! A question to a person, and what comes back, whoever carries it: an MCP client's dialogue, an ACP client's
 //! permission request, or the terminal.
 
-use outlast_job::{Failure, Kind};
+use outlast_job::wire::base64;
+use outlast_job::{Failure, Kind, Send};
 
 use crate::decision::Tool;
 
@@ -41,7 +42,8 @@ pub enum Topic {
     Rule,
     /// The job belongs to another session.
     Others,
-    /// An agent's own job: agents are asked about before they end or type into anything.
+    /// An agent's own job: unless the user said otherwise, agents are asked about before they end or type into
+    /// anything.
     Own,
 }
 
@@ -58,8 +60,10 @@ pub struct Question {
     pub tool: Tool,
     /// The job that it is about.
     pub job: Option<u64>,
-    /// What they want, in one line.
+    /// What they want, in one line: this is noted.
     pub what: String,
+    /// What is to be typed, for the person alone: it may be a secret.
+    pub typed: Option<String>,
     /// Why it is asked.
     pub why: String,
     /// The rule that says so.
@@ -79,6 +83,8 @@ pub enum Answer {
     Late,
     /// There is nobody who could be asked.
     Unable,
+    /// The client could ask, but it runs with nobody in front of it.
+    Headless,
     /// There is nobody who could be asked, and the call says that the user has agreed: the client's own approval
     /// of the call showed them that.
     Confirmed,
@@ -93,6 +99,7 @@ impl Answer {
             Answer::No => "no",
             Answer::Late => "late",
             Answer::Unable => "unable",
+            Answer::Headless => "headless",
             Answer::Confirmed => "confirmed",
         }
     }
@@ -102,7 +109,8 @@ impl Question {
     /// The question as a person reads it. What comes from an agent can't draw on their screen.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("{}\n  {}\n", self.headline(), shown(&self.what));
+        let what = self.typed.as_ref().unwrap_or(&self.what);
+        let mut text = format!("{}\n  {}\n", self.headline(), shown(what));
         text.push_str(&format!("Asked because {}", shown(&self.why)));
         if let Some(place) = &self.place {
             text.push_str(&format!(" ({place})"));
@@ -130,7 +138,7 @@ impl Question {
         match answer {
             Answer::Yes => true,
             Answer::No | Answer::Late => false,
-            Answer::Unable => self.topic == Topic::Own,
+            Answer::Unable | Answer::Headless => self.topic == Topic::Own,
             Answer::Confirmed => self.topic != Topic::Rule,
         }
     }
@@ -156,11 +164,15 @@ impl Question {
             Answer::Late => {
                 (format!("nobody agreed in time to {verb}: {why}"), "ask the user, and try again")
             }
-            _ if self.topic == Topic::Rule => (
-                format!("a person must agree to {verb}, and nobody can be asked here: {why}"),
-                "the user can do it themselves, or allow it in policy.toml",
-            ),
-            _ => (
+            Answer::Yes | Answer::Unable | Answer::Headless | Answer::Confirmed
+                if self.topic == Topic::Rule =>
+            {
+                (
+                    format!("a person must agree to {verb}, and nobody can be asked here: {why}"),
+                    "the user can do it themselves, or allow it in policy.toml",
+                )
+            }
+            Answer::Yes | Answer::Unable | Answer::Headless | Answer::Confirmed => (
                 format!("{why}, and nobody can be asked here"),
                 "ask the user; if they agree, call again with confirmed=true",
             ),
@@ -169,23 +181,59 @@ impl Question {
     }
 }
 
-/// One line of what can be shown, of bearable length.
+/// How many characters of a text are shown at most: so many of its beginning, and so many of its end.
+const SHOWN: (usize, usize) = (700, 300);
+
+/// What can be shown, of bearable length: the middle is left out, because the end of a command counts as much
+/// as its beginning.
 fn shown(text: &str) -> String {
-    let mut line = String::new();
-    for c in text.chars().take(1000) {
-        match c {
-            '\n' => line.push_str("\n  "),
-            c if c.is_control() || is_invisible(c) => line.push_str(&c.escape_unicode().to_string()),
-            c => line.push(c),
+    let characters: Vec<char> = text.chars().collect();
+    let escaped = |part: &[char]| {
+        let mut line = String::new();
+        for c in part {
+            match c {
+                '\n' => line.push_str("\n  "),
+                c if c.is_control() || is_invisible(*c) => line.push_str(&c.escape_unicode().to_string()),
+                c => line.push(*c),
+            }
         }
+        line
+    };
+    let left_out = characters.len().saturating_sub(SHOWN.0 + SHOWN.1);
+    if left_out == 0 {
+        return escaped(&characters);
     }
-    if text.chars().count() > 1000 {
-        line.push_str("...");
+    let (start, end) = (&characters[..SHOWN.0], &characters[characters.len() - SHOWN.1..]);
+    format!("{}\n  [... {left_out} characters are not shown ...]\n  {}", escaped(start), escaped(end))
+}
+
+/// What is to be typed, as a person reads it.
+pub(crate) fn typed(send: &Send) -> String {
+    let mut said = if send.bytes.is_empty() {
+        send.text.clone()
+    } else {
+        let bytes = base64::decode(&send.bytes).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let mut keys: Vec<&str> = Vec::new();
+    if send.newline {
+        keys.push("Enter");
     }
-    line
+    keys.extend(send.keys.iter().map(String::as_str));
+    if send.eof {
+        keys.push("the end of the input");
+    }
+    if !keys.is_empty() {
+        let before = if said.is_empty() { "" } else { "\nthen " };
+        said.push_str(&format!("{before}[{}]", keys.join("] [")));
+    }
+    said
 }
 
 /// Characters that turn the text around, or are not seen.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

@@ -233,24 +233,109 @@ fn without_a_policy_a_person_is_asked_before_an_agent_ends_or_types_where_that_i
     );
 }
 
-#[test]
-fn an_agent_that_says_no_for_nobody_is_one_that_can_not_ask() {
-    let sandbox = Sandbox::new();
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
-        "clientInfo": {"name": "codex-mcp-client", "version": "1"}});
-    let mut client = Client::start(sandbox.command(&[]));
-    client.request("initialize", hello);
+/// Starts a client with a name of its own that can ask, in whatever way the server is started.
+fn named(command: std::process::Command, name: &str) -> Client {
+    let mut client = Client::start(command);
+    client.request(
+        "initialize",
+        json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": name, "version": "1"}}),
+    );
     client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
-    // At once, as no person could.
-    let (question, answer) = asked(&mut client, "kill", json!({"handle": 1}), json!({"action": "decline"}));
-    assert!(question.is_some() && text(&answer).starts_with("job 1 killed"), "{answer}");
-    // A rule is not lifted by it, nor another's job.
-    let mut other =
-        Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
-    other.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
-    let (question, answer) = asked(&mut client, "kill", json!({"handle": 2}), json!({"action": "decline"}));
+    client
+}
+
+/// Symptom that this guards against: a no that comes quickly from a client of a certain name is taken for a
+/// yes.
+#[test]
+fn a_no_is_a_no_whoever_says_it_and_however_fast() {
+    let by_file = with_policy("[agents]\nkill = \"ask\"\ninput = \"ask\"\n");
+    let plain = Sandbox::new();
+    for (sandbox, more) in [(&plain, &[][..]), (&plain, &["--own", "ask"]), (&by_file, &[])] {
+        for name in ["codex-mcp-client", "claude-code", "another"] {
+            let mut client = named(sandbox.command(more), name);
+            let before = audit(sandbox).len();
+            let handle = sandbox.outlast().jobs().last().unwrap().handle.to_string();
+            let decline = || json!({"action": "decline"});
+            let input = json!({"handle": handle, "input": "typed", "ai_callback_delay": 0.1});
+            let (question, answer) = asked(&mut client, "send_input", input, decline());
+            assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
+            let (question, answer) = asked(&mut client, "kill", json!({"handle": handle}), decline());
+            assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
+            let job = sandbox.outlast().job(&handle).unwrap();
+            assert!(job.info().unwrap().state.is_live() && job.log_end() == 0, "{name}");
+            let noted = audit(sandbox)[before..].to_vec();
+            assert!(noted.len() == 2 && noted.iter().all(|line| line["answer"] == "no"), "{noted:?}");
+        }
+    }
+}
+
+/// A server that an agent without a person has started: a shell under the agent's name stands in for it.
+fn headless(sandbox: &Sandbox, line: &[&str], more: &str) -> std::process::Command {
+    use std::os::unix::process::CommandExt;
+    let server = env!("CARGO_BIN_EXE_outlast-mcp-testserver");
+    let mut command = sandbox.of_environment("bash");
+    // The shell stays, so that it is the parent of the server.
+    command.arg0(line[0]).args(["-c", &format!("{server} {more}; true")]).args(line);
+    command
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_is_and_that_is_noted() {
+    let sandbox = Sandbox::new();
+    for (name, line) in
+        [("claude-code", &["claude", "-p", "go"][..]), ("codex-mcp-client", &["codex", "exec", "go"])]
+    {
+        let before = audit(&sandbox).len();
+        let mut client = named(headless(&sandbox, line, ""), name);
+        let handle = sandbox.outlast().jobs().last().unwrap().handle.to_string();
+        let decline = || json!({"action": "decline"});
+        let (question, answer) = asked(&mut client, "kill", json!({"handle": handle}), decline());
+        assert!(question.is_none() && text(&answer).contains("killed"), "{name}: {answer}");
+        let noted = audit(&sandbox)[before..].to_vec();
+        assert!(noted.len() == 1 && noted[0]["answer"] == "headless", "{noted:?}");
+        // Neither another's job nor a rule of the user is lifted by it.
+        let mut other =
+            Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
+        let started = other.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+        let (question, answer) = asked(&mut client, "kill", json!({"handle": started["handle"]}), decline());
+        assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
+        let mut client = named(headless(&sandbox, line, "--own ask"), name);
+        let handle = sandbox.outlast().jobs().last().unwrap().handle.to_string();
+        let (question, answer) = asked(&mut client, "kill", json!({"handle": handle}), decline());
+        assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
+    }
+    // Somebody sits in front of this one.
+    let mut client = named(headless(&sandbox, &["claude", "--continue"], ""), "claude-code");
+    let handle = sandbox.outlast().jobs().last().unwrap().handle.to_string();
+    let (question, answer) =
+        asked(&mut client, "kill", json!({"handle": handle}), json!({"action": "decline"}));
     assert!(question.is_some() && answer["isError"] == true, "{answer}");
+}
+
+#[test]
+fn the_question_shows_what_is_to_be_typed() {
+    let sandbox = Sandbox::new();
+    let mut client = that_can_ask(&sandbox, &[]);
+    client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    let no = || json!({"action": "decline"});
+    let long = format!("echo start; {}; rm -rf precious", "x".repeat(5000));
+    for (input, keys, wanted) in [
+        ("sudo reboot", json!([]), vec!["sudo reboot", "[Enter]"]),
+        ("", json!(["Ctrl-C", "Up"]), vec!["[Ctrl-C] [Up]"]),
+        ("a\u{202e}b\u{1b}[2J", json!([]), vec!["a\\u{202e}b\\u{1b}[2J"]),
+        (&long, json!([]), vec!["echo start", "rm -rf precious", "characters are not shown"]),
+    ] {
+        let call =
+            json!({"handle": "1", "input": input, "special_keys": keys, "append_newline": !input.is_empty()});
+        let (question, answer) = asked(&mut client, "send_input", call, no());
+        let question = question.unwrap();
+        assert!(wanted.iter().all(|wanted| question.contains(wanted)), "{question}");
+        assert!(question.len() < 2500 && answer["isError"] == true, "{question}: {answer}");
+    }
+    let noted = serde_json::to_string(&audit(&sandbox)).unwrap();
+    assert!(!noted.contains("reboot"), "what may be a secret is not noted: {noted}");
 }
 
 #[test]
