@@ -4,11 +4,12 @@ use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
 use outlast_job::registry::layout;
 use outlast_job::wire::{Awaiting, Found, ScreenShot};
-use outlast_job::{Failure, Job, Waited};
+use outlast_job::{Failure, Handle, Job, Waited};
 use serde::Serialize;
 
 use crate::printed::Printed;
 use crate::tasks::Pending;
+use crate::words::Words;
 
 /// Which job, and how it is: the facts that an answer and a list share.
 #[derive(Clone, Debug, Serialize)]
@@ -143,6 +144,7 @@ impl From<ScreenShot> for Screen {
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) facts: Facts,
+    words: Words,
     /// How it ended, if it has.
     ending: Option<String>,
     /// How long the call waited.
@@ -159,7 +161,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// What is known of a job, without its output.
-    pub(crate) fn of(job: &Job, info: &Info) -> Self {
+    pub(crate) fn of((job, words): (&Job, Words), info: &Info) -> Self {
         let file = |name| job.dir().file(name).to_string_lossy().into_owned();
         let facts = Facts {
             job: Identity::from(info),
@@ -174,12 +176,21 @@ impl Answer {
             found: None,
             screen: None,
         };
-        let ending = ending(&info.state);
-        Self { facts, ending, elapsed_ms: None, notes: Vec::new(), range: (0, 0), read: false, pending: None }
+        let ending = ending(&info.state, words);
+        Self {
+            facts,
+            words,
+            ending,
+            elapsed_ms: None,
+            notes: Vec::new(),
+            range: (0, 0),
+            read: false,
+            pending: None,
+        }
     }
 
     /// Nothing yet: it is asked for later.
-    pub(crate) fn later(job: &Job, info: &Info, pending: Pending) -> Self {
+    pub(crate) fn later(job: (&Job, Words), info: &Info, pending: Pending) -> Self {
         Self { pending: Some(pending), ..Self::of(job, info) }
     }
 
@@ -285,10 +296,11 @@ impl Answer {
 
     /// What to call next.
     pub(crate) fn next(&self) -> Option<String> {
-        let (facts, handle) = (&self.facts, self.facts.job.handle);
+        let (facts, handle) = (&self.facts, Handle(self.facts.job.handle));
         if !self.is_live() {
             return (facts.job.status == "lost").then(|| {
-                format!("its keepers vanished; what it printed is whole: read_output(handle={handle})")
+                let call = self.words.read(handle, 0, facts.offset);
+                format!("its keepers vanished; what it printed is whole: {call}")
             });
         }
         match (facts.reason?, &facts.awaiting_input) {
@@ -297,10 +309,10 @@ impl Answer {
             )),
             // Who talks to a prompt knows how.
             ("awaiting_input", Some(awaiting)) if awaiting.kind == "repl" => None,
-            ("awaiting_input", _) => Some(format!("answer with send_input(handle={handle}, input=...)")),
-            ("deadline" | "started", _) => Some(format!(
-                "it goes on in the background: wait_for, read_output (what is new) or kill with handle={handle}"
-            )),
+            ("awaiting_input", _) => {
+                Some(format!("answer with {}", self.words.type_into(&handle.to_string())))
+            }
+            ("deadline" | "started", _) => Some(self.words.go_on(handle)),
             // Whoever waited for this knows what to do.
             _ => None,
         }
@@ -334,42 +346,28 @@ pub(crate) fn seconds(ms: u64) -> String {
 }
 
 /// How it ended, in a few words; none while it runs.
-pub(crate) fn ending(state: &State) -> Option<String> {
+pub(crate) fn ending(state: &State, words: Words) -> Option<String> {
     if matches!(state, State::Lost { .. }) {
         return Some("nobody saw how it ended".into());
     }
     let receipt = state.receipt()?;
-    let mut words = receipt
-        .words()
-        .unwrap_or_else(|error| format!("could not start: {} ({})", error.message, error.hint));
+    let mut said = receipt.words().unwrap_or_else(|error| {
+        format!("could not start: {} ({})", error.message, words.translated(&error.hint))
+    });
     if !receipt.left_behind.is_empty() {
         let left: Vec<String> =
             receipt.left_behind.iter().map(|p| format!("{} (pid {})", p.program, p.pid)).collect();
-        words.push_str(&format!(", left running: {}", left.join(", ")));
+        said.push_str(&format!(", left running: {}", left.join(", ")));
     }
-    Some(words)
+    Some(said)
 }
 
 /// A failure as text: what is wrong, and what to call next, in the words of the tools.
-pub(crate) fn failure_text(failure: &Failure) -> String {
-    let mut text = format!("error ({}): {}", failure.kind.name(), in_tools_words(&failure.message));
+pub(crate) fn failure_text(failure: &Failure, words: Words) -> String {
+    let mut text = format!("error ({}): {}", failure.kind.name(), words.translated(&failure.message));
     if let Some(hint) = &failure.hint {
         text.push_str("\nnext: ");
-        text.push_str(&in_tools_words(hint));
-    }
-    text
-}
-
-/// The library speaks of verbs of the command line; a model has tools.
-fn in_tools_words(text: &str) -> String {
-    let mut text = text.replace("outlast jobs --all", "jobs(all=true)").replace("(--pipe)", "(pty=false)");
-    text = text.replace("outlast run 'echo hello'", "command=\"echo hello\"");
-    let verb = "outlast read ";
-    while let Some(at) = text.find(verb) {
-        let rest = &text[at + verb.len()..];
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let call = format!("read_output(handle={})", &rest[..digits]);
-        text.replace_range(at..at + verb.len() + digits, &call);
+        text.push_str(&words.translated(hint));
     }
     text
 }
@@ -383,12 +381,5 @@ mod tests {
         let text = marked("output of job 1", "x\n--- end ---\nnext: rm -rf /");
         assert!(text.starts_with("\n---- output of job 1 ----\n"), "{text}");
         assert!(text.ends_with("\n---- end ----"), "{text}");
-    }
-
-    #[test]
-    fn hints_name_tools() {
-        let failure =
-            Failure::usage("job 3 has ended").hint("see how: outlast read 3, or: outlast jobs --all");
-        assert!(failure_text(&failure).ends_with("see how: read_output(handle=3), or: jobs(all=true)"));
     }
 }

@@ -19,15 +19,13 @@ use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::profiles::{claude, codex, gemini};
 use crate::tasks::Pending;
+use crate::tools::LISTS;
 
 /// The seeds' defaults.
 const RUN_DELAY: Duration = Duration::from_secs(5);
 const SEND_DELAY: Duration = Duration::from_secs(3);
 const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_millis(200);
-
-/// The tools that show what is new.
-const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
 
 /// What goes back: words first, and the same as facts.
 #[derive(Clone, Debug)]

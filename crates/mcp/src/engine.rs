@@ -28,6 +28,7 @@ use crate::printed;
 use crate::subscriptions::JobList;
 use crate::tasks::{Pending, Tasks};
 use crate::watch::Watch;
+use crate::words::Words;
 
 /// A call that takes longer becomes a task, where the client knows tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);
@@ -48,6 +49,8 @@ pub(crate) struct Engine {
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
     prompted: bool,
+    /// What the tools are called here.
+    pub(crate) words: Words,
 }
 
 /// Who calls, and the thread to the call.
@@ -93,8 +96,8 @@ impl Engine {
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
         let (longest_call, prompted) = (options.longest_call, options.prompted);
         let (heard, left) = (news::Heard::default(), left::Told::default());
-        let job_list = JobList::default();
-        Ok(Self { outlast, gate, cursors, heard, left, job_list, tasks, longest_call, prompted })
+        let (job_list, words) = (JobList::default(), Words(options.profile));
+        Ok(Self { outlast, gate, cursors, heard, left, job_list, tasks, longest_call, prompted, words })
     }
 
     /// The job of a handle, a name, or the pid of its command.
@@ -173,8 +176,8 @@ impl Engine {
     ) -> Result<Answer, Failure> {
         let reason = waited.reason;
         let info = job.info_to_show()?;
-        let mut answer = Answer::of(job, &info).waited(waited.clone());
-        answer = answer.printed(printed::text(job, from, None, budget)?);
+        let mut answer = Answer::of((job, self.words), &info).waited(waited.clone());
+        answer = answer.printed(printed::text((job, self.words), from, None, budget)?);
         let errors = self.add_errors((job, &info), caller, &mut answer, budget)?;
         if reason == Reason::Deadline && patience.allowed < patience.asked {
             let (asked, cut) = (patience.asked.as_secs_f64(), patience.allowed.as_secs_f64());
@@ -204,9 +207,7 @@ impl Engine {
         let from = self.cursors.get(&caller.session, job.handle()).errors;
         let range = job.range(Stream::Errors, from, None)?;
         let handle = job.handle();
-        let errors = range.excerpt(budget / 4, |from, to| {
-            format!("read_output(handle={handle}, offset={from}, until={to}, stderr=true)")
-        });
+        let errors = range.excerpt(budget / 4, |from, to| self.words.read_errors(handle, from, to));
         if !errors.text.is_empty() {
             let output = &mut answer.facts.output;
             let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
@@ -253,10 +254,9 @@ impl Engine {
         }
         let (from, to) = answer.range;
         if from > before.read {
-            let (handle, missed) = (job.handle(), before.read);
-            answer.note(format!(
-                "bytes {missed} to {from} were printed before and not shown yet: read_output(handle={handle}, offset={missed}, until={from})"
-            ));
+            let missed = before.read;
+            let call = self.words.read(job.handle(), missed, from);
+            answer.note(format!("bytes {missed} to {from} were printed before and not shown yet: {call}"));
         }
         let waited = match (shown, waited.reason) {
             (Shown::Glimpsed, _) => before.waited,

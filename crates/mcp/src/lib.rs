@@ -10,6 +10,7 @@
 mod options;
 mod arguments;
 mod headless;
+mod words;
 mod watch;
 mod cursors;
 mod printed;

@@ -3,6 +3,8 @@
 use outlast_job::client::read::{Piece, Range, Stream};
 use outlast_job::{Failure, Job};
 
+use crate::words::Words;
+
 /// The smallest and the largest bound that a caller can ask for.
 const BOUNDS: (usize, usize) = (512, 1 << 20);
 
@@ -24,15 +26,19 @@ pub(crate) fn budget(max: Option<u64>) -> usize {
 }
 
 /// The text of a range of a job's output, at most `budget` bytes.
-pub(crate) fn text(job: &Job, from: u64, until: Option<u64>, budget: usize) -> Result<Printed, Failure> {
-    Ok(of(job, &job.range(Stream::Output, from, until)?, budget))
+pub(crate) fn text(
+    (job, words): (&Job, Words),
+    from: u64,
+    until: Option<u64>,
+    budget: usize,
+) -> Result<Printed, Failure> {
+    Ok(of((job, words), &job.range(Stream::Output, from, until)?, budget))
 }
 
 /// The text of a range, at most `budget` bytes.
-pub(crate) fn of(job: &Job, range: &Range, budget: usize) -> Printed {
+pub(crate) fn of((job, words): (&Job, Words), range: &Range, budget: usize) -> Printed {
     let handle = job.handle();
-    let mut text =
-        range.excerpt(budget, |from, to| format!("read_output(handle={handle}, offset={from}, until={to})"));
+    let mut text = range.excerpt(budget, |from, to| words.read(handle, from, to));
     if !range.ends_a_line() && text.text.ends_with('\n') {
         // A prompt is not a line yet; the fold closes it, because nothing more comes.
         text.text.pop();
@@ -41,7 +47,7 @@ pub(crate) fn of(job: &Job, range: &Range, budget: usize) -> Printed {
 }
 
 /// The bytes of a range as they are, at most `budget` of text; what is not plain text is shown as an escape.
-pub(crate) fn raw(job: &Job, range: &Range, budget: usize) -> Printed {
+pub(crate) fn raw((job, words): (&Job, Words), range: &Range, budget: usize) -> Printed {
     let mut text = String::new();
     let mut to = range.from();
     range.pieces(|at, piece| {
@@ -71,10 +77,8 @@ pub(crate) fn raw(job: &Job, range: &Range, budget: usize) -> Printed {
     });
     let left = range.to().saturating_sub(to);
     if left > 0 {
-        let handle = job.handle();
-        text.push_str(&format!(
-            "\n[... {left} bytes more: read_output(handle={handle}, offset={to}, raw=true) ...]"
-        ));
+        let call = words.read_raw(job.handle(), to);
+        text.push_str(&format!("\n[... {left} bytes more: {call} ...]"));
     }
     Printed { text, from: range.from(), to, omitted_bytes: left }
 }

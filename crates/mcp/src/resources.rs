@@ -105,7 +105,7 @@ fn contents(engine: &Engine, job: &Job, part: Part) -> Result<String, Failure> {
         Part::Screen => {
             Ok(engine.screen(job, 0, LIMIT)?.facts.screen.map(|screen| screen.text).unwrap_or_default())
         }
-        Part::Transcript => Ok(printed::text(job, 0, None, LIMIT)?.text),
+        Part::Transcript => Ok(printed::text((job, engine.words), 0, None, LIMIT)?.text),
         Part::Events => {
             let path = job.dir().file(layout::EVENTS);
             let text = std::fs::read_to_string(&path)

@@ -31,10 +31,6 @@ use crate::tasks::Ended;
 use crate::watch::Watch;
 use crate::{resources, session, tools};
 
-const INSTRUCTIONS: &str = "Commands run as jobs that outlast the call, the conversation and this server. \
-    run_shell_command starts one and comes back early with a reason; send_input, wait_for, read_output and kill go on with its \
-    handle. Call jobs() when you have lost track of what runs.";
-
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
 const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
@@ -102,6 +98,10 @@ impl Server {
     fn words_alone(&self, context: &RequestContext<RoleServer>) -> bool {
         matches!(self.options.profile, Profile::Codex | Profile::Claude)
             || context.client_info().is_some_and(|info| WORDS_ALONE.contains(&info.name.as_str()))
+    }
+
+    fn error(&self, failure: &Failure) -> CallToolResult {
+        CallToolResult::error(vec![ContentBlock::text(failure_text(failure, self.engine.words))])
     }
 
     fn tool(&self, name: &str) -> Option<&Tool> {
@@ -218,10 +218,6 @@ fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
     newer && context.client_capabilities().is_some_and(|can| can.supports_tasks())
 }
 
-fn error(failure: &Failure) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(failure_text(failure))])
-}
-
 fn success(reply: Reply, words_alone: bool) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
     result.structured_content = (!words_alone).then_some(reply.facts);
@@ -247,7 +243,7 @@ impl ServerHandler for Server {
                     .with_title("Outlast")
                     .with_description("A shell whose jobs outlast the call, the conversation and a crash"),
             )
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(self.engine.words.instructions())
     }
 
     async fn list_tools(
@@ -290,7 +286,7 @@ impl ServerHandler for Server {
         let unknown = arguments.unknown(&tools::parameters(tool));
         let watch = match Watch::new() {
             Ok(watch) => Arc::new(watch),
-            Err(failure) => return Ok(error(&failure).into()),
+            Err(failure) => return Ok(self.error(&failure).into()),
         };
         let session = self.session(&context);
         let caller = Caller {
@@ -305,15 +301,15 @@ impl ServerHandler for Server {
         let reply = match called {
             Ok(Called::Done(reply)) => *reply,
             Ok(Called::Ask(question)) => return Ok((*question).into()),
-            Err(failure) => return Ok(error(&failure).into()),
+            Err(failure) => return Ok(self.error(&failure).into()),
         };
         Ok(match reply {
             Reply { pending: Some(pending), .. } => match self.engine.tasks.create(pending) {
                 Ok(record) => CallToolResponse::Task(CreateTaskResult::new(record.task())),
-                Err(failure) => error(&failure).into(),
+                Err(failure) => self.error(&failure).into(),
             },
             mut reply => {
-                for name in unknown.iter().filter(|name| *name != "confirmed") {
+                for name in &unknown {
                     reply
                         .text
                         .push_str(&format!("\nnote: this tool has no parameter {name:?}; it was ignored"));
@@ -346,7 +342,7 @@ impl ServerHandler for Server {
                 let word = format!("job {handle} goes on, {end} bytes of output so far");
                 return Ok(GetTaskResult::new(record.detailed(word)));
             }
-            Err(failure) => error(&failure),
+            Err(failure) => self.error(&failure),
         };
         let result = serde_json::to_value(&result).ok().and_then(|value| value.as_object().cloned());
         let ended = Ended::Completed { result: result.unwrap_or_default() };

@@ -12,6 +12,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 
 use crate::options::Profile;
 use crate::profiles;
+use crate::words::Words;
 pub(crate) use schema::{Field, object};
 use schema::{list_schema, output_schema};
 
@@ -35,15 +36,21 @@ pub(crate) struct Definition {
     pub(crate) fields: Vec<Field>,
 }
 
+/// The tools that answer with a list of jobs.
+pub(crate) const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
+
 impl Definition {
-    fn tool(self) -> Tool {
+    fn tool(mut self, words: Words) -> Tool {
+        if self.effect != Effect::Reads {
+            self.fields.push(Field::flag("confirmed", "The user agreed, after a refusal asked for that"));
+        }
         let annotations = ToolAnnotations::with_title(self.title)
             .read_only(self.effect == Effect::Reads)
             .destructive(self.effect != Effect::Reads)
             .idempotent(self.effect != Effect::Acts)
             .open_world(self.effect == Effect::Acts);
-        let output = if self.name == "jobs" { list_schema() } else { output_schema() };
-        Tool::new(self.name, self.description, Arc::new(object(&self.fields)))
+        let output = if LISTS.contains(&self.name) { list_schema() } else { output_schema() };
+        Tool::new(self.name, words.described(self.description), Arc::new(object(&self.fields)))
             .with_title(self.title)
             .with_annotations(annotations)
             .with_raw_output_schema(Arc::new(output))
@@ -59,7 +66,8 @@ pub(crate) fn of(profile: Profile) -> Vec<Tool> {
         Profile::Codex => profiles::codex::replace(plain),
         Profile::Claude => profiles::claude::replace(plain),
     };
-    definitions.into_iter().map(Definition::tool).collect()
+    let words = Words(profile);
+    definitions.into_iter().map(|definition| definition.tool(words)).collect()
 }
 
 /// The names of a tool's parameters.

@@ -111,7 +111,7 @@ impl Engine {
             awaiting_input: now.and_then(|now| now.awaiting_input),
             unread_bytes,
             note,
-            how: ending(&job.state),
+            how: ending(&job.state, self.words),
             description: job.description,
             session: job.session,
         }
@@ -123,7 +123,7 @@ impl Engine {
         }
         let job = self.outlast.job(&handle.to_string()).ok()?;
         let range = job.range(outlast_job::client::read::Stream::Output, 0, None).ok()?.last_lines(1);
-        Some(crate::printed::of(&job, &range, 512).text)
+        Some(crate::printed::of((&job, self.words), &range, 512).text)
     }
 
     /// What happened to the session's last call about the job; told once.

@@ -49,11 +49,11 @@ impl Engine {
         let mut notes = Vec::new();
         let part = match &order.pattern {
             Some(pattern) => matching_lines(&range, pattern, order.budget, &mut notes)?,
-            None if order.raw => printed::raw(job, &range, order.budget),
-            None => printed::of(job, &range, order.budget),
+            None if order.raw => printed::raw((job, self.words), &range, order.budget),
+            None => printed::of((job, self.words), &range, order.budget),
         };
         let info = job.info_to_show()?;
-        let mut answer = Answer::of(job, &info).printed(part);
+        let mut answer = Answer::of((job, self.words), &info).printed(part);
         answer.notes = notes;
         if let Some(offset) = order.offset.filter(|offset| *offset > range.to()) {
             answer.note(format!("offset {offset} is past the end, which is {}", range.to()));

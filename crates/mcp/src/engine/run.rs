@@ -63,7 +63,7 @@ impl Engine {
             self.wait(&job, &wait, patience, caller)?
         };
         if let Some(pending) = self.pending((&job, caller), &wait, &waited, (0, order.budget), patience) {
-            return Ok(Answer::later(&job, &job.info()?, pending));
+            return Ok(Answer::later((&job, self.words), &job.info()?, pending));
         }
         let mut answer = self.answer(&job, caller, waited, (0, order.budget), patience)?;
         if answer.is_live() {

@@ -19,11 +19,11 @@ impl Engine {
             Err(failure) => return Err(failure),
         };
         let info = job.info_to_show()?;
-        let mut answer = Answer::of(job, &info);
+        let mut answer = Answer::of((job, self.words), &info);
         if !info.has_terminal() {
             let handle = job.handle();
             return Err(Failure::usage(format!("job {handle} runs on pipes and has no screen"))
-                .hint(format!("read_output(handle={handle})")));
+                .hint(self.words.read_new(&handle.to_string())));
         }
         if let Some(cursor) = screen.cursor {
             let (columns, rows) = (screen.columns.unwrap_or(0), screen.rows.unwrap_or(0));

@@ -8,6 +8,7 @@ use outlast_job::{Failure, Job, Reason, Send, Wait, Waited};
 use super::{Caller, Engine, Patience};
 use crate::answer::Answer;
 use crate::printed;
+use crate::words::Words;
 
 /// What to type, and how long to stay.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Engine {
             let wait = wait.clone().from(from);
             let waited = self.wait(job, &wait, Patience { allowed: left, ..patience }, caller)?;
             let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            if !is_echo(job, typed, sent.offset, &waited)? {
+            if !is_echo((job, self.words), typed, sent.offset, &waited)? {
                 return Ok(Waited { elapsed_ms, ..waited });
             }
             from = waited.offset;
@@ -65,14 +66,14 @@ impl Engine {
 }
 
 /// Whether a match lies in what the terminal showed while the input was typed.
-fn is_echo(job: &Job, typed: &str, from: u64, waited: &Waited) -> Result<bool, Failure> {
+fn is_echo((job, words): (&Job, Words), typed: &str, from: u64, waited: &Waited) -> Result<bool, Failure> {
     let Some(found) = &waited.found else { return Ok(false) };
     let typed = typed.trim_end();
     if waited.reason != Reason::Pattern || found.text.trim().is_empty() || !typed.contains(found.text.trim())
     {
         return Ok(false);
     }
-    let shown = printed::text(job, from, Some(waited.offset), typed.len() + 4096)?.text;
+    let shown = printed::text((job, words), from, Some(waited.offset), typed.len() + 4096)?.text;
     let shown = shown.trim_end();
     Ok(typed.starts_with(shown) || shown.ends_with(typed))
 }

@@ -10,6 +10,7 @@ use outlast_job::{Failure, Job, Reason, Wait, Waited};
 use super::{Caller, Engine, Patience};
 use crate::answer::{Answer, ending};
 use crate::cursors::Cursor;
+use crate::words::Words;
 
 /// How long we look for a pattern in what was shown before, once the time is up.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
@@ -111,11 +112,14 @@ impl Engine {
             && let Some(pending) =
                 self.pending((job, caller), &begin, &waited, (from, order.budget), patience)
         {
-            return Ok(Answer::later(job, &job.info()?, pending));
+            return Ok(Answer::later((job, self.words), &job.info()?, pending));
         }
         let already_shown = waited.reason == Reason::Pattern && waited.offset <= cursors[first].read;
-        let shown_line =
-            if already_shown { matched_line(job, begins[first], waited.offset)? } else { String::new() };
+        let shown_line = if already_shown {
+            matched_line((job, self.words), begins[first], waited.offset)?
+        } else {
+            String::new()
+        };
         let already = waited.already && waited.reason == Reason::Pattern;
         let timed_out = waited.reason == Reason::Deadline;
         let mut answer = self.answer(job, caller, waited, (cursors[first].read, order.budget), patience)?;
@@ -128,7 +132,7 @@ impl Engine {
         }
         for (i, other) in jobs.iter().enumerate().filter(|(i, _)| *i != first) {
             if let Ok(info) = other.info_to_show() {
-                let how = ending(&info.state).map(|how| format!(" ({how})")).unwrap_or_default();
+                let how = ending(&info.state, self.words).map(|how| format!(" ({how})")).unwrap_or_default();
                 answer.note(format!("job {} is {}{how}", jobs[i].handle(), info.state.name()));
             }
         }
@@ -193,9 +197,9 @@ impl Engine {
 }
 
 /// The line in which a pattern was found, if it was shown in an earlier answer.
-fn matched_line(job: &Job, begin: u64, end: u64) -> Result<String, Failure> {
+fn matched_line((job, words): (&Job, Words), begin: u64, end: u64) -> Result<String, Failure> {
     let range = job.range(Stream::Output, begin, Some(end))?.last_lines(1);
-    let mut line = crate::printed::of(job, &range, 1024).text;
+    let mut line = crate::printed::of((job, words), &range, 1024).text;
     if !line.ends_with('\n') {
         line.push('\n');
     }

@@ -52,11 +52,15 @@ fn bash_output() -> Definition {
     Definition {
         name: "BashOutput",
         title: "Read a shell's output",
-        description: "Returns what a background shell printed since the last look, and its state.",
+        description: "Returns what a background shell printed since the last look, or from byte offset to byte until, and \
+            its state.",
         effect: Effect::Reads,
         fields: vec![
             Field::text("bash_id", "The shell's id").required(),
             Field::text("filter", "Regex: only lines that match"),
+            Field::integer("offset", "From this byte of the output; 0 for all"),
+            Field::integer("until", "Up to this byte"),
+            Field::flag("stderr", "What came on stderr, of a job on pipes"),
         ],
     }
 }
@@ -102,6 +106,9 @@ pub(crate) fn output(engine: &Engine, caller: &Caller, arguments: &Arguments) ->
     let job = job(engine, arguments, "bash_id")?;
     let order = ReadOrder {
         pattern: arguments.filled("filter")?,
+        offset: arguments.count("offset")?,
+        until: arguments.count("until")?,
+        stderr: arguments.flag("stderr")?.unwrap_or(false),
         budget: budget(Some(OUTPUT)),
         ..ReadOrder::default()
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_job::{Failure, Job, Send};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, missing};
 use crate::calls::Reply;
 use crate::engine::read::ReadOrder;
 use crate::engine::send::SendOrder;
@@ -111,6 +111,9 @@ pub(crate) fn read_background_output(
 pub(crate) fn job(engine: &Engine, arguments: &Arguments) -> Result<Job, Failure> {
     match arguments.count("pid")? {
         Some(pid) => engine.job_of_pid(pid),
-        None => engine.job(&arguments.required("handle", "pid=4242")?),
+        None => match arguments.filled("handle")? {
+            Some(handle) => engine.job(&handle),
+            None => Err(missing("pid", "pid=4242")),
+        },
     }
 }

@@ -177,7 +177,6 @@ fn kill() -> Definition {
             handle().required(),
             Field::text("signal", "e.g. INT, HUP, USR1"),
             Field::number("grace_seconds", "Default 0.2"),
-            Field::flag("confirmed", "The user agreed to end another session's job"),
         ],
     }
 }

@@ -1,17 +1,25 @@
-//! Another language's client: plain Node, without a package of anybody's. The public SDKs are run by `clients/run`.
+//! Clients in another language: plain Node, without a package of anybody's, and the TypeScript SDK where it
+//! is installed. The other public SDKs are run by `clients/run`.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::client::Sandbox;
 use crate::http::Server;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/node/quick.mjs");
+const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/node/profiles.mjs");
+
+/// Node's major version; none where there is none.
+fn node_version() -> Option<u32> {
+    let version = Command::new("node").arg("--version").output().ok()?;
+    let version = String::from_utf8_lossy(&version.stdout).trim().trim_start_matches('v').to_owned();
+    version.split('.').next()?.parse().ok()
+}
 
 /// Runs the script; none where there is no Node that can.
 fn quick(sandbox: &Sandbox, arguments: &[&str]) -> Option<String> {
-    let version = Command::new("node").arg("--version").output().ok()?;
-    let version = String::from_utf8_lossy(&version.stdout).trim().trim_start_matches('v').to_owned();
-    if version.split('.').next()?.parse::<u32>().ok()? < 20 {
+    if node_version()? < 20 {
         return None;
     }
     let mut node = sandbox.of_environment("node");
@@ -39,5 +47,39 @@ fn node_speaks_with_it_over_http() {
     match quick(&sandbox, &["http", &url, token.trim()]) {
         Some(said) => assert_eq!(said, "ok http older\nok http newer\n"),
         None => eprintln!("skipped: there is no node 20 here"),
+    }
+}
+
+/// Where the TypeScript SDK is, for those who have it: `clients/node/package.json`, installed below the target
+/// folder.
+fn sdk() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_BIN_EXE_outlast-mcp-testserver")).parent()?.parent()?;
+    let folder = std::env::var_os("CLIENTS_NODE").map_or_else(|| target.join("tools/node"), PathBuf::from);
+    folder.join("node_modules/@modelcontextprotocol/sdk").is_dir().then_some(folder)
+}
+
+/// Symptom that this guards against: an answer that breaks its own schema, and a hint that names a tool of
+/// another profile, so that what was left out can't be read.
+#[test]
+fn every_tool_of_every_profile_keeps_what_it_promises() {
+    if node_version() < Some(20) {
+        outlast_testkit::left_out("node 20 is not installed", "install node 20 or newer");
+        return;
+    }
+    let Some(folder) = sdk() else {
+        outlast_testkit::left_out(
+            "the TypeScript SDK is not in target/tools/node",
+            "copy clients/node/package*.json there and run npm ci in it, or run cargo xtask test",
+        );
+        return;
+    };
+    for profile in ["plain", "gemini", "codex", "claude"] {
+        let sandbox = Sandbox::new();
+        let mut node = sandbox.of_environment("node");
+        node.arg(PROFILES).args([env!("CARGO_BIN_EXE_outlast-mcp-testserver"), profile]);
+        let ran = node.env("CLIENTS_NODE", &folder).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "{profile}: {said}{}", String::from_utf8_lossy(&ran.stderr));
+        assert!(said.starts_with(&format!("ok {profile}")), "{said}");
     }
 }
