@@ -146,22 +146,19 @@ fn run_all(rows: &[Row], launcher: &[&str], env: &[(&str, &str)]) -> Vec<Line> {
 fn selected(as_root: bool) -> Vec<Row> {
     let cannot_run = if as_root { Who::User } else { Who::Root };
     let wanted = std::env::var("OUTLAST_ROWS").unwrap_or_default();
-    let mut absent = Vec::new();
-    let rows: Vec<Row> = table()
+    let long = std::env::var_os("OUTLAST_LONG_TESTS").is_some();
+    table()
         .into_iter()
-        .filter(|row| row.name.contains(&wanted) && row.who != cannot_run)
+        .filter(|row| row.name.contains(&wanted) && row.who != cannot_run && (long || !row.full_size))
         .filter(|row| match row.absent() {
             Some(program) => {
-                absent.push(format!("{} ({program})", row.name));
+                let why = format!("{program} is not installed, for the row {:?}", row.name);
+                outlast_testkit::left_out(&why, &format!("apt-get install {program}, or what has it"));
                 false
             }
             None => true,
         })
-        .collect();
-    if !absent.is_empty() {
-        println!("not on this machine, left out: {}", absent.join(", "));
-    }
-    rows
+        .collect()
 }
 
 fn median(mut values: Vec<u64>) -> u64 {

@@ -1,6 +1,6 @@
 //! Two conversations are two sessions: what tells them apart is who talks to the server, and not which folder it is in.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -126,8 +126,7 @@ fn the_next_conversation_is_told_once_what_one_that_is_gone_has_left() {
 /// Node connects by a pair of sockets where others use pipes; its process is found by who made them.
 #[test]
 fn node_processes_are_told_apart_and_known_again() {
-    if Command::new("node").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("skipped: there is no node here");
+    if !outlast_testkit::has("node") {
         return;
     }
     // One node process, which starts the server twice, one after the other; says whose job it sees the second time.

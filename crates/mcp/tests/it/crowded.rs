@@ -245,7 +245,7 @@ fn the_list_is_followed_also_without_inotify() {
     let limit = "echo 0 > /proc/sys/user/max_inotify_instances";
     let can = Command::new("unshare").args(["-Ur", "sh", "-c", limit]).stderr(Stdio::null()).status();
     if !can.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no user namespace can be made here");
+        outlast_testkit::left_out("a user namespace cannot be made", "run it as root");
         return;
     }
     let sandbox = Sandbox::new();

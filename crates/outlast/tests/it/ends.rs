@@ -53,7 +53,6 @@ fn a_keeper_killed_right_after_the_receipt_has_still_told_the_end() {
 #[test]
 fn heirs_end_and_take_over_also_where_sigchld_was_ignored() {
     if !outlast_testkit::has("python3") {
-        eprintln!("skipped: there is no python3");
         return;
     }
     let sandbox = sandbox();
@@ -86,7 +85,7 @@ fn as_the_first_process_of_a_container_it_leaves_no_zombie() {
         sandbox.shell(&format!("exec unshare -pf --mount-proc --kill-child \"$PROGRAM\" {arguments}"))
     };
     if sandbox.shell("unshare -pf --mount-proc true").run().code != Some(0) {
-        eprintln!("skipped: no PID namespace can be made here");
+        outlast_testkit::left_out("a PID namespace cannot be made", "run it as root");
         return;
     }
     assert_eq!(contained("run 'echo up; exit 7'").run().code(7).text(), "up\n");

@@ -85,7 +85,7 @@ fn nothing_at_all_can_be_written_and_the_job_does_not_notice() {
 fn a_full_disk_is_survived() {
     let sandbox = Sandbox::with_home(env!("CARGO_BIN_EXE_outlast"), "small/outlast");
     let Some(_mounted) = Disk::tmpfs(&sandbox.root().join("small"), "1m") else {
-        eprintln!("skipped: no small disk can be mounted here");
+        outlast_testkit::left_out("a small disk cannot be mounted", "run it as root");
         return;
     };
     let fixture = sandbox.fixture();
@@ -120,7 +120,7 @@ fn an_outbox_holds_room_for_a_full_disk() {
     let sandbox = Sandbox::with_home(env!("CARGO_BIN_EXE_outlast"), "small/outlast");
     let small = sandbox.root().join("small");
     let Some(_mounted) = Disk::tmpfs(&small, "1m") else {
-        eprintln!("skipped: no small disk can be mounted here");
+        outlast_testkit::left_out("a small disk cannot be mounted", "run it as root");
         return;
     };
     let home = outlast_job::registry::Home::open(sandbox.home()).unwrap();

@@ -30,7 +30,7 @@ fn a_disk_that_fills_in_the_first_moment_hides_no_exit_code() {
         let sandbox = on_small_disk();
         let at = sandbox.root().join("small");
         let Some(_disk) = (if ext4 { Disk::ext4(&at, 96 << 20) } else { Disk::tmpfs(&at, "72m") }) else {
-            eprintln!("skipped: no small disk can be mounted here");
+            outlast_testkit::left_out("a small disk cannot be mounted", "run it as root");
             continue;
         };
         let fill = format!("head -c 200M /dev/zero 2>/dev/null >'{}/filler'; exit 5", at.display());
@@ -53,7 +53,7 @@ fn a_disk_that_fills_in_the_first_moment_hides_no_exit_code() {
 fn a_disk_that_becomes_read_only_hides_no_exit_code() {
     let sandbox = on_small_disk();
     let Some(disk) = Disk::ext4(&sandbox.root().join("small"), 16 << 20) else {
-        eprintln!("skipped: no small disk can be mounted here");
+        outlast_testkit::left_out("a small disk cannot be mounted", "run it as root");
         return;
     };
     let fixture = sandbox.fixture();
@@ -117,7 +117,7 @@ fn a_record_that_could_not_be_written_is_written_later() {
 fn a_job_that_closes_its_own_folder_hides_no_exit_code() {
     let sandbox = sandbox();
     if !rustix::process::geteuid().is_root() || !outlast_testkit::has("setpriv") {
-        eprintln!("skipped: only root can run something as another user");
+        outlast_testkit::left_out("only root can run something as another user", "run it as root");
         return;
     }
     let open = std::fs::Permissions::from_mode(0o711);

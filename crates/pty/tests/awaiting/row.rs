@@ -40,6 +40,8 @@ pub(crate) struct Row {
     pub(crate) expect: Expect,
     /// More must not be said.
     pub(crate) at_most: Level,
+    /// Only run at full size: its program is too large to install for every change.
+    pub(crate) full_size: bool,
 }
 
 fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
@@ -52,6 +54,7 @@ fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
         who: Who::Anybody,
         expect,
         at_most: Level::Certain,
+        full_size: false,
     }
 }
 
@@ -101,6 +104,11 @@ impl Row {
     /// It may wait, but it could also go on by itself.
     pub(crate) fn uncertain(mut self) -> Self {
         self.at_most = Level::Likely;
+        self
+    }
+
+    pub(crate) fn at_full_size(mut self) -> Self {
+        self.full_size = true;
         self
     }
 

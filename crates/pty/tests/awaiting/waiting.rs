@@ -459,7 +459,7 @@ fn interpreters() -> Vec<Row> {
         certain("m4", Line, &["m4"]),
         likely("guile", Repl, &["guile", "-q"]).once("guile"),
         certain("ocaml", Repl, &["ocaml", "-noinit"]),
-        likely("ghci", Repl, &["ghci"]),
+        likely("ghci", Repl, &["ghci"]).at_full_size(),
     ]
 }
 
