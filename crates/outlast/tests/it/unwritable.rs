@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 
-use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually};
+use outlast_testkit::{PATIENCE, Sandbox, eventually};
 use serde_json::{Value, json};
 
 use crate::disks::Disk;
@@ -126,22 +126,33 @@ fn a_job_that_closes_its_own_folder_hides_no_exit_code() {
     std::fs::create_dir(&home).unwrap();
     std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o700)).unwrap();
     chown(&home, Some(65534), Some(65534)).unwrap();
-    let run = |arguments: &str| -> Ran {
+    let run = |arguments: &str| {
         let user = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-        sandbox
-            .shell(&format!("exec {user} \"$PROGRAM\" {arguments}"))
-            .env("OUTLAST_HOME", &home)
-            .cwd("/")
-            .run()
+        let call = sandbox.shell(&format!("exec {user} \"$PROGRAM\" {arguments}"));
+        call.env("OUTLAST_HOME", &home).cwd("/")
     };
     for (job, mode) in [(1, "500"), (2, "000")] {
         let folder = home.join("jobs").join(job.to_string());
-        run(&format!("run 'chmod {mode} {}; exit 4'", folder.display())).code(4);
+        let go = home.join("go");
+        let command = format!(
+            "echo up; until [ -e {} ]; do sleep 0.01; done; chmod {mode} {}; exit 4",
+            go.display(),
+            folder.display()
+        );
+        let running = run(&format!("run '{command}'")).spawn();
+        // Whoever shows the output has the folder open. One that is closed before that cannot be read by anybody.
+        eventually("the client shows what is printed", PATIENCE, || {
+            let shown = running.stdout_so_far();
+            if shown.starts_with(b"up") { Ok(()) } else { Err(shown) }
+        });
+        std::fs::write(&go, "").unwrap();
+        running.wait().code(4);
+        std::fs::remove_file(&go).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
         let info = std::fs::read(folder.join("info.json")).unwrap();
         let info: Value = serde_json::from_slice(&info).unwrap();
         assert_eq!((&info["status"], &info["code"]), (&"failed".into(), &4.into()), "{info}");
     }
-    assert!(run("wait 2 --json").code(4).text().contains("\"exit_code\":4"));
+    assert!(run("wait 2 --json").run().code(4).text().contains("\"exit_code\":4"));
     sandbox.nothing_runs();
 }

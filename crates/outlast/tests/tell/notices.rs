@@ -138,7 +138,7 @@ fn nothing_is_typed_into_a_shell_or_as_the_answer_to_a_question() {
         ("", "$ ", ""),
         (ask, "(y/n)", "Enter"),
         (secret, "Password:", "Enter"),
-        ("vim -u NONE -N +start other", "INSERT", ""),
+        ("vim -u NONE -N +start other", "\n~ ", ""),
     ] {
         if !line.is_empty() {
             server.tmux(&["send-keys", "-t", "%0", line, "Enter"]);

@@ -175,7 +175,7 @@ fn secure(sandbox: &outlast_testkit::Sandbox) -> Option<Secure> {
     };
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
     if !openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=ours")) {
-        eprintln!("skipped: there is no openssl to make certificates with");
+        outlast_testkit::left_out("openssl makes no certificates", "apt-get install openssl");
         return None;
     }
     std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
@@ -189,7 +189,7 @@ fn secure(sandbox: &outlast_testkit::Sandbox) -> Option<Secure> {
     let mut command = std::process::Command::new("python3");
     command.args(["-c", SECURE]).current_dir(&folder).stdout(std::process::Stdio::piped());
     let Ok(mut child) = command.stderr(std::process::Stdio::null()).spawn() else {
-        eprintln!("skipped: there is no python3 to serve TLS with");
+        outlast_testkit::left_out("python3 is not installed", "apt-get install python3");
         return None;
     };
     let mut said = String::new();
@@ -263,7 +263,7 @@ fn a_wake_gets_nothing_of_the_environment_that_a_call_gives_to_its_job() {
     if built {
         env["LD_PRELOAD"] = library.display().to_string().into();
     } else {
-        eprintln!("there is no gcc here: LD_PRELOAD was not tried");
+        outlast_testkit::left_out("there is no gcc to build a library with", "apt-get install gcc");
     }
     let mut client = sandbox.call(["mcp"]).converse();
     let hello = serde_json::json!({ "protocolVersion": "2025-06-18", "capabilities": {},
