@@ -42,22 +42,31 @@ impl Sessions {
     /// A session has been made. None when there are too many and all are in use: then it is closed again.
     pub(crate) async fn opened(self: &Arc<Self>, id: &str) -> Option<InUse> {
         let id = SessionId::from(id);
-        let in_the_way = {
-            let used = self.lock();
+        let (has_place, in_the_way) = self.take_place(&id);
+        for unused in &in_the_way {
+            self.close(unused).await;
+        }
+        if !has_place {
+            self.close(&id).await;
+            return None;
+        }
+        Some(InUse { sessions: Arc::clone(self), id })
+    }
+
+    /// Whether there is a place for a session, which is then in use; and the sessions longest unused that had to make
+    /// room. All in one step: two that are made at the same time must not find the same one in their way.
+    fn take_place(&self, id: &SessionId) -> (bool, Vec<SessionId>) {
+        let mut used = self.lock();
+        let mut in_the_way = Vec::new();
+        while used.len() >= MAX_SESSIONS {
             let idle = used.iter().filter(|(_, usage)| usage.open == 0);
             let oldest = idle.min_by_key(|(_, usage)| usage.since).map(|(id, _)| SessionId::clone(id));
-            if used.len() < MAX_SESSIONS { None } else { Some(oldest) }
-        };
-        match in_the_way {
-            None => {}
-            Some(Some(oldest)) => self.close(&oldest).await,
-            Some(None) => {
-                self.close(&id).await;
-                return None;
-            }
+            let Some(oldest) = oldest else { return (false, in_the_way) };
+            used.remove(&oldest);
+            in_the_way.push(oldest);
         }
-        self.lock().insert(SessionId::clone(&id), Usage { open: 0, since: Instant::now() });
-        Some(self.in_use(id))
+        used.insert(SessionId::clone(id), Usage { open: 1, since: Instant::now() });
+        (true, in_the_way)
     }
 
     /// A session was ended by its client.
@@ -69,6 +78,7 @@ impl Sessions {
     pub(crate) async fn close_idle(self: Arc<Self>) {
         loop {
             tokio::time::sleep((self.idle_limit / 4).min(Duration::from_secs(60))).await;
+            self.note_unknown().await;
             let idle: Vec<SessionId> = self
                 .lock()
                 .iter()
@@ -78,6 +88,15 @@ impl Sessions {
             for id in idle {
                 self.close(&id).await;
             }
+        }
+    }
+
+    /// Counts sessions whose client was gone before it was told of them: nobody else would ever close them.
+    async fn note_unknown(&self) {
+        let all: Vec<SessionId> = self.manager.sessions.read().await.keys().cloned().collect();
+        let mut used = self.lock();
+        for id in all {
+            used.entry(id).or_insert_with(|| Usage { open: 0, since: Instant::now() });
         }
     }
 
@@ -114,5 +133,47 @@ pub(crate) struct InUse {
 impl Drop for InUse {
     fn drop(&mut self) {
         self.sessions.change(&self.id, |usage| usage.open = usage.open.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_nobody_was_told_of_is_closed_too() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let manager = Arc::new(LocalSessionManager::default());
+            let (id, _transport) = manager.create_session().await.unwrap();
+            let sessions = Arc::new(Sessions::new(Arc::clone(&manager), Duration::from_millis(20)));
+            let closing = tokio::spawn(sessions.close_idle());
+            tokio::time::timeout(Duration::from_secs(60), async {
+                while manager.has_session(&id).await.unwrap() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await
+            .unwrap();
+            closing.abort();
+        });
+    }
+
+    #[test]
+    fn one_that_is_in_use_makes_no_room_and_the_longest_unused_does() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let manager = Arc::new(LocalSessionManager::default());
+            let sessions = Arc::new(Sessions::new(manager, Duration::from_secs(3600)));
+            let mut held = Vec::new();
+            for n in 0..MAX_SESSIONS {
+                held.push(sessions.opened(&n.to_string()).await.unwrap());
+            }
+            assert!(sessions.opened("late").await.is_none(), "all are in use");
+            drop(held.remove(7));
+            let late = sessions.opened("late").await;
+            assert!(late.is_some() && sessions.begin("7").is_none());
+            assert_eq!(sessions.lock().len(), MAX_SESSIONS);
+        });
     }
 }
