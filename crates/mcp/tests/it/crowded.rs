@@ -194,26 +194,28 @@ fn sessions_that_are_not_ended_are_bounded_and_share_one_inotify() {
 #[test]
 fn a_session_that_is_not_used_is_closed_and_one_with_an_open_stream_is_not() {
     let sandbox = Sandbox::new();
-    let server = Server::start(&sandbox, 512, Some("0.4"));
-    let (used, unused) = (server.initialize(), server.initialize());
+    // Long enough for a slow machine to open the stream in time.
+    let server = Server::start(&sandbox, 512, Some("2"));
+    let used = server.initialize();
     let mut stream = server.connect();
     server.ask(&mut stream, "GET", Some(&used), "");
     hear_until(&mut stream, |text| text.contains("\r\n\r\n"));
+    let unused = server.initialize();
     // To ask is to use it: so ask seldom.
     eventually("the unused one is gone", || {
-        std::thread::park_timeout(Duration::from_secs(1));
+        std::thread::park_timeout(Duration::from_secs(3));
         server.list_tools(&unused) == 404
     });
     assert_eq!(server.list_tools(&used), 200);
 }
 
-/// `wait_for` says nothing for longer than a session may be unused.
+/// The call says nothing for longer than a session may be unused.
 #[test]
 fn a_silent_call_is_not_cut() {
     let sandbox = Sandbox::new();
-    let server = Server::start(&sandbox, 512, Some("0.3"));
+    let server = Server::start(&sandbox, 512, Some("1"));
     let session = server.initialize();
-    let call = json!({"name": "run_shell_command", "arguments": {"command": "sleep 2; echo done", "ai_callback_delay": 30}});
+    let call = json!({"name": "run_shell_command", "arguments": {"command": "sleep 3; echo done", "ai_callback_delay": 30}});
     let call = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call});
     let (status, answer) = server.post(Some(&session), &call);
     assert!(status == 200 && answer.contains("done"), "{answer}");
