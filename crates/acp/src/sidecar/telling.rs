@@ -132,18 +132,37 @@ fn call(entry: &Entry) -> Option<String> {
     if entry.job.0 == 0 {
         return Some(entry.more.clone());
     }
-    Some(match &entry.detail {
-        Some(What::AwaitingInput { .. }) => {
-            format!("send_input {}", json!({ "handle": handle, "input": "TEXT" }))
-        }
-        Some(What::Watch { fired }) if fired.reason == Reason::Stable => {
-            format!("read_shell {}", json!({ "handle": handle }))
-        }
-        Some(What::Watch { fired }) if fired.reason == Reason::Pattern => {
-            format!("read_output {}", json!({ "handle": handle, "offset": fired.read_from() }))
-        }
-        _ => format!("read_output {}", json!({ "handle": handle, "tail": 20 })),
-    })
+    let last_lines = || ("read_output", json!({ "handle": handle, "tail": 20 }));
+    let (tool, arguments) = match &entry.detail {
+        Some(What::AwaitingInput { .. }) => ("send_input", json!({ "handle": handle, "input": "TEXT" })),
+        Some(What::Watch { fired }) => match fired.reason {
+            Reason::Stable => ("read_shell", json!({ "handle": handle })),
+            Reason::Pattern => ("read_output", json!({ "handle": handle, "offset": fired.read_from() })),
+            Reason::Exit
+            | Reason::Quiet
+            | Reason::Output
+            | Reason::AwaitingInput
+            | Reason::Port
+            | Reason::Gone
+            | Reason::Deadline
+            | Reason::Started => last_lines(),
+        },
+        Some(
+            What::Started { .. }
+            | What::Ended { .. }
+            | What::AllGone
+            | What::WentOn
+            | What::PortOpen { .. }
+            | What::LogFailing { .. }
+            | What::LogResumed { .. }
+            | What::LogCapped { .. }
+            | What::TookOver { .. }
+            | What::HeirGone
+            | What::Unknown,
+        )
+        | None => last_lines(),
+    };
+    Some(format!("{tool} {arguments}"))
 }
 
 /// Events that there is no room for, one by one: how many of what, and where they can be read.
