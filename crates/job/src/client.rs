@@ -17,6 +17,7 @@ mod quiet;
 pub mod read;
 pub mod replay;
 mod send;
+mod steps;
 pub mod start;
 pub mod survey;
 mod truth;

@@ -19,6 +19,7 @@ mod flood;
 mod ground;
 mod heir;
 mod inputs;
+mod lines;
 mod looking;
 mod masking;
 pub(crate) mod nested;

@@ -7,6 +7,7 @@
 pub mod base64;
 pub mod event;
 pub mod glance;
+mod typing;
 mod waited;
 pub mod watch;
 
@@ -19,6 +20,7 @@ use crate::spec::{Handle, JobSpec, Size};
 use crate::wiped::SecretText;
 use event::Event;
 use glance::Glance;
+pub use typing::{Send, Sent, Typed};
 pub use waited::{Found, Waited};
 use watch::Watch;
 
@@ -161,28 +163,6 @@ pub struct Attach {
     pub read_only: bool,
     /// Others may type at the same time.
     pub shared: bool,
-}
-
-/// Something to type.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Send {
-    /// Text, typed as it is.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// Bytes in base64, for what is no text.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub bytes: String,
-    /// Press Enter after the text.
-    pub newline: bool,
-    /// Then press these keys.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub keys: Vec<String>,
-    /// Then end the input.
-    pub eof: bool,
-    /// Only if exactly this was typed before: see [`Typed::count`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<u64>,
 }
 
 /// Something to type that nobody may see.
@@ -456,34 +436,6 @@ pub enum Activity {
     Stopped,
     /// It has ended; only left-behind children keep the keeper busy.
     Ended,
-}
-
-/// What became of something typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
-    /// The end of the log before it was typed: what comes after is the answer.
-    pub offset: u64,
-    /// How many bytes the keeper took.
-    pub taken: u64,
-    /// How many bytes the program has not read yet.
-    pub queued: u64,
-}
-
-/// What was typed into a job last, by whomever: a line that is half typed belongs to what comes next.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Typed {
-    /// The bytes since the last Ctrl-C, in base64; only the last of them, if they are many.
-    pub recent: String,
-    /// How often something was typed: says whether somebody typed since.
-    pub count: u64,
-}
-
-impl Typed {
-    /// The bytes.
-    #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
-        base64::decode(&self.recent).unwrap_or_default()
-    }
 }
 
 /// What became of a `kill` or `signal`.

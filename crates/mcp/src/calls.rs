@@ -193,7 +193,8 @@ fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure>
         return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
     }
     let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
-    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, eof, ..Send::default() }))
+    let paste = arguments.flag("paste")?;
+    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, eof, paste, ..Send::default() }))
 }
 
 fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Reply, Failure> {

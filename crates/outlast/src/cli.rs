@@ -254,7 +254,7 @@ pub(crate) struct ScreenArgs {
 
 /// Type into a job.
 ///
-/// The text is typed as it is, then Enter, then the keys. What the program prints in answer is shown, until it
+/// The text is typed as it is, then Enter, then the keys; several lines one by one where the program reads lines. What the program prints in answer is shown, until it
 /// asks for more, ends, or the time is up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -273,6 +273,12 @@ pub(crate) struct SendArgs {
     /// No Enter after the text.
     #[arg(long)]
     pub(crate) no_newline: bool,
+    /// Several lines as one paste; otherwise as suits the program that reads.
+    #[arg(long, conflicts_with_all = ["no_paste", "stdin"])]
+    pub(crate) paste: bool,
+    /// Several lines one by one, each when the program asks again.
+    #[arg(long, conflicts_with = "stdin")]
+    pub(crate) no_paste: bool,
     /// Press a key: Enter, Tab, Up, F5, Ctrl-C, Alt-x and so on; may be given more than once.
     #[arg(long = "key", short = 'k', value_name = "KEY")]
     pub(crate) keys: Vec<String>,

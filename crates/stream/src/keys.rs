@@ -112,6 +112,15 @@ pub fn typed(text: &str, append_newline: bool, modes: &Modes) -> Vec<u8> {
     bytes
 }
 
+/// One line of several, and Enter, for a program that reads lines. Line editors complete at a tab and act on other
+/// control characters: a line with such goes as a [`paste`].
+#[must_use]
+pub fn typed_line(line: &str, modes: &Modes) -> Vec<u8> {
+    let mut bytes = if line.contains(char::is_control) { paste(line, modes) } else { line.into() };
+    bytes.extend_from_slice(enter(modes));
+    bytes
+}
+
 /// What Enter sends.
 fn enter(modes: &Modes) -> &'static [u8] {
     if modes.terminal { b"\r" } else { b"\n" }

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! [`Pipeline`] holds it together. The other direction, and views for those who look:
-//! - [`Key`], [`encode`], [`typed`], [`paste`]: what keys and text send to a program in its present modes
+//! - [`Key`], [`encode`], [`typed`], [`typed_line`], [`paste`]: what keys and text send to a program in its present modes
 //! - [`excerpt`](fn@excerpt): long text cut to what fits an answer
 //! - [`visible`](fn@visible): text in which nothing acts or hides
 //! - [`Passthrough`]: raw output that may reach a person's terminal
@@ -44,7 +44,7 @@ mod plain;
 
 pub use checkpoint::Checkpoint;
 pub use excerpt::{Excerpt, excerpt};
-pub use keys::{Base, Key, UnknownKey, encode, paste, typed};
+pub use keys::{Base, Key, UnknownKey, encode, paste, typed, typed_line};
 pub use line_batch::{LeftOut, LineBatch, LineBatches};
 pub use line_stream::{CUT_MARK, LineStream, MAX_LINE_CHARS};
 pub use mask::{BadMask, CONTEXT as MASK_CONTEXT, Masks, Redactor, SHORTEST as SHORTEST_SECRET};

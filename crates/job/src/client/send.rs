@@ -28,7 +28,8 @@ impl Job {
         keys::parse(&send.keys)?;
         let patience = patience.unwrap_or(PATIENCE);
         if send.text.len() <= INPUT_PIECE {
-            return self.send_piece(send, patience);
+            let several = send.bytes.is_empty() && send.text.contains(['\n', '\r']);
+            return if several { self.send_lines(send, patience) } else { self.send_piece(send, patience) };
         }
         let mut total: Option<Sent> = None;
         let mut rest = send.text.as_bytes();
@@ -45,8 +46,7 @@ impl Job {
             };
             let sent = self.send_piece(&piece, patience)?;
             let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
-            total =
-                Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, offset: before.offset });
+            total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, ..before });
         }
         if send.newline {
             self.send_piece(&Send { newline: true, ..Send::default() }, patience)?;
@@ -88,7 +88,7 @@ impl Job {
         }
     }
 
-    fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
+    pub(super) fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
         match self.ask(&Verb::Send(send.clone()), patience)? {
             Some(Answer::Sent(sent)) => Ok(sent),
             Some(other) => Err(unexpected(&other)),

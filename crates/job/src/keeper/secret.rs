@@ -40,7 +40,7 @@ impl Keeper {
         }
         self.note_input();
         self.type_more();
-        Ok(Sent { offset, taken: value.len() as u64, queued: self.typing.queued() })
+        Ok(Sent { offset, taken: value.len() as u64, queued: self.typing.queued(), ..Sent::default() })
     }
 
     /// Refuses a secret where it would be shown.

@@ -6,16 +6,15 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use outlast_stream::{encode as encode_keys, typed};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
 
 use super::ground::Ends;
+use super::lines::Portion;
 use super::peers::PeerId;
 use super::{Keeper, Life};
 use crate::failure::{Failure, Kind};
-use crate::keys;
 use crate::spec::Input;
 use crate::wiped::wipe;
 use crate::wire::{self, Answer, Send, Sent, Typed};
@@ -208,7 +207,7 @@ impl Keeper {
             )
             .hint("look at the screen, and try again"));
         }
-        let bytes = self.encode(send)?;
+        let Portion { bytes, left, pasted } = self.encode(send)?;
         let offset = self.grown().offset;
         self.refuse_long_line(&bytes)?;
         self.typing.push(&bytes);
@@ -217,11 +216,12 @@ impl Keeper {
         } else {
             self.typing.note(&bytes);
         }
-        self.typing.end_asked |= send.eof;
-        if send.eof {
+        if send.eof && left.is_none() {
+            self.typing.end_asked = true;
             self.typing.ended = false;
         }
-        Ok(Sent { offset, taken: bytes.len() as u64, queued: 0 })
+        let count = Some(self.typing.count);
+        Ok(Sent { offset, taken: bytes.len() as u64, queued: 0, left, pasted, count })
     }
 
     /// Whether a program reads a line that it does not show: a password, as a rule.
@@ -229,21 +229,6 @@ impl Keeper {
         self.terminal_modes().is_some_and(|modes| {
             modes.local_modes.contains(LocalModes::ICANON) && !modes.local_modes.contains(LocalModes::ECHO)
         })
-    }
-
-    /// The bytes for what is to be typed. An unknown key is an error, and then nothing is typed.
-    fn encode(&mut self, send: &Send) -> Result<Vec<u8>, Failure> {
-        let Some(channel) = self.channels.first_mut() else { return Ok(Vec::new()) };
-        let modes = channel.fold.modes();
-        let pressed = keys::parse(&send.keys)?;
-        let mut bytes = if send.bytes.is_empty() {
-            typed(&send.text, send.newline, &modes)
-        } else {
-            wire::base64::decode(&send.bytes)
-                .ok_or_else(|| Failure::usage("the bytes to type are not base64"))?
-        };
-        bytes.extend(encode_keys(&pressed, &modes));
-        Ok(bytes)
     }
 
     /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no. What was

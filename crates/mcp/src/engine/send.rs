@@ -10,6 +10,9 @@ use crate::answer::Answer;
 use crate::printed;
 use crate::words::Words;
 
+/// So long is left for the answer to the last line, however long the lines before it took.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
 /// What to type, and how long to stay.
 #[derive(Debug)]
 pub(crate) struct SendOrder {
@@ -31,9 +34,13 @@ impl Engine {
         caller.watch.set_about(job.handle());
         let patience = self.patience(order.delay);
         let send = Send { after: caller.typed_after, ..order.send.clone() };
+        let began = Instant::now();
         let sent = job.send(&send, Some(patience.allowed.max(Duration::from_secs(2))))?;
-        let waited = self.wait_past_echo(job, caller, (&wait, &order.send.text), sent, patience)?;
+        let waited = self.wait_past_echo(job, caller, (&wait, &order.send.text), (sent, began), patience)?;
         let mut answer = self.answer(job, caller, waited, (sent.offset, order.budget), patience)?;
+        if let Some(left) = sent.left {
+            answer.note(format!("the last {left} bytes of the input were not typed: the program had ended"));
+        }
         if sent.queued > 0 && answer.is_live() {
             answer.note(format!("the program has not read {} bytes of the input yet", sent.queued));
         }
@@ -47,13 +54,13 @@ impl Engine {
         job: &Job,
         caller: &Caller,
         (wait, typed): (&Wait, &str),
-        sent: Sent,
+        (sent, began): (Sent, Instant),
         patience: Patience,
     ) -> Result<Waited, Failure> {
-        let began = Instant::now();
         let mut from = sent.offset;
         loop {
-            let left = patience.allowed.saturating_sub(began.elapsed());
+            // Several lines may have taken all the time.
+            let left = patience.allowed.saturating_sub(began.elapsed()).max(LAST_LOOK.min(patience.allowed));
             let wait = wait.clone().from(from);
             let waited = self.wait(job, &wait, Patience { allowed: left, ..patience }, caller)?;
             let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -75,5 +82,17 @@ fn is_echo((job, words): (&Job, Words), typed: &str, from: u64, waited: &Waited)
     }
     let shown = printed::text((job, words), from, Some(waited.offset), typed.len() + 4096)?.text;
     let shown = shown.trim_end();
-    Ok(typed.starts_with(shown) || shown.ends_with(typed))
+    Ok(typed.starts_with(shown)
+        || shown.ends_with(typed)
+        || is_echo_of_a_line(typed, shown, found.text.trim()))
+}
+
+/// Whether what was shown ends in one of several lines that were typed one by one, up to what was found.
+fn is_echo_of_a_line(typed: &str, shown: &str, found: &str) -> bool {
+    let ends = |line: &str| {
+        let mut found_at = line.match_indices(found).map(|(at, _)| &line[..at + found.len()]);
+        found_at.any(|begun| begun != found && shown.ends_with(begun))
+            || (line != found && shown.ends_with(line))
+    };
+    typed.lines().count() > 1 && typed.lines().filter(|line| line.contains(found)).any(ends)
 }

@@ -79,6 +79,10 @@ fn send() -> Definition {
                 "append_newline",
                 "Press Enter after input; default true, but false with special_keys",
             ),
+            Field::flag(
+                "paste",
+                "Several lines: true as one paste, false line by line; default as suits the program",
+            ),
             Field::texts(
                 "special_keys",
                 "Pressed after input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End PageUp PageDown F1-F12 Ctrl-A..Ctrl-Z Alt-x",

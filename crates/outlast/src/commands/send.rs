@@ -27,6 +27,7 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         newline: args.text.is_some() && !args.no_newline,
         keys: args.keys.clone(),
         eof: args.eof,
+        paste: (args.paste || args.no_paste).then_some(args.paste),
         ..Send::default()
     };
     let door = AtTheDoor::open(outlast.home())?;
@@ -42,6 +43,9 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
             Err(failure) => return Err(failure),
         },
     };
+    if let Some(left) = sent.left {
+        out.talk(&format!("the last {left} bytes were not typed: the program had ended"));
+    }
     if sent.queued > 0 {
         out.talk(&format!("{} bytes wait until the program reads them", sent.queued));
     }

@@ -16,6 +16,7 @@ mod replay;
 mod resize;
 mod run;
 mod secret;
+mod several;
 mod transcript;
 
 use outlast_testkit::{PATIENCE, Sandbox, eventually};
