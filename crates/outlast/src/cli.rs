@@ -254,8 +254,8 @@ pub(crate) struct ScreenArgs {
 
 /// Type into a job.
 ///
-/// The text is typed as it is, then Enter, then the keys; several lines one by one where the program reads lines. What the program prints in answer is shown, until it
-/// asks for more, ends, or the time is up.
+/// The text is typed as it is, then Enter, then the keys; several lines one by one where the program reads
+/// lines. What the program prints in answer is shown, until it asks for more, ends, or the time is up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

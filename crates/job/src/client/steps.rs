@@ -1,6 +1,8 @@
-//! Text of several lines: each line when the program asks again, or one paste and Enter until its prompt is back.
+//! Text of several lines: each line when the program asks again, or one paste and Enter until its prompt is
+//! back.
 //!
-//! The keeper decides which of both, by who reads at the moment, and never waits; so it is the client that does.
+//! The keeper decides which of both, by who reads at the moment, and never waits; so it is the client that
+//! does.
 
 use std::time::{Duration, Instant};
 
@@ -22,8 +24,8 @@ const MOST_LOOKED_AT: usize = 64 << 10;
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 
 impl Job {
-    /// Types text of several lines. Should the job end before the last of them, [`Sent::left`] says how much of
-    /// the text was not typed.
+    /// Types text of several lines. Should the job end before the last of them, [`Sent::left`] says how much
+    /// of the text was not typed.
     pub(super) fn send_lines(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
         let until = Instant::now() + patience;
         let before = self.text_before_cursor();
@@ -54,7 +56,8 @@ impl Job {
             if !self.is_continued(&pasted, &sent, &before, until)? {
                 break;
             }
-            // All of the text is typed: should somebody else type now, or the job end, there is nothing to add.
+            // All of the text is typed: should somebody else type now, or the job end, there is nothing to
+            // add.
             let enter = Send { newline: true, after: sent.count, ..Send::default() };
             let Ok(pressed) = self.send_piece(&enter, patience) else { break };
             sent = pressed;
@@ -71,8 +74,8 @@ impl Job {
         Ok(self.wait(&wait.from(sent.offset), Some(left))?.reason)
     }
 
-    /// Whether the program has not taken what was pasted, but shows a prompt for more of it: not the one from before,
-    /// and without a word, such as `...`.
+    /// Whether the program has not taken what was pasted, but shows a prompt for more of it: not the one from
+    /// before, and without a word, such as `...`.
     fn is_continued(
         &self,
         pasted: &Sent,
@@ -97,7 +100,8 @@ impl Job {
         }
     }
 
-    /// Whether the program has switched marked pastes off since: it does so when it has taken what was pasted.
+    /// Whether the program has switched marked pastes off since: it does so when it has taken what was
+    /// pasted.
     fn has_taken_paste(&self, since: u64) -> Result<bool, Failure> {
         let mut shown = Vec::new();
         self.range(Stream::Output, since, None)?.pieces(|_, piece| {
@@ -109,7 +113,8 @@ impl Job {
         Ok(shown.len() >= MOST_LOOKED_AT || shown.windows(PASTE_OFF.len()).any(|bytes| bytes == PASTE_OFF))
     }
 
-    /// What stands before the cursor; nothing for a job without a terminal, or whose program has taken the screen.
+    /// What stands before the cursor; nothing for a job without a terminal, or whose program has taken the
+    /// screen.
     fn text_before_cursor(&self) -> Option<String> {
         let shot = self.screen(false, 0).ok().filter(|shot| !shot.alternate)?;
         let row = shot.rows.get(usize::from(shot.cursor.row))?;

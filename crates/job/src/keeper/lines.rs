@@ -1,8 +1,8 @@
 //! Text of several lines, for whoever reads it.
 //!
-//! A line editor (readline, zsh) takes a pasted line break for a part of its one line: it gets line by line. A program
-//! that edits whole texts, and indents them by itself, gets one paste. Both ask for marked pastes, so that does not tell
-//! them apart; what they do to the terminal does.
+//! A line editor (readline, zsh) takes a pasted line break for a part of its one line: it gets line by line.
+//! A program that edits whole texts, and indents them by itself, gets one paste. Both ask for marked pastes,
+//! so that does not tell them apart; what they do to the terminal does.
 
 use outlast_stream::{Modes, encode as encode_keys, typed, typed_line};
 use rustix::termios::{LocalModes, SpecialCodeIndex, Termios};
@@ -54,9 +54,9 @@ fn is_several(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// Whether a line editor reads: it takes keys as they come, but leaves the terminal its extended keys (IEXTEN), except
-/// the one that quotes the next key. So do readline and zsh, and nobody else who is known; programs that edit whole
-/// texts switch the extended keys off.
+/// Whether a line editor reads: it takes keys as they come, but leaves the terminal its extended keys
+/// (IEXTEN), except the one that quotes the next key. So do readline and zsh, and nobody else who is known;
+/// programs that edit whole texts switch the extended keys off.
 fn edits_lines(settings: &Termios) -> bool {
     let local = settings.local_modes;
     local.contains(LocalModes::IEXTEN | LocalModes::ISIG)
@@ -70,8 +70,8 @@ fn first_line<'a>(send: &'a Send, modes: &Modes) -> Option<(&'a str, Option<u64>
         return None;
     }
     let text = send.text.as_str();
-    // At the end of a paste, a line break and Enter run the text once. So it is here: an empty line does something
-    // of its own in some programs, such as the last command again.
+    // At the end of a paste, a line break and Enter run the text once. So it is here: an empty line does
+    // something of its own in some programs, such as the last command again.
     let kept = if send.newline && modes.bracketed_paste {
         text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text)).unwrap_or(text)
     } else {

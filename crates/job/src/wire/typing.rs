@@ -41,7 +41,8 @@ pub struct Sent {
     pub taken: u64,
     /// How many bytes the program has not read yet.
     pub queued: u64,
-    /// How many bytes at the end of the text were not typed, with what comes after the text: see [`Send::in_steps`].
+    /// How many bytes at the end of the text were not typed, with what comes after the text: see
+    /// [`Send::in_steps`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
     /// The text went as one marked paste.

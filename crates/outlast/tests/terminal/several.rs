@@ -1,4 +1,5 @@
-//! Text of several lines in one call: each program takes it as its lines, and the answer has all that came of them.
+//! Text of several lines in one call: each program takes it as its lines, and the answer has all that came of
+//! them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -183,6 +184,12 @@ fn bash_takes_a_here_document_and_what_follows() {
         let (hello, echo) = (format!("HELLO {round}"), format!("$ echo after {round}"));
         has_lines(&output, &["> END", &hello, "\tWORLD", &echo, &format!("after {round}"), "$"]);
     }
+    // A pattern is looked for in what comes of the lines, not in the lines.
+    let send =
+        json!({"handle": agent.handle, "input": "x=1\nsleep 1; echo DONE", "ai_callback_pattern": "DONE"});
+    let found = agent.tool("send_input", send);
+    assert_eq!(found["reason"], "pattern", "{found}");
+    assert!(found["output"].as_str().unwrap().contains("\nDONE"), "{found}");
     // The next line is for whoever asks for it.
     has_lines(&agent.types("read -p 'who? ' who\nme\necho it is $who"), &["it is me", "$"]);
     let send =
