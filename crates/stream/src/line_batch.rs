@@ -74,6 +74,8 @@ pub struct LineBatches {
     head_bytes: usize,
     tail: VecDeque<Line>,
     tail_bytes: usize,
+    /// No line of the tail is longer: so that not all of them are looked at for each that comes.
+    tail_longest: usize,
     left_out: Option<LeftOut>,
 }
 
@@ -91,6 +93,7 @@ impl LineBatches {
             head_bytes: 0,
             tail: VecDeque::new(),
             tail_bytes: 0,
+            tail_longest: 0,
             left_out: None,
         }
     }
@@ -178,7 +181,7 @@ impl LineBatches {
     pub fn clear(&mut self) {
         self.head.clear();
         self.tail.clear();
-        (self.head_bytes, self.tail_bytes, self.left_out) = (0, 0, None);
+        (self.head_bytes, self.tail_bytes, self.tail_longest, self.left_out) = (0, 0, 0, None);
     }
 
     fn add(&mut self, text: &str) {
@@ -194,6 +197,7 @@ impl LineBatches {
             return;
         }
         self.tail_bytes += size;
+        self.tail_longest = self.tail_longest.max(line.text.len());
         self.tail.push_back(line);
         self.keep_bound();
     }
@@ -206,8 +210,9 @@ impl LineBatches {
         }
         let share =
             (most / self.tail.len()).saturating_sub(1).max(most / SMALLEST_SHARE).max(2 * CUT_MARK.len());
-        for line in &mut self.tail {
-            if line.text.len() > share {
+        if self.tail_longest > share {
+            self.tail_longest = share;
+            for line in self.tail.iter_mut().filter(|line| line.text.len() > share) {
                 let before = line.text.len();
                 line.text.truncate(line.text.floor_char_boundary(share - CUT_MARK.len()));
                 line.text.push_str(CUT_MARK);
@@ -227,7 +232,7 @@ impl LineBatches {
         let lines = self.tail.len() as u64;
         let from = self.tail.front().map_or(from, |line| line.from);
         self.tail.clear();
-        self.tail_bytes = 0;
+        (self.tail_bytes, self.tail_longest) = (0, 0);
         self.leave_out(LeftOut { lines, from, to });
     }
 
@@ -304,6 +309,20 @@ mod tests {
             }
             assert!(batch.head.len() <= 1000);
         }
+    }
+
+    #[test]
+    fn a_flood_of_short_lines_costs_no_walk_over_all_of_them_for_each() {
+        let mut batches = LineBatches::new(0, 256 << 10);
+        batches.feed("y\n".repeat(500_000).as_bytes());
+        let batch = batches.batch();
+        assert_eq!(batch.lines, 128 << 10);
+        assert_eq!(batch.left_out.map(|left_out| left_out.lines), Some(500_000 - (128 << 10)));
+        // A long line is still cut before many short ones are left out for it.
+        batches.feed(format!("{}\n", "x".repeat(50_000)).as_bytes());
+        let last = batches.batch().tail;
+        let last = last.rsplit('\n').next().unwrap();
+        assert!(last.ends_with(CUT_MARK) && last.len() < 2000, "{}", last.len());
     }
 
     #[test]
