@@ -13,8 +13,7 @@ const EVALUATED: &str = "it has text that arithmetic would run";
 const RENAMED: &str = "it uses a variable by a name that is made only when it runs";
 
 /// Programs that print numbers, whatever they are told in plain words.
-const COUNTERS: &[&str] =
-    &["date", "nproc", "wc", "id", "stat", "getconf", "pgrep", "pidof", "seq", "expr", "tput"];
+const COUNTERS: &[&str] = &["date", "nproc", "id", "stat", "getconf", "pidof", "seq", "expr", "tput"];
 /// Stands for all arguments of a function or script.
 const ARGUMENTS: &str = "$@";
 /// Variables that are made from each other in longer chains are not followed.
@@ -206,9 +205,20 @@ impl Walk<'_> {
             "command" => {
                 let mut words = text.split_whitespace();
                 let name = words.next().map(base).unwrap_or_default();
-                let counts = COUNTERS.contains(&name)
-                    || (name == "grep" && words.any(|word| word == "--count" || is_short(word, 'c')));
-                counts && !text.contains(['$', '`', '[', '\\'])
+                let words: Vec<&str> = words.collect();
+                let has = |long: &str, letters: &[char]| {
+                    words.iter().any(|word| {
+                        word.starts_with(long) || letters.iter().any(|letter| is_short(word, *letter))
+                    })
+                };
+                // Some print names of files or processes beside the number, and a name can be anything.
+                let counts = match name {
+                    "grep" => has("--count", &['c']) && !has("--r", &['r', 'R', 'd']) && !has("--d", &[]),
+                    "pgrep" => !has("--l", &['l', 'a']),
+                    "wc" => !has("--f", &[]),
+                    name => COUNTERS.contains(&name),
+                };
+                counts && !text.contains(['$', '`', '[', '\\', '*', '?'])
             }
             _ => false,
         }
