@@ -313,8 +313,9 @@ impl Sandbox {
             }
         }
         let own = place.cwd.to_string_lossy();
-        // What runs outside when a person next uses the repository.
-        for folder in &folders.own {
+        // What runs outside when a person next uses the repository: that of a root, or the one that the job starts in.
+        let starts_in = place.cwd.canonicalize().ok().filter(|folder| !folders.own.contains(folder));
+        for folder in folders.own.iter().chain(&starts_in) {
             for path in [folder.join(".git/hooks"), folder.join(".git/config")] {
                 if path.exists() {
                     let path = path.to_string_lossy();
@@ -433,5 +434,28 @@ mod tests {
         assert!(wide(&through).contains("the jobs themselves"));
         let missing = Sandbox { writable: vec!["nowhere".into()], ..Sandbox::default() };
         assert!(wide(&missing).contains("nowhere"));
+    }
+
+    #[test]
+    fn the_hooks_of_a_repository_below_a_root_are_read_only() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (home, work, repository) = (root.join("jobs"), root.join("work"), root.join("work/repository"));
+        std::fs::create_dir_all(repository.join(".git/hooks")).unwrap();
+        std::fs::create_dir(&home).unwrap();
+        let env = BTreeMap::new();
+        let server = Server { folder: work, env: BTreeMap::new(), settings: None };
+        let place = Place {
+            home: &home,
+            cwd: &repository,
+            temporary: &root,
+            terminal: None,
+            env: &env,
+            server: Some(&server),
+        };
+        let sandbox = Sandbox::default();
+        let options = sandbox.bwrap_options(&sandbox.folders(place).unwrap(), place, 9);
+        let hooks = repository.join(".git/hooks").to_string_lossy().into_owned();
+        assert!(options.windows(2).any(|pair| pair == ["--ro-bind", &hooks]), "{options:?}");
     }
 }
