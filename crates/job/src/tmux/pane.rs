@@ -83,6 +83,8 @@ pub enum Held {
     Shell(String),
     /// No empty input line of an agent is to be seen.
     NoInput,
+    /// The cursor moves between each look and what would be done then.
+    Moves,
 }
 
 impl Held {
@@ -107,6 +109,7 @@ impl std::fmt::Display for Held {
                 write!(f, "{program} is in the foreground there, and a shell would run it as a command")
             }
             Held::NoInput => f.write_str("it shows no empty input line of an agent"),
+            Held::Moves => f.write_str("its cursor never stood still"),
         }
     }
 }

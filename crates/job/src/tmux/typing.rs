@@ -86,11 +86,16 @@ impl Pane {
                 }
             }
             drop(hands);
-            if let Some(held) = held {
-                said.once(&held, say);
-                if give_up(&held) || Instant::now() >= deadline {
-                    return Err(nothing_typed(self, &held));
+            let is_late = Instant::now() >= deadline;
+            match held {
+                Some(held) => {
+                    said.once(&held, say);
+                    if is_late || give_up(&held) {
+                        return Err(nothing_typed(self, &held));
+                    }
                 }
+                None if is_late => return Err(nothing_typed(self, &Held::Moves)),
+                None => {}
             }
             listener.wait(deadline.min(Instant::now() + LOOK));
         }
