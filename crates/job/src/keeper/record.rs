@@ -16,9 +16,9 @@ use crate::registry::replace::{Durability, Old, Spare, replace, rewrite};
 
 /// By so much a record grows when the job ends, as a rule.
 const RECEIPT: usize = 1 << 10;
-/// How soon a record of an end that could not be written is tried again; after each try twice as long,
+/// How soon a record of an end that could not be written is tried again; the pause doubles with each try.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
-/// up to this.
+/// The longest pause.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// Files made ahead for the moment in which the command ends: somebody waits then, and before that the command takes its
@@ -128,6 +128,8 @@ impl Keeper {
         if let Some(unsaved) = &mut self.unsaved {
             unsaved.pause = (unsaved.pause * 2).min(LONGEST_RETRY);
             unsaved.next = now + unsaved.pause;
+            // A client that looked at the lock just when we took it may have kept us from it.
+            set_end_unsaved(&self.ground.events, true);
             // The folder was removed: nobody will ever ask.
             self.released |= rustix::fs::fstat(&self.ground.job).is_ok_and(|stat| stat.st_nlink == 0);
         }
