@@ -1,6 +1,8 @@
 //! The names of keys, checked before anything is typed: by the client, so that no wrong name reaches a keeper, and by
 //! the keeper, whose clients may be of another version.
 
+use std::collections::BTreeSet;
+
 use outlast_stream::Key;
 
 use crate::failure::Failure;
@@ -14,16 +16,14 @@ const MAX_NAMED: usize = 50;
 /// [`Kind::Usage`](crate::Kind::Usage) with every name that is wrong and every name that there is.
 pub fn parse(names: &[String]) -> Result<Vec<Key>, Failure> {
     let mut keys = Vec::with_capacity(names.len());
-    let (mut wrong, mut near): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut wrong, mut near) = (BTreeSet::new(), BTreeSet::new());
     for name in names {
         match Key::parse(name) {
             Ok(key) => keys.push(key),
             Err(unknown) => {
-                let name = format!("{:?}", unknown.name);
-                if !wrong.contains(&name) {
-                    wrong.push(name);
+                if wrong.insert(format!("{:?}", unknown.name)) {
+                    near.extend(unknown.near.into_iter().next());
                 }
-                near.extend(unknown.near.into_iter().next());
             }
         }
     }
@@ -31,15 +31,14 @@ pub fn parse(names: &[String]) -> Result<Vec<Key>, Failure> {
         return Ok(keys);
     }
     let more = wrong.len().saturating_sub(MAX_NAMED);
-    wrong.truncate(MAX_NAMED);
-    let list = wrong.join(", ");
-    let message = match (wrong.len(), more) {
+    let named = |names: BTreeSet<String>| names.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join(", ");
+    let count = wrong.len();
+    let list = named(wrong);
+    let message = match (count, more) {
         (1, _) => format!("there is no key {list}"),
         (_, 0) => format!("there are no keys {list}"),
         (_, more) => format!("there are no keys {list}, nor {more} others of this call"),
     };
-    near.dedup();
-    near.truncate(MAX_NAMED);
-    let near = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(", ")) };
-    Err(Failure::usage(message).hint(format!("nothing was typed; {near}The keys are {}", Key::names())))
+    let near = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", named(near)) };
+    Err(Failure::usage(message).hint(format!("nothing was typed.{near} The keys are {}", Key::names())))
 }
