@@ -35,6 +35,8 @@ use crate::wire::line;
 
 /// Below the home: one folder a session.
 pub const FOLDER: &str = "outbox";
+/// The kind of an entry about the end of a job.
+pub(crate) const ENDED: &str = "ended";
 /// The kind of an entry about somebody who could not be woken.
 pub const WAKE_FAILED: &str = "wake_failed";
 const EVENTS: &str = "events.jsonl";
@@ -402,7 +404,7 @@ impl Outbox {
 
     /// The jobs whose end is among the entries up to a number.
     fn ended(&self, up_to: u64) -> Vec<Handle> {
-        let ends = self.entries(0).into_iter().filter(|entry| entry.n <= up_to && entry.event == "ended");
+        let ends = self.entries(0).into_iter().filter(|entry| entry.n <= up_to && entry.event == ENDED);
         ends.map(|entry| entry.job).collect()
     }
 

@@ -14,7 +14,7 @@ use super::Keeper;
 use super::ground::Ground;
 use crate::clock::earliest;
 use crate::lifecycle::State;
-use crate::outbox::{Entry, Outbox, WAKE_FAILED};
+use crate::outbox::{ENDED, Entry, Outbox, WAKE_FAILED};
 use crate::registry::JobDir;
 use crate::registry::format::Info;
 use crate::registry::layout;
@@ -24,9 +24,9 @@ use crate::wire::event::{Event, What};
 
 /// Entries that could not be written yet: the disk is full, or somebody holds the lock.
 const MOST_HELD: usize = 256;
-/// How soon it is tried again; after each try that fails twice as long,
+/// How soon it is tried again; the pause doubles with each try that fails.
 const RETRY: Duration = Duration::from_millis(20);
-/// up to this: a disk may be full for hours.
+/// The longest pause: a disk may be full for hours.
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 /// So many of one kind in a window are told one by one; the rest become one.
 const BURST: u64 = 5;
@@ -35,9 +35,6 @@ const WINDOW: Duration = Duration::from_secs(10);
 const SYNC: Duration = Duration::from_millis(300);
 /// How long a keeper that is done tries to get its last words into the outbox.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// What the entry of an end is called.
-const ENDED: &str = "ended";
 
 /// What was chosen to be told, besides what watches find.
 #[derive(Clone, Copy, Debug)]
@@ -276,8 +273,8 @@ impl Keeper {
         self.telling.release(now, false);
         if !self.telling.held.is_empty() && self.telling.retry.is_none_or(|at| now >= at) {
             let written = self.write_held();
-            self.telling.pause = if written { RETRY } else { (self.telling.pause * 2).min(LONGEST_RETRY) };
             self.telling.retry = (!written).then_some(now + self.telling.pause);
+            self.telling.pause = if written { RETRY } else { (self.telling.pause * 2).min(LONGEST_RETRY) };
         }
         self.telling.sync_if_due(now, &self.ground);
         if self.telling.helper.is_none() {
