@@ -147,14 +147,11 @@ pub(super) fn read(text: &str) -> Vec<Row> {
                 c => row.cells.push(style.cell(c)),
             }
         }
-        row.last = style.background;
         while row.cells.last().is_some_and(|cell| cell.c == ' ') {
             row.cells.pop();
         }
         // A row of shaded blanks keeps its colour.
-        if row.cells.is_empty() {
-            row.last = style.background;
-        }
+        row.last = style.background;
         rows.push(row);
     }
     rows
