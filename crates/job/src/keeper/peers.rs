@@ -245,7 +245,7 @@ impl Peers {
         let limit = self.limit();
         let what = format!("job {handle} has {limit} clients, and takes no more");
         Failure::new(Kind::Keeper, what).hint(format!(
-            "try again when some of them are done; to end it works all the same: outlast kill {handle}"
+            "try again when some of them are done; you can still end the job: outlast kill {handle}"
         ))
     }
 
