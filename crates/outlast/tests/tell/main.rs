@@ -1,11 +1,7 @@
 //! Telling an agent: the outbox and its readers, watches, wakes, and tmux panes, with the real program and real
 //! tmux servers.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says what it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agent;
 mod flood;
