@@ -167,8 +167,9 @@ fn work(
 /// Whoever was to get the notice finds in the outbox why it did not come.
 fn not_told(outlast: &Outlast, why: &str) -> Result<(), Failure> {
     let own = i32::try_from(std::process::id()).ok();
-    let ours = |info: &Info| info.process.as_ref().map(|process| process.pid) == own;
-    let Some(info) = outlast.jobs().into_iter().find(ours) else { return Ok(()) };
+    // One that has ended may have had the same pid.
+    let ours = |info: &Info| info.state.is_live() && info.process.as_ref().map(|process| process.pid) == own;
+    let Some(info) = outlast.jobs().into_iter().rfind(ours) else { return Ok(()) };
     let text = format!("the notice was not given: {why}");
     let mut word = Entry::about(info.handle, info.name.as_deref(), WAKE_FAILED, text);
     word.more = format!("outlast read {}", info.handle);

@@ -201,6 +201,20 @@ fn at_the_cap_it_is_said_once_why_no_notice_came() {
     assert!(said.lines().count() <= 8, "{said}");
 }
 
+/// Symptom that this guards against: an older job had the same pid, and its session is told instead.
+#[test]
+fn that_no_notice_came_is_told_of_the_job_that_has_not_given_it() {
+    let sandbox = sandbox();
+    let Some(server) = shell(&sandbox) else { return };
+    let older = sandbox.start(["true"]);
+    sandbox.wait_for_end(older);
+    let job = server.submit(&sandbox, &["--cap", "500ms", "--patience", "5s"], "while :; do sleep 0.1; done");
+    let mut info = sandbox.info(older);
+    info["process"]["pid"] = sandbox.pid(job, "process").into();
+    std::fs::write(sandbox.job(older).join("info.json"), info.to_string()).unwrap();
+    assert_eq!(entry(&sandbox, "wake_failed")["job"], job);
+}
+
 #[test]
 fn a_queued_submission_is_not_typed_into_a_pane_of_another_server() {
     let sandbox = sandbox();
