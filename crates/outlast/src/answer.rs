@@ -108,6 +108,13 @@ impl Answer {
     }
 }
 
+/// What can be said of a job that is over and has no receipt.
+pub(crate) fn unseen_end(info: &Info) -> String {
+    let Info { handle, state, .. } = info;
+    let status = state.name();
+    format!("job {handle} is {status}: nobody saw how it ended; what it printed: outlast read {handle}")
+}
+
 /// How a job ended, in a line.
 pub(crate) fn ending(receipt: &Receipt) -> String {
     let how = match receipt.words() {

@@ -231,10 +231,7 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
             }
             if info.state.receipt().is_none() {
-                out.talk(&format!(
-                    "outlast: job {handle} is {}: nobody saw how it ended; what it printed: outlast read {handle}",
-                    info.state.name()
-                ));
+                out.talk(&format!("outlast: {}", answer::unseen_end(&info)));
             }
             Ok(exit_code(&info.state))
         }

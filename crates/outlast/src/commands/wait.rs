@@ -64,10 +64,7 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
                 out.talk(&format!("job {handle} has ended: {}", answer::ending(receipt)));
             }
             (Reason::Deadline, None) => out.talk(&format!("the time is up; job {handle} runs on")),
-            (Reason::Exit, None) => out.talk(&format!(
-                "job {handle} is {}: nobody saw how it ended; what it printed: outlast read {handle}",
-                info.state.name()
-            )),
+            (Reason::Exit, None) => out.talk(&answer::unseen_end(&info)),
             (_, None) => {}
         }
     }
