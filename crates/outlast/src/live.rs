@@ -37,8 +37,8 @@ pub(crate) struct Show {
     pub(crate) raw: bool,
 }
 
-/// Shows a job's output until it ends or we have to leave. `stdin` says
-/// whether what is typed on our own terminal is for the job; anything else on standard input it has already.
+/// Shows a job's output until it ends or we have to leave. `stdin` says whether what is typed on our own terminal
+/// is for the job; anything else on standard input it has already.
 pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, Failure> {
     let info = job.info()?;
     let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM])
@@ -81,9 +81,13 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
     let mut printer = Printer::new(&info, show.from, show.raw);
     if show.follow {
         let mut follower = job.follow()?;
-        while hear(job, &mut follower, &mut printer)? != Some(Left::Ended) {
+        loop {
+            let left = hear(job, &mut follower, &mut printer)?;
             if let Some(failure) = printer.trouble {
                 return Err(failure);
+            }
+            if left == Some(Left::Ended) {
+                break;
             }
             if printer.reader_gone {
                 return Ok(());
