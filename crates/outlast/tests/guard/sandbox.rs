@@ -1,6 +1,6 @@
 //! A job in a sandbox: what must fail fails, what must work works, and what can't be had is said.
 
-use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually, has};
+use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually, has, left_out};
 
 use crate::sandbox;
 
@@ -12,6 +12,18 @@ pub(crate) fn can(sandbox: &Sandbox) -> bool {
         sandbox.run(["run", "--sandbox", "true"]).code(1).says("can't be had");
     }
     can
+}
+
+/// Whether bubblewrap works here.
+pub(crate) fn has_bwrap(sandbox: &Sandbox) -> bool {
+    if !has("bwrap") {
+        return false;
+    }
+    let probe = sandbox.run(["run", "-q", "-n", "--sandbox=bwrap", "true"]);
+    if probe.code != Some(0) {
+        left_out(&format!("bubblewrap does not work: {}", probe.text().trim()), "allow user namespaces");
+    }
+    probe.code == Some(0)
 }
 
 /// Runs a line in the sandbox to its end.
@@ -304,15 +316,10 @@ fn its_record_says_what_it_is_in() {
 #[test]
 fn bubblewrap_builds_the_same_walls() {
     let sandbox = sandbox();
-    if !has("bwrap") {
+    if !has_bwrap(&sandbox) {
         return;
     }
     let bwrap = |line: &str| sandbox.run(["run", "-q", "-n", "--sandbox=bwrap", "--", "bash", "-c", line]);
-    let probe = bwrap("true");
-    if probe.code != Some(0) {
-        eprintln!("bubblewrap does not work here: {}", probe.text());
-        return;
-    }
     std::fs::create_dir_all(sandbox.work().join(".git/hooks")).unwrap();
     let user = sandbox.root().join("user/.ssh");
     std::fs::create_dir_all(&user).unwrap();

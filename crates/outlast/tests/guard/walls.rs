@@ -3,10 +3,10 @@
 
 use std::process::{Child, Command, Stdio};
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually, has};
+use outlast_testkit::{PATIENCE, eventually, has};
 
 use crate::sandbox;
-use crate::sandbox::{can, confined};
+use crate::sandbox::{can, confined, has_bwrap};
 
 /// Appends to the files that its environment names: one outside the walls, one inside.
 const INTRUDER: &str = r#"
@@ -20,18 +20,6 @@ static void leave(const char *name) {
 __attribute__((constructor)) static void loaded(void) { leave("OUTSIDE"); leave("INSIDE"); }
 unsigned int la_version(unsigned int version) { leave("OUTSIDE"); return version; }
 "#;
-
-/// Whether bubblewrap works here.
-fn has_bwrap(sandbox: &Sandbox) -> bool {
-    if !has("bwrap") {
-        return false;
-    }
-    let probe = sandbox.run(["run", "-q", "-n", "--sandbox=bwrap", "true"]);
-    if probe.code != Some(0) {
-        eprintln!("bubblewrap does not work here: {}", probe.text());
-    }
-    probe.code == Some(0)
-}
 
 #[test]
 fn libraries_that_a_job_preloads_are_not_loaded_into_bubblewrap() {

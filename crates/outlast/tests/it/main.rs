@@ -33,7 +33,6 @@ mod read;
 mod run;
 mod send;
 mod socket;
-
 mod unwritable;
 mod wait;
 
