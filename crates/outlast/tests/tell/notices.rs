@@ -231,7 +231,7 @@ fn a_queued_submission_is_not_typed_into_a_pane_of_another_server() {
         assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success())
     };
     signal("-STOP");
-    server.tmux(&["kill-server"]);
+    server.end();
     let Some(_another) = shell(&sandbox) else { return };
     signal("-CONT");
     assert_eq!(sandbox.wait_for_end(first)["exit_code"], 1);

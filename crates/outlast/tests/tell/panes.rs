@@ -43,6 +43,18 @@ impl Server {
         String::from_utf8_lossy(&ran.stdout).into_owned()
     }
 
+    /// Ends it, and waits until it is gone: one that is on its way out turns a new one's client away.
+    #[track_caller]
+    pub(crate) fn end(&self) {
+        let pid = self.tmux(&["display-message", "-p", "#{pid}"]);
+        self.tmux(&["kill-server"]);
+        let process = format!("/proc/{}/exe", pid.trim());
+        eventually("the tmux server is gone", PATIENCE, || match std::fs::read_link(&process) {
+            Ok(program) => Err(program),
+            Err(_) => Ok(()),
+        });
+    }
+
     /// What the pane shows.
     pub(crate) fn shows(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-J", "-t", "%0"])
