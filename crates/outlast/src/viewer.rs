@@ -28,6 +28,10 @@ use hint::Hint;
 
 /// The key that leaves a job without telling it anything: Ctrl-].
 const DETACH: u8 = 0x1d;
+/// The key that interrupts what runs: Ctrl-C.
+const INTERRUPT: u8 = 0x03;
+/// So much is shown at once; then keys and signals are looked at.
+const PIECE: u64 = 64 << 10;
 
 /// What a person comes to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,8 @@ pub(crate) fn view(
         other_screen_unknown: false,
         held_back: false,
         hint: Hint::new(greeting),
+        behind: false,
+        interrupted: false,
     };
     let mut first = Some(from);
     loop {
@@ -113,6 +119,10 @@ struct Viewer<'a> {
     /// It has left the screen: nothing is shown until we know what lies below.
     held_back: bool,
     hint: Hint,
+    /// The log has more than was shown.
+    behind: bool,
+    /// The person has pressed Ctrl-C.
+    interrupted: bool,
 }
 
 impl Viewer<'_> {
@@ -199,29 +209,39 @@ impl Viewer<'_> {
         out: &mut Output,
     ) -> Result<Option<Left>, Failure> {
         loop {
-            while let Some(seen) = viewing.next_now()? {
-                match seen {
-                    Seen::Grown(_) => self.show_more(None, out)?,
-                    Seen::Repainted => self.look_anew(viewing, out)?,
-                    Seen::Event(event) if matches!(event.what, What::Ended { .. }) => {
-                        self.show_more(None, out)?;
-                        return Ok(Some(Left::Ended));
-                    }
-                    Seen::Event(_) => {}
-                    Seen::Refused(failure) => out.talk(&format!("\r\noutlast: {failure}\r")),
-                    Seen::Gone => return Ok(None),
+            // One thing at a time: a flood must not keep keys and signals from being looked at.
+            let seen = viewing.next_now()?;
+            let more_news = seen.is_some();
+            match seen {
+                Some(Seen::Grown(_)) => self.behind = true,
+                Some(Seen::Repainted) => self.look_anew(viewing, out)?,
+                Some(Seen::Event(event)) if matches!(event.what, What::Ended { .. }) => {
+                    self.show_rest(out)?;
+                    return Ok(Some(Left::Ended));
                 }
-                if self.other_screen_unknown && self.held_back {
-                    self.other_screen_unknown = false;
-                    viewing.look_again(&self.attach);
-                }
+                Some(Seen::Event(_)) | None => {}
+                Some(Seen::Refused(failure)) => out.talk(&format!("\r\noutlast: {failure}\r")),
+                Some(Seen::Gone) => return Ok(None),
+            }
+            if self.behind {
+                let to = self.offset + PIECE;
+                self.show_more(Some(to), out)?;
+                self.behind = self.offset == to;
+            }
+            if self.other_screen_unknown && self.held_back {
+                self.other_screen_unknown = false;
+                viewing.look_again(&self.attach);
             }
             let mut fds = [
                 PollFd::from_borrowed_fd(viewing.fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN),
             ];
-            let timeout = self.hint.due().and_then(|due| Timespec::try_from(due).ok());
+            let timeout = if more_news || self.behind {
+                Some(Timespec::default())
+            } else {
+                self.hint.due().and_then(|due| Timespec::try_from(due).ok())
+            };
             let _ = poll(&mut fds, timeout.as_ref());
             let key_pressed = !fds[2].revents().is_empty();
             self.hint_if_due(out);
@@ -239,6 +259,32 @@ impl Viewer<'_> {
                 }
             }
         }
+    }
+
+    /// The job has ended: shows what is left. Whoever has interrupted a flood wants to see its end, not all of it.
+    fn show_rest(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let end = self.job.range(Stream::Output, self.offset, None)?.to();
+        let skipped = end.saturating_sub(self.offset + PIECE);
+        if self.interrupted && skipped > PIECE {
+            self.skip_to(end - PIECE)?;
+            let handle = self.job.handle();
+            put(&mut self.filter, b"\r\n", out);
+            out.talk(&format!("outlast: {skipped} bytes are not shown; read them: outlast read {handle}\r"));
+        }
+        self.show_more(None, out)
+    }
+
+    /// Takes in what the log has up to an offset, without showing it.
+    fn skip_to(&mut self, to: u64) -> Result<(), Failure> {
+        let range = self.job.range(Stream::Output, self.offset, Some(to))?;
+        self.offset = range.to();
+        range.pieces(|_, piece| {
+            if let Piece::Bytes(bytes) = piece {
+                self.fold.feed_more(bytes, &mut Outcome::default());
+            }
+            true
+        });
+        Ok(())
     }
 
     /// Shows what the log has, up to an offset or all of it.
@@ -354,6 +400,7 @@ impl Viewer<'_> {
         let leave = bytes[..n].iter().position(|byte| *byte == DETACH);
         let keys = &bytes[..leave.unwrap_or(n)];
         if !self.attach.read_only && !keys.is_empty() {
+            self.interrupted = keys.contains(&INTERRUPT);
             viewing.press(keys);
         }
         leave.is_some()
