@@ -14,6 +14,7 @@ use outlast_stream::{Outcome, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::output::Output;
+use crate::terminal::Taken;
 
 /// Why we are no longer in front of a job.
 #[derive(Debug, PartialEq, Eq)]
@@ -195,8 +196,8 @@ struct Printed {
 enum Form {
     /// As they are.
     Raw,
-    /// On a person's terminal: without what could do harm there.
-    Safe(Box<Passthrough>),
+    /// On a person's terminal: without what could do harm there. The fold knows what has to be given back.
+    Safe(Box<(Passthrough, Pipeline)>),
     /// Into a pipe or file: as a person would have read it.
     Text(Box<(Pipeline, Outcome)>),
 }
@@ -205,7 +206,8 @@ impl Printer {
     fn new(info: &Info, from: u64, raw: bool) -> Self {
         let form = |to_terminal: bool| {
             if to_terminal {
-                Form::Safe(Box::new(Passthrough::new()))
+                let fold = outlast_job::client::read::fold_from(info, from);
+                Form::Safe(Box::new((Passthrough::new(), fold)))
             } else if raw || !info.has_terminal() {
                 Form::Raw
             } else {
@@ -245,13 +247,23 @@ impl Printer {
         Ok(())
     }
 
-    /// The unfinished rest.
+    /// The unfinished rest; and a terminal is left as it was found.
     fn finish(&mut self) {
         for printed in &mut self.streams {
-            if let Form::Text(fold) = &mut printed.form {
-                let (pipeline, outcome) = &mut **fold;
-                pipeline.finish(outcome);
-                put(printed.stream, &outcome.text);
+            match &mut printed.form {
+                Form::Raw => {}
+                Form::Safe(shown) => {
+                    let modes = shown.1.modes();
+                    let taken = Taken { screen: modes.alternate_screen, origin: modes.origin };
+                    if taken != Taken::default() {
+                        put(printed.stream, &taken.way_back());
+                    }
+                }
+                Form::Text(fold) => {
+                    let (pipeline, outcome) = &mut **fold;
+                    pipeline.finish(outcome);
+                    put(printed.stream, &outcome.text);
+                }
             }
         }
     }
@@ -260,9 +272,11 @@ impl Printer {
 fn write(stream: Stream, form: &mut Form, bytes: &[u8]) -> bool {
     match form {
         Form::Raw => put(stream, bytes),
-        Form::Safe(filter) => {
+        Form::Safe(shown) => {
+            let (filter, fold) = &mut **shown;
             let mut safe = Vec::with_capacity(bytes.len());
             filter.pass(bytes, &mut safe);
+            fold.feed_more(bytes, &mut Outcome::default());
             put(stream, &safe)
         }
         Form::Text(fold) => {

@@ -55,7 +55,7 @@ impl Taken {
 
     /// What gives the terminal back. The cursor is then where it was; in origin mode, in the first column
     /// below everything.
-    fn way_back(self) -> Vec<u8> {
+    pub(crate) fn way_back(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.origin {
             bytes.extend_from_slice(b"\x1b[?6l");

@@ -236,7 +236,10 @@ impl Reading {
 
     /// A line without a program is judged too: no rule can be about it.
     fn runs_nothing(&mut self, line: &str) {
-        let runs = |found: &Found| matches!(found.piece, Piece::Command { .. } | Piece::Write { .. });
+        // A wrapper such as `eval ''` runs nothing by itself.
+        let runs = |found: &Found| {
+            matches!(found.piece, Piece::Command { transparent: false, .. } | Piece::Write { .. })
+        };
         let is_comment = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('#');
         let is_empty = line.lines().all(|line| line.trim().is_empty() || is_comment(line));
         if !is_empty && !self.found.iter().any(runs) {

@@ -169,6 +169,9 @@ const REFUSED: &[&str] = &[
 
 /// Could be the denied command: asked for.
 const ASKED: &[&str] = &[
+    r"q=Q; d=${q/Q/\$}; l=${q/Q/\[}; Z=a$l$d'(rm x)]'; ((Z))",
+    r"q=Q; d=${q/Q/\$}; l=${q/Q/\[}; Z=a$l$d'(rm x)]'; echo $((Z))",
+    r"q=Q; d=${q/Q/'$'}; Z=$d'(rm x)'; [[ Z -eq 0 ]]",
     "$X x",
     "${X} x",
     "X=rm; $X x",

@@ -439,6 +439,9 @@ fn where_nothing_is_allowed_no_line_runs_anything() {
         "x='$(touch here)'; y=${x@P}",
         "declare -a 'x=($(touch here))'",
         "typeset -a 'x=($(touch here))'",
+        // A wrapper around nothing is no program either.
+        "eval ''; q=Q; d=${q/Q/\\$}; l=${q/Q/\\[}; Z=a$l$d'(touch here)]'; ((Z))",
+        "watch '((touch - here))'",
     ];
     for line in lines {
         let said = client.refused("run_shell_command", json!({ "command": line }));

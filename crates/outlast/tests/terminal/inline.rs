@@ -1,6 +1,8 @@
 //! A job in the foreground writes below the prompt like any command. The judges are terminals that are not
 //! ours.
 
+use outlast_testkit::{PATIENCE, eventually, has};
+
 use crate::judges::Shell;
 use crate::{sandbox, tui};
 
@@ -199,4 +201,31 @@ fn what_we_say_and_the_prompt_begin_in_a_line_of_their_own() {
         "name? you".into(),
         "age?".into(),
     ]);
+}
+
+/// Keys are looked at also while more comes than a terminal can show.
+#[test]
+fn a_flood_is_ended_by_an_interrupt() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    shell.enter("outlast run yes");
+    eventually("a flood", PATIENCE, || {
+        let printed = sandbox.log_len(1);
+        if printed > 4 << 20 { Ok(()) } else { Err(printed) }
+    });
+    shell.press(&["C-c"]);
+    shell.comes_back();
+    assert_eq!(sandbox.info(1)["signal"], "SIGINT");
+}
+
+/// Without a terminal as its input nobody can type into the program: the terminal is given back when we leave.
+#[test]
+fn a_full_screen_program_that_reads_a_pipe_does_not_keep_the_terminal() {
+    let sandbox = sandbox();
+    if !has("less") {
+        return;
+    }
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    shell.calls("seq 1 1000 | outlast run less");
+    assert_eq!(shell.tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "0");
 }

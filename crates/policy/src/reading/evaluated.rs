@@ -170,7 +170,11 @@ impl Walk<'_> {
         let known = match word.kind {
             Kind::Plain => !word.text.contains(['$', '[', '`']),
             Kind::Glob => false,
-            Kind::Dynamic => !self.has_unknown_output(value) && !word.text.contains(['[', '`']),
+            Kind::Dynamic => {
+                !self.has_unknown_output(value)
+                    && !self.puts_text_together(value)
+                    && !word.text.contains(['[', '`'])
+            }
         };
         if !known && !is_range(&text) {
             self.reading.made.insert(name.to_owned());
@@ -190,6 +194,21 @@ impl Walk<'_> {
         }
         let mut cursor = node.walk();
         node.named_children(&mut cursor).any(|child| self.has_unknown_output(child))
+    }
+
+    /// Whether an expansion in it brings in signs that arithmetic would run, as `${x/a/\\$}` does.
+    fn puts_text_together(&self, node: Node<'_>) -> bool {
+        if node.kind() == "expansion" {
+            let text = self.text(node).trim_start_matches("${").trim_start_matches(['#', '!']);
+            let operator = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            if operator.contains(['\\', '\'', '"', '$', '`'])
+                || operator.trim_start_matches("[@]").contains('[')
+            {
+                return true;
+            }
+        }
+        let mut cursor = node.walk();
+        node.named_children(&mut cursor).any(|child| self.puts_text_together(child))
     }
 
     fn is_counter(&self, node: Node<'_>) -> bool {
