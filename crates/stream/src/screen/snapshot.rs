@@ -1,10 +1,10 @@
 //! The screen as plain text.
 
 use alacritty_terminal::event::VoidListener;
-use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::grid::{Dimensions, Row};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::Term;
-use alacritty_terminal::term::cell::Flags;
+use alacritty_terminal::term::cell::{Cell, Flags};
 
 use crate::modes::Modes;
 use crate::size::Size;
@@ -110,19 +110,49 @@ fn is_wrapped(term: &Term<VoidListener>, line: Line) -> bool {
     term.grid()[line][term.last_column()].flags.contains(Flags::WRAPLINE)
 }
 
+/// What is drawn for a cell.
+pub(super) enum Drawn {
+    /// The cell itself.
+    Cell,
+    /// A blank: a wide character has lost its other half.
+    Blank,
+    /// Nothing: it belongs to the wide character beside it.
+    Nothing,
+}
+
+/// Half a wide character is a blank, as on other terminals: a screen that was made narrower, or a character that was
+/// put in between, may have cut it.
+pub(super) fn drawn(row: &Row<Cell>, col: usize, columns: usize) -> Drawn {
+    let flags = |col: usize| row[Column(col)].flags;
+    let whole = if flags(col).contains(Flags::WIDE_CHAR_SPACER) {
+        return if col > 0 && flags(col - 1).contains(Flags::WIDE_CHAR) {
+            Drawn::Nothing
+        } else {
+            Drawn::Blank
+        };
+    } else if flags(col).contains(Flags::LEADING_WIDE_CHAR_SPACER) {
+        return if col + 1 == columns { Drawn::Nothing } else { Drawn::Blank };
+    } else if flags(col).contains(Flags::WIDE_CHAR) {
+        col + 1 < columns && flags(col + 1).contains(Flags::WIDE_CHAR_SPACER)
+    } else {
+        true
+    };
+    if whole { Drawn::Cell } else { Drawn::Blank }
+}
+
 /// The cells of a row up to a column, as text.
 fn row_text(term: &Term<VoidListener>, line: Line, end: usize) -> String {
     let row = &term.grid()[line];
     let mut text = String::with_capacity(end);
     for col in 0..end {
         let cell = &row[Column(col)];
-        if cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
-            continue;
-        }
-        // A screen that was made narrower may have cut it in half.
-        if cell.flags.contains(Flags::WIDE_CHAR) && col + 1 == term.columns() {
-            text.push(' ');
-            continue;
+        match drawn(row, col, term.columns()) {
+            Drawn::Nothing => continue,
+            Drawn::Blank => {
+                text.push(' ');
+                continue;
+            }
+            Drawn::Cell => {}
         }
         // The engine notes where a tab began; on the screen it is a blank.
         text.push(if cell.c == '\t' { ' ' } else { cell.c });

@@ -11,6 +11,7 @@ use alacritty_terminal::term::Term;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, NamedColor};
 
+use super::snapshot::{Drawn, drawn};
 use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
@@ -36,17 +37,18 @@ fn row(term: &Term<VoidListener>, line: Line, columns: usize) -> String {
     let mut current = String::new();
     for col in 0..used {
         let cell = &cells[Column(col)];
-        if cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
+        let drawn = drawn(cells, col, columns);
+        if matches!(drawn, Drawn::Nothing) {
             continue;
-        }
-        if cell.flags.contains(Flags::WIDE_CHAR) && col + 1 == columns {
-            // Only its left half would fit.
-            break;
         }
         let wanted = style(cell);
         if wanted != current {
             let _ = write!(text, "\x1b[0{wanted}m");
             current = wanted;
+        }
+        if matches!(drawn, Drawn::Blank) {
+            text.push(' ');
+            continue;
         }
         text.push(if cell.c == '\t' || cell.c.is_control() { ' ' } else { cell.c });
         text.extend(cell.zerowidth().unwrap_or_default());
