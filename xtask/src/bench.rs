@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the built program against a bare read loop in the same run, interleaved, as medians and
-//! ratios. Absolute times mean little on a shared machine: read the ratios and the curves.
+//! `cargo xtask bench`: the built program against a bare read loop in the same run, interleaved, as medians
+//! and ratios. Absolute times mean little on a shared machine: read the ratios and the curves.
 
 mod bare;
 mod crowd;
@@ -101,7 +101,7 @@ pub(crate) fn own_program() -> String {
     std::env::current_exe().map_or_else(|_| "xtask".into(), |path| path.to_string_lossy().into_owned())
 }
 
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));

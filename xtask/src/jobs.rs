@@ -23,8 +23,9 @@ pub(crate) fn count(lines: &str, burst: &str, pause: &str) -> Result<(), String>
     leave(7)
 }
 
-/// `xtask soup SEED`: prints control sequences at random, questions to the terminal among them, looks at what the
-/// terminal types back, and says how often that was a line's end or anything but a known answer. Ends with 7.
+/// `xtask soup SEED`: prints control sequences at random, questions to the terminal among them, looks at what
+/// the terminal types back, and says how often that was a line's end or anything but a known answer. Ends
+/// with 7.
 ///
 /// # Errors
 /// A seed that is no number, or no terminal.

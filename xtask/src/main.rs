@@ -1,5 +1,5 @@
-//! Chores of the repository. `cargo xtask record NAME [-- COMMAND...]` makes a recording in `recordings/NAME`;
-//! `cargo xtask bench` measures the built program, `cargo xtask faults` tries to break it.
+//! Chores of the repository. `cargo xtask record NAME [-- COMMAND...]` makes a recording in
+//! `recordings/NAME`; `cargo xtask bench` measures the built program, `cargo xtask faults` tries to break it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
@@ -7,8 +7,10 @@ mod bench;
 mod choice;
 mod faults;
 mod jobs;
+mod museum;
 mod page;
 mod record;
+mod record_wire;
 mod recipe;
 mod test;
 
@@ -21,6 +23,8 @@ cargo xtask test [SUITE...]            all tests, each suite within its budget, 
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
+cargo xtask workflows                  write docs/workflows.md by doing what it describes
+cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
                                        --write to put a whole run's tables and curves into docs/performance.md
 cargo xtask faults [FAULT...]          kill, fill up and flood the built program a few thousand times, and count what
@@ -36,6 +40,8 @@ fn main() -> ExitCode {
         ["record", "--all"] => record::all(),
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        ["workflows"] => workflows(),
+        ["record-wire", names @ ..] => record_wire::run(names),
         ["test", options @ ..] => test::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["faults", options @ ..] => faults::run(options),
@@ -54,4 +60,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes `docs/workflows.md` by doing what it describes.
+fn workflows() -> Result<(), String> {
+    let root = test::tools::workspace();
+    let mut script = std::process::Command::new("python3");
+    script.arg(root.join("clients/workflows.py")).arg(root.join("target/debug/outlast"));
+    let output = script.stderr(std::process::Stdio::inherit()).output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(format!("clients/workflows.py: {}", output.status));
+    }
+    std::fs::write(root.join("docs/workflows.md"), output.stdout).map_err(|error| error.to_string())
 }

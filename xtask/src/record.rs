@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::recipe::{self, Step};
 
-/// A recording is small enough to be read in a review.
-const LARGEST: u64 = 50 << 10;
+/// The largest recording: small enough to be read in a review.
+const MAX_RECORDING_BYTES: u64 = 50 << 10;
 /// How long a step may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Done<T = ()> = Result<T, String>;
 
@@ -54,8 +54,10 @@ fn make(name: &str, folder: &Path, recipe: &str) -> Done {
     let studio = Studio::new()?;
     let job = studio.perform(&steps)?;
     let log = std::fs::metadata(job.join("output.log")).map_err(said("output.log"))?.len();
-    if log > LARGEST {
-        return Err(format!("{name}: {log} bytes are too many for a recording; the most is {LARGEST}"));
+    if log > MAX_RECORDING_BYTES {
+        return Err(format!(
+            "{name}: {log} bytes are too many for a recording; at most {MAX_RECORDING_BYTES} are allowed"
+        ));
     }
     std::fs::create_dir_all(folder).map_err(said(name))?;
     let copies = [
@@ -181,7 +183,7 @@ impl Studio {
 
     /// Until a text is on the screen.
     fn wait(&self, job: &str, text: &str) -> Done {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STEP_TIMEOUT;
         loop {
             let screen = self.call(&["screen", job])?;
             let rows = screen["rows"].as_array().cloned().unwrap_or_default();

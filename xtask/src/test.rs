@@ -1,21 +1,28 @@
-//! `cargo xtask test`: all tests, each suite within its budget, and at the end a table of what ran and what was left
-//! out, why, and the command that would install what is missing.
+//! `cargo xtask test`: all tests, each suite within its budget, and at the end a table of what ran and what
+//! was left out, why, and the command that would install what is missing.
 //!
-//! Packages of npm that tests judge with are fetched into `target/tools`. Debian's packages are installed only when
-//! asked for (`--fetch`, or in CI), and only as root.
+//! Packages of npm and Python that tests judge with are fetched into `target/tools`. Debian's packages are installed
+//! only when asked for (`--fetch`, or in CI), and only as root. A suite that hangs is ended when its time is up.
+//!
+//! With `--full` tests run at full length, with those that are too long for every change, and figures go into `docs`.
 
+mod report;
+mod running;
 mod suites;
-mod tools;
+pub(crate) mod tools;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use outlast_testkit::{LEFT_OUT_FILE, NO_SKIPS};
+use outlast_testkit::LEFT_OUT_FILE;
+use running::End;
 use suites::{Built, SUITES, Size, Suite};
 
 use crate::choice::Choice;
+use crate::museum;
 
 /// What one suite did.
 struct Ran {
@@ -26,6 +33,8 @@ struct Ran {
     took: Duration,
     /// The suite ended as it should: tests may have failed all the same.
     ended_well: bool,
+    /// It had not ended when its time was up.
+    killed: bool,
 }
 
 struct LeftOut {
@@ -42,25 +51,34 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let size = if choice.has("--full") { Size::Full } else { Size::Ci };
     if choice.has("--list") {
         for suite in SUITES {
-            println!("{:10} {:>3} min  {}", suite.name, suite.minutes, suite.what);
+            let minutes = suite.budget(size).as_secs() / 60;
+            let when = if Size::Ci.includes(suite) { "" } else { " (only with --full)" };
+            println!("{:10} {minutes:>3} min  {}{when}", suite.name, suite.what);
         }
         return Ok(());
     }
     let in_ci = std::env::var_os("CI").is_some();
     let root = tools::workspace();
     if choice.has("--fetch") || in_ci {
-        tools::install_debian_packages(&root)?;
+        tools::install_debian_packages(&root, size)?;
     }
     tools::fetch_npm_packages(&root)?;
     let built = build()?;
-    let chosen = SUITES.iter().filter(|suite| choice.wants(suite.name) && size.includes(suite));
+    let chosen = SUITES.iter().filter(|suite| {
+        // By name, a suite of full size runs at any size.
+        choice.wants(suite.name) && (size.includes(suite) || !choice.is_all())
+    });
     let ran: Vec<Ran> =
         chosen.map(|suite| run_suite(suite, &built, size, &root)).collect::<Result<_, _>>()?;
-    report(&ran, size)
+    let result = report::print(&ran, size);
+    if size == Size::Full && choice.is_all() {
+        report::write(&root, &ran)?;
+    }
+    result
 }
 
-/// Builds every test at once, so that a suite's budget is for its tests alone, and so that all are built with the same
-/// features: `cargo test -p` would build again.
+/// Builds every test at once, so that a suite's budget is for its tests alone, and so that all are built with
+/// the same features: `cargo test -p` would build again.
 fn build() -> Result<Vec<Built>, String> {
     println!("building all tests");
     let mut command = Command::new(cargo());
@@ -80,31 +98,73 @@ fn cargo() -> PathBuf {
 
 fn run_suite(suite: &'static Suite, built: &[Built], size: Size, root: &Path) -> Result<Ran, String> {
     println!("\n== {}: {}", suite.name, suite.what);
-    let notes = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    let say = |error: std::io::Error| error.to_string();
+    let notes = tempfile::NamedTempFile::new().map_err(say)?;
+    let scratch = tempfile::Builder::new().prefix("outlast-suite-").tempdir().map_err(say)?;
+    // Some tests run programs as another user.
+    std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o1777)).map_err(say)?;
+    let mut ran = Ran::new(suite);
+    let full_size = if size == Size::Full { full_size(&mut ran, root) } else { Vec::new() };
     let began = Instant::now();
-    let mut ran =
-        Ran { suite, passed: 0, failed: 0, left_out: Vec::new(), took: Duration::ZERO, ended_well: true };
+    let deadline = began + suite.budget(size);
     for mut command in suite.commands(built, &cargo(), root) {
-        command.env(LEFT_OUT_FILE, notes.path()).stdin(Stdio::null()).stdout(Stdio::piped());
-        if size == Size::Full {
-            command.env("OUTLAST_LONG_TESTS", "1");
+        command.env(LEFT_OUT_FILE, notes.path());
+        if size == Size::Full && suite.is_of_test_programs() && !full_size.is_empty() {
+            command.arg("--include-ignored").envs(full_size.iter().cloned());
         }
-        let mut child =
-            command.spawn().map_err(|error| format!("cannot run suite {}: {error}", suite.name))?;
-        for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
-            let line = line.map_err(|error| error.to_string())?;
-            let (passed, failed) = counts(&line).unwrap_or((0, 0));
+        let mut counted = None;
+        let end = running::run(command, scratch.path(), deadline, |line| {
+            counted = counts(line).or(counted);
+            let (passed, failed) = counts(line).unwrap_or((0, 0));
             ran.passed += passed;
             ran.failed += failed;
             // Whoever reads the output may have left.
             let _ = writeln!(std::io::stdout(), "{line}");
+        })?;
+        // What has no closing line of its own is one test.
+        if counted.is_none() && !suite.is_of_test_programs() {
+            ran.passed += usize::from(end == End::Ended(true));
+            ran.failed += usize::from(end != End::Ended(true));
         }
-        ran.ended_well &= child.wait().is_ok_and(|status| status.success());
+        ran.ended_well &= end == End::Ended(true);
+        ran.killed |= end == End::Killed;
     }
-    let left_out = std::fs::read_to_string(notes.path()).unwrap_or_default();
-    ran.left_out = left_out.lines().filter_map(LeftOut::parse).collect();
     ran.took = began.elapsed();
+    let left_out = std::fs::read_to_string(notes.path()).unwrap_or_default();
+    ran.left_out.extend(left_out.lines().filter_map(LeftOut::parse));
     Ok(ran)
+}
+
+/// What tests at full size find in their environment; nothing for a suite that cannot run at full size here.
+fn full_size(ran: &mut Ran, root: &Path) -> Vec<(&'static str, PathBuf)> {
+    let mut set = vec![("OUTLAST_LONG_TESTS", PathBuf::from("1"))];
+    match ran.suite.name {
+        "museum" => match museum::program(root) {
+            Ok(program) => set.push(("OUTLAST_MUSEUM_PROGRAM", program)),
+            Err(why) => {
+                let remedy = "git fetch --unshallow".into();
+                ran.left_out.push(LeftOut { test: "the real program of 0.1.0".into(), why, remedy });
+                set.clear();
+            }
+        },
+        "pty" => set.push(("OUTLAST_TABLE", root.join("docs/awaiting-input-table.md"))),
+        _ => {}
+    }
+    set
+}
+
+impl Ran {
+    fn new(suite: &'static Suite) -> Self {
+        Self {
+            suite,
+            passed: 0,
+            failed: 0,
+            left_out: Vec::new(),
+            took: Duration::ZERO,
+            ended_well: true,
+            killed: false,
+        }
+    }
 }
 
 impl LeftOut {
@@ -123,46 +183,6 @@ fn counts(line: &str) -> Option<(usize, usize)> {
     let closes = line.starts_with("test result:") || line.split(' ').next()?.parse::<usize>().is_ok();
     closes.then_some(())?;
     Some((number_before(" passed")?, number_before(" failed")?))
-}
-
-fn report(ran: &[Ran], size: Size) -> Result<(), String> {
-    let no_skips = std::env::var_os(NO_SKIPS).is_some_and(|value| value == "1");
-    let mut trouble = Vec::new();
-    println!(
-        "\n{:10} {:>7} {:>7} {:>9} {:>8} {:>8}",
-        "suite", "passed", "failed", "left out", "took", "budget"
-    );
-    for Ran { suite, passed, failed, left_out, took, ended_well } in ran {
-        let budget = Duration::from_secs(60 * suite.minutes);
-        println!(
-            "{:10} {passed:>7} {failed:>7} {:>9} {:>7}s {:>7}s",
-            suite.name,
-            left_out.len(),
-            took.as_secs(),
-            budget.as_secs()
-        );
-        if !ended_well || *failed > 0 {
-            trouble.push(format!("{} failed", suite.name));
-        } else if *passed == 0 {
-            trouble.push(format!("{} ran no test", suite.name));
-        }
-        if size == Size::Ci && *took > budget {
-            trouble.push(format!("{} took {} s of its {} s", suite.name, took.as_secs(), budget.as_secs()));
-        }
-        if no_skips && !left_out.is_empty() {
-            trouble.push(format!("{} left out {}", suite.name, left_out.len()));
-        }
-    }
-    let left_out: Vec<&LeftOut> = ran.iter().flat_map(|ran| &ran.left_out).collect();
-    if !left_out.is_empty() {
-        println!("\nleft out:");
-        for LeftOut { test, why, remedy } in left_out {
-            println!("  {test}: {why}; to run it: {remedy}");
-        }
-    }
-    let sum = |count: fn(&Ran) -> usize| ran.iter().map(count).sum::<usize>();
-    println!("\n{} passed, {} failed", sum(|ran| ran.passed), sum(|ran| ran.failed));
-    if trouble.is_empty() { Ok(()) } else { Err(trouble.join("; ")) }
 }
 
 #[cfg(test)]

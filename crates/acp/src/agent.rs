@@ -1,8 +1,8 @@
 //! An ACP agent whose turns are shell work.
 //!
-//! A prompt is a command line. It becomes a job and a tool call; lines of output are updates of that call, during the
-//! turn and after it, until the job has really ended. Handlers run inside the SDK's dispatch loop and return at once; a
-//! turn and a stream of lines each have a thread.
+//! A prompt is a command line. It becomes a job and a tool call. Lines of output are updates of that call,
+//! during the turn and after it, until the job has really ended. Handlers run inside the SDK's dispatch loop
+//! and return at once; a turn and a stream of lines each have a thread.
 
 mod commands;
 mod permission;
@@ -32,8 +32,8 @@ use outlast_policy::{Decision, Door, Gate};
 
 use turn::Turn;
 
-/// So many updates may wait for a client that does not read; streams then gather instead.
-const MOST_QUEUED: usize = 64;
+/// How many updates may wait for a client that does not read; beyond that, streams batch lines.
+const MAX_QUEUED_UPDATES: usize = 64;
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Shared {
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     /// The client shows terminals of the agent's own.
     terminals: AtomicBool,
-    /// Updates that are on their way to the client.
+    /// How many updates wait to be sent.
     queued: Arc<AtomicUsize>,
     calls: AtomicU64,
 }
@@ -60,7 +60,7 @@ struct Session {
     streaming: Mutex<Vec<Handle>>,
 }
 
-/// A session's client, for a thread that has something to say to it.
+/// A session's client, for a thread that sends to it.
 #[derive(Clone, Debug)]
 struct Client {
     id: SessionId,
@@ -81,21 +81,21 @@ fn owner(id: &SessionId) -> String {
     format!("acp:{}", id.0)
 }
 
-/// Serves ACP on standard input and output until the client hangs up. Jobs go on.
+/// Serves ACP on stdin and stdout until the client disconnects. Jobs continue.
 ///
 /// # Errors
-/// When the policy does not load, or the connection breaks.
+/// If the policy does not load, or the connection breaks.
 pub fn serve(outlast: Outlast) -> Result<(), Failure> {
+    // What is sent may be read by a model, so known secrets are hidden in it.
     let outlast = outlast.masked();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::system("the agent can't start", error))?;
-    // Whoever prompts is a person at an editor: they are not asked about their own jobs.
+    // Prompts come from a person at an editor: they are not asked about their own jobs.
     let gate = Gate::open(outlast.home(), Door::Acp)?.own(Some(Decision::Allow));
     let shared = Arc::new(Shared {
-        // What goes over the wire may be read by a model: known secrets are hidden in it.
-        outlast: outlast.masked(),
+        outlast,
         gate,
         sessions: Mutex::default(),
         terminals: AtomicBool::new(false),
@@ -210,7 +210,7 @@ impl Shared {
             .agent_info(Implementation::new("outlast", env!("CARGO_PKG_VERSION")).title("Outlast".to_owned()))
     }
 
-    /// The session of an id, and its client; one that is open already goes on.
+    /// The session of an id, and its client. A session that is already open continues.
     fn open(
         self: &Arc<Self>,
         id: SessionId,
@@ -252,7 +252,7 @@ impl Shared {
         lock(&self.sessions).get(&*id.0).cloned()
     }
 
-    /// The client wants no more of a session; its jobs go on.
+    /// The client closes a session; its jobs continue.
     fn close(&self, id: &SessionId) {
         if let Some(session) = lock(&self.sessions).remove(&*id.0) {
             session.closed.store(true, Ordering::Relaxed);
@@ -262,35 +262,35 @@ impl Shared {
 }
 
 impl Client {
-    /// Sends an update. A client that has gone away is no reason to complain.
+    /// Sends an update. If the client has disconnected, that is not an error.
     fn send(&self, update: SessionUpdate) {
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
         let _ = self.connection.send_notification(SessionNotification::new(self.id.clone(), update));
     }
 
-    /// Words of the agent.
+    /// Sends a message of the agent.
     fn say(&self, text: impl Into<String>) {
         let chunk = agent_client_protocol::v1::schema::ContentChunk::new(text.into().into());
         self.send(SessionUpdate::AgentMessageChunk(chunk));
     }
 
-    /// Whether more can be sent without heaping it up.
+    /// Whether more can be sent without piling up.
     fn has_room(&self) -> bool {
-        self.shared.queued.load(Ordering::Relaxed) < MOST_QUEUED
+        self.shared.queued.load(Ordering::Relaxed) < MAX_QUEUED_UPDATES
     }
 
-    /// The id of a tool call that is no job.
+    /// The id of a tool call that is not a job.
     fn fresh_call_id(&self, what: &str) -> String {
         format!("{what}-{}", self.shared.calls.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// An id that no other session has had.
+/// A unique id.
 fn fresh_id() -> String {
     format!("ol-{:016x}", crate::random())
 }
 
-/// Only ids that we gave out can be loaded: the owner of jobs is told from them.
+/// Only our own ids can be loaded: the owner of the jobs is derived from them.
 fn known(id: &SessionId) -> Result<(), Error> {
     let ours =
         id.0.strip_prefix("ol-")

@@ -1,14 +1,14 @@
-//! Lines between two programs, as bytes: what is not understood passes as it came.
+//! Lines between two programs, as bytes: what is not understood passes unchanged.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use outlast_job::{Failure, Kind};
 
-/// A message longer than this is no message.
-const LONGEST: u64 = 256 << 20;
+/// The longest line that is accepted as a message.
+const MAX_MESSAGE_BYTES: u64 = 256 << 20;
 
-/// The lines of a stream, each with its end; none at the end of it all.
+/// Reads the lines of a stream, each with its line end.
 pub(crate) struct LineReader<R> {
     from: BufReader<R>,
 }
@@ -18,15 +18,15 @@ impl<R: Read> LineReader<R> {
         Self { from: BufReader::with_capacity(64 << 10, from) }
     }
 
-    /// The next line; none at the end, and when a line never ends.
+    /// The next line; `None` at the end of the stream, or if a line is too long.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
-        let read = (&mut self.from).take(LONGEST).read_until(b'\n', &mut line);
-        (read.is_ok() && !line.is_empty() && (line.len() as u64) < LONGEST).then_some(line)
+        let read = (&mut self.from).take(MAX_MESSAGE_BYTES).read_until(b'\n', &mut line);
+        (read.is_ok() && !line.is_empty() && (line.len() as u64) < MAX_MESSAGE_BYTES).then_some(line)
     }
 }
 
-/// Starts the agent behind us. Its stderr is ours, unless somebody listens to it.
+/// Starts the agent. It inherits our stderr, unless another is given.
 pub(crate) fn start_agent(command: &[String], stderr: Stdio) -> Result<Child, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::usage("there is no agent to start")
@@ -40,7 +40,7 @@ pub(crate) fn start_agent(command: &[String], stderr: Stdio) -> Result<Child, Fa
     })
 }
 
-/// The exit code that stands for how the agent ended.
+/// The exit code for how the agent ended.
 pub(crate) fn exit_code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))

@@ -1,26 +1,26 @@
 //! A job as a tool call: how it begins, each batch of its output, and its end.
 //!
-//! The protocol's rule is that content replaces what was there. So each update carries the output so far, bounded, and
-//! the new lines alone are in its `_meta`, where a program looks for them.
+//! In this protocol, content replaces earlier content. So each update has the output so far, bounded, and the
+//! new lines alone are in its `_meta`, for programs.
 
 use agent_client_protocol::v1::schema::{
     Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields, ToolKind,
 };
-use outlast_job::client::lines::Lines;
-use outlast_job::client::read::Stream;
+use outlast_job::client::Lines;
 use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
+use outlast_job::request::Stream;
 use outlast_stream::LeftOut;
 use serde_json::{Value, json};
 
 /// How much of a job's output a tool call shows.
-const SHOWN: usize = 16 << 10;
+const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 /// Marks every batch of output.
 pub(crate) const STREAM_MARK: &str = "outlast.dev/stream_output";
-/// The mark that sidecars looked for before ours.
-pub(crate) const SEED_MARK: &str = "gemini-cli/stream_output";
+/// The mark that Gemini CLI's sidecars look for.
+pub(crate) const GEMINI_STREAM_MARK: &str = "gemini-cli/stream_output";
 /// The new lines of a batch.
 pub(crate) const NEW_LINES: &str = "outlast.dev/lines";
 
@@ -32,16 +32,16 @@ pub(crate) struct View {
     pid: Option<i32>,
     title: String,
     command: String,
-    /// The client shows terminals that it does not own: output goes there as it is drawn.
+    /// The client shows terminals that it does not own: output is sent there as raw bytes.
     terminal: bool,
-    /// Its lines end with a line feed alone, as a pipe's do.
+    /// The job runs on pipes: its lines end with a line feed alone.
     pipes: bool,
     text: String,
     cut: bool,
 }
 
 impl View {
-    /// A view of a job under a prefix that keeps its tool calls apart from others.
+    /// A view of a job. The prefix keeps its tool calls apart from others.
     pub(crate) fn new(prefix: &str, info: &Info, terminal: bool) -> Self {
         let title = info.description.clone().unwrap_or_else(|| info.command.clone());
         Self {
@@ -57,7 +57,7 @@ impl View {
         }
     }
 
-    /// The tool call as it begins.
+    /// The tool call when the job starts.
     pub(crate) fn started(&self) -> SessionUpdate {
         SessionUpdate::ToolCall(self.call(ToolCallStatus::InProgress))
     }
@@ -75,7 +75,7 @@ impl View {
         call.meta(meta)
     }
 
-    /// A job that ended before anybody looked: all of it in one tool call.
+    /// A job that ended before it was shown: all of it in one tool call.
     pub(crate) fn past(mut self, info: &Info, output: &str) -> SessionUpdate {
         self.terminal = false;
         self.text = visible(output);
@@ -86,15 +86,15 @@ impl View {
     /// An update for a batch of output.
     pub(crate) fn batch(&mut self, lines: &Lines) -> SessionUpdate {
         let (handle, batch) = (self.handle, &lines.batch);
-        let stderr = if lines.stream == Stream::Errors { " --stderr" } else { "" };
+        let stderr = if lines.stream == Stream::Stderr { " --stderr" } else { "" };
         let new = visible(&batch.text(|gap| missing(handle, stderr, gap)));
         let mut meta = self.meta();
         meta.insert(STREAM_MARK.into(), true.into());
-        meta.insert(SEED_MARK.into(), true.into());
+        meta.insert(GEMINI_STREAM_MARK.into(), true.into());
         meta.insert("from".into(), batch.from.into());
         meta.insert("to".into(), batch.to.into());
         meta.insert("lines".into(), batch.lines.into());
-        if lines.stream == Stream::Errors {
+        if lines.stream == Stream::Stderr {
             meta.insert("stream".into(), "stderr".into());
         }
         if let Some(gap) = batch.left_out {
@@ -115,7 +115,7 @@ impl View {
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.id.clone(), fields).meta(meta))
     }
 
-    /// The last update: nothing of the job comes after it.
+    /// The final update: no update of the job comes after it.
     pub(crate) fn ended(&self, info: &Info) -> SessionUpdate {
         let mut meta = self.meta();
         if self.terminal {
@@ -142,8 +142,8 @@ impl View {
             self.text.push('\n');
         }
         self.text.push_str(new);
-        if self.text.len() > SHOWN {
-            let at = self.text.ceil_char_boundary(self.text.len() - SHOWN);
+        if self.text.len() > MAX_SHOWN_BYTES {
+            let at = self.text.ceil_char_boundary(self.text.len() - MAX_SHOWN_BYTES);
             let line = self.text[at..].find('\n').map_or(at, |end| at + end + 1);
             self.text.drain(..line);
             self.cut = true;
@@ -173,7 +173,7 @@ fn missing(handle: u64, stderr: &str, gap: LeftOut) -> String {
     )
 }
 
-/// Nothing in it acts or hides; a carriage return still tells a redraw.
+/// Spells out control and invisible characters, except carriage returns, which show that a line was redrawn.
 pub(crate) fn visible(text: &str) -> String {
     text.split('\r').map(outlast_stream::visible).collect::<Vec<_>>().join("\r")
 }

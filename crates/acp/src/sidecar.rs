@@ -1,5 +1,5 @@
-//! Stands between an editor and an agent: the agent gets our tools, the editor sees its jobs, and an idle agent is
-//! told what happened.
+//! Sits between an editor and an agent: the agent gets our tools, the editor sees its jobs, and an idle agent
+//! is prompted with what happened.
 //!
 //! ```text
 //! editor ⇄ reader, queue ⇄ ┌──────────────┐ ⇄ reader, queue ⇄ agent ── outlast mcp (its own child)
@@ -8,15 +8,16 @@
 //!                           └──────────────┘
 //! ```
 //!
-//! One thread owns all conversations; the others only bring lines and news to it. It never waits for either side: what goes
-//! out is queued, and whoever brings more waits for room. Lines that are not ours to change pass as the bytes they are.
+//! One thread owns all conversations; the others only bring it lines and events. It never blocks on either
+//! side: output is queued, and the threads that bring more wait while a queue is full. Lines that need no
+//! change pass as the same bytes.
 
 pub mod budget;
 mod conversation;
 mod jobs;
 mod queue;
 mod state;
-mod telling;
+mod event_text;
 mod wire;
 
 use std::collections::HashMap;
@@ -30,44 +31,44 @@ use std::time::{Duration, Instant};
 use budget::Limits;
 use conversation::{Around, Conversation, Sides, first_text};
 use outlast_job::outbox::follow::Changes;
-use outlast_job::outbox::{self, Entry, Outbox};
+use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
-use outlast_job::{Failure, Handle, Outlast, process_tree};
+use outlast_job::{EntryKind, Failure, Handle, Outlast, process_tree};
 use queue::Queue;
 use serde_json::json;
 use state::{Saved, States};
 use wire::{Message, OfSession, Update, add_to_list};
 
 use crate::lines::{LineReader, exit_code, start_agent};
-use crate::showing::{NEW_LINES, SEED_MARK, STREAM_MARK};
+use crate::showing::{GEMINI_STREAM_MARK, NEW_LINES, STREAM_MARK};
 
-/// How many lines and news may wait for the one thread.
-const INPUTS: usize = 256;
-/// How long an agent may take to leave when the editor has.
-const GOODBYE: Duration = Duration::from_secs(5);
-/// How long what the agent started may take after that.
-const NOTICE: Duration = Duration::from_millis(500);
+/// How many lines and events may wait for the one thread.
+const MAX_QUEUED_INPUTS: usize = 256;
+/// How long an agent may take to exit after the editor has.
+const AGENT_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the agent's own processes may take after that.
+const DESCENDANT_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Leaves those of a session's events that its agent does not know yet, from an answer of our tools.
+/// Filters a session's events to those that its agent has not seen yet in an answer of our tools.
 pub type Unknown = dyn Fn(&Home, &str, Vec<Entry>) -> Vec<Entry> + Send + Sync;
 
-/// How to wake.
+/// When and how to wake the agent.
 pub struct Options {
-    /// How often.
+    /// How often it may be woken.
     pub limits: Limits,
-    /// How much text goes into one prompt.
+    /// The most bytes of text in one prompt.
     pub prompt_bytes: usize,
-    /// How long events are gathered.
+    /// How long events are gathered before a prompt.
     pub window: Duration,
-    /// Which events wake; none means all.
-    pub events: Vec<String>,
+    /// Which events wake it; empty means all.
+    pub events: Vec<EntryKind>,
     /// Never wake.
     pub no_wake: bool,
     /// Do not show jobs.
     pub no_jobs: bool,
     /// The command of our MCP server, without its session.
     pub server: Vec<String>,
-    /// What is new to an agent.
+    /// Filters events to those that are new to the agent.
     pub unknown: Arc<Unknown>,
 }
 
@@ -78,16 +79,16 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    fn wakes(&self, event: &str) -> bool {
-        // It only takes another event back.
-        if event == "went_on" {
-            return self.wakes("awaiting_input");
+    fn wakes(&self, event: EntryKind) -> bool {
+        // It only withdraws another event.
+        if event == EntryKind::WentOn {
+            return self.wakes(EntryKind::AwaitingInput);
         }
-        self.events.is_empty() || self.events.iter().any(|wanted| wanted == event)
+        self.events.is_empty() || self.events.contains(&event)
     }
 }
 
-/// What comes to the one thread.
+/// The inputs of the one thread.
 enum Input {
     Editor(Vec<u8>),
     EditorGone,
@@ -99,14 +100,14 @@ enum Input {
     Job(Handle),
 }
 
-/// A session that the agent has been asked for and has not confirmed yet.
+/// A session that the editor has requested and the agent has not confirmed yet.
 struct Opening {
-    /// Its id, if the editor knew it.
+    /// Its id, if the editor knows it.
     id: Option<String>,
     saved: Saved,
-    /// What the agent told again so far shows that it was told up to here; none while it told nothing.
+    /// The highest event in what the agent has replayed so far; `None` if it has replayed nothing.
     told: Option<u64>,
-    /// The end of the last text, for a mark that comes in two pieces.
+    /// The end of the last text, for a mark that is split over two updates.
     last_text: String,
 }
 
@@ -117,16 +118,16 @@ struct Sidecar {
     states: States,
     inputs: SyncSender<Input>,
     conversations: HashMap<String, Conversation>,
-    /// By the id of the request.
+    /// By request id.
     opening: HashMap<String, Opening>,
     /// The editor shows terminals that it does not own.
     terminals: bool,
 }
 
-/// Runs an agent behind us until it ends or the editor hangs up; returns the agent's exit code.
+/// Runs an agent until it ends or the editor disconnects. Returns the agent's exit code.
 ///
 /// # Errors
-/// When the home can't be used or the agent can't be started.
+/// If the home cannot be used or the agent cannot be started.
 pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32, Failure> {
     let outlast = outlast.masked();
     let states = States::open(outlast.home(), command.first().map_or("", String::as_str))?;
@@ -134,7 +135,7 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
     let mut agent = start_agent(command, Stdio::inherit())?;
     process_tree::reap_orphans(agent.id());
     let sides = Sides { editor: Queue::default(), agent: Queue::default() };
-    let (inputs, incoming) = sync_channel(INPUTS);
+    let (inputs, incoming) = sync_channel(MAX_QUEUED_INPUTS);
     if let (Some(stdin), Some(stdout)) = (agent.stdin.take(), agent.stdout.take()) {
         let to_agent = sides.agent.clone();
         std::thread::spawn(move || to_agent.write_to(stdin));
@@ -150,7 +151,7 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
         jobs::watch(outlast.home(), move |handle| tell.send(Input::Job(handle)).is_ok())?;
     }
     let mut sidecar = Sidecar {
-        outlast: outlast.masked(),
+        outlast,
         options,
         sides,
         states,
@@ -162,10 +163,10 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
     let editor_left = sidecar.serve(&incoming);
     if editor_left {
         sidecar.sides.agent.close();
-        wait_for_goodbye(&incoming);
+        wait_for_agent(&incoming);
     }
-    // An agent is more than one process, and none of them has anything to do any more.
-    process_tree::end_all(if editor_left { NOTICE } else { GOODBYE });
+    // An agent may have started processes, which are no longer needed.
+    process_tree::end_all(if editor_left { DESCENDANT_EXIT_TIMEOUT } else { AGENT_EXIT_TIMEOUT });
     sidecar.sides.editor.close();
     if !editor_left {
         let _ = writer.join();
@@ -174,7 +175,7 @@ pub fn run(outlast: Outlast, options: Options, command: &[String]) -> Result<i32
     Ok(exit_code(status))
 }
 
-/// Brings the lines of one side, as long as the other side takes them.
+/// Reads the lines of one side, while the queue to the other side has room.
 fn read_lines(
     from: impl Read + Send + 'static,
     other_side: Queue,
@@ -194,9 +195,9 @@ fn read_lines(
     });
 }
 
-/// The editor has left: the agent may finish what it does, for a moment.
-fn wait_for_goodbye(incoming: &Receiver<Input>) {
-    let until = Instant::now() + GOODBYE;
+/// After the editor has disconnected: gives the agent some time to finish.
+fn wait_for_agent(incoming: &Receiver<Input>) {
+    let until = Instant::now() + AGENT_EXIT_TIMEOUT;
     while let Ok(input) = incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
         if matches!(input, Input::AgentGone) {
             return;
@@ -205,7 +206,7 @@ fn wait_for_goodbye(incoming: &Receiver<Input>) {
 }
 
 impl Sidecar {
-    /// Serves until one side is gone; true when that is the editor.
+    /// Serves until one side disconnects. Returns true if that is the editor.
     fn serve(&mut self, incoming: &Receiver<Input>) -> bool {
         let mut wait = None;
         loop {
@@ -214,8 +215,8 @@ impl Sidecar {
                 Some(wait) => incoming.recv_timeout(wait),
             };
             match input {
-                Ok(Input::Editor(line)) => self.editor_said(line),
-                Ok(Input::Agent(line)) => self.agent_said(line),
+                Ok(Input::Editor(line)) => self.on_editor_line(line),
+                Ok(Input::Agent(line)) => self.on_agent_line(line),
                 Ok(Input::Events(session)) => self.outbox_changed(&session),
                 Ok(Input::Job(handle)) => self.job_started(handle),
                 Ok(Input::EditorGone) => return true,
@@ -226,7 +227,7 @@ impl Sidecar {
         }
     }
 
-    /// Wakes whoever may be woken; says how long until it is worth another look.
+    /// Wakes agents that may be woken. Returns when to try again.
     fn wake(&mut self) -> Option<Duration> {
         let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
         self.conversations.values_mut().filter_map(|conversation| conversation.wake(&around)).min()
@@ -239,7 +240,7 @@ impl Sidecar {
         }
     }
 
-    fn editor_said(&mut self, line: Vec<u8>) {
+    fn on_editor_line(&mut self, line: Vec<u8>) {
         let Ok(text) = std::str::from_utf8(&line) else { return self.sides.agent.push(line) };
         let Some(message) = Message::peek(text) else { return self.sides.agent.push(line) };
         let session = || message.params::<OfSession<'_>>().map(|of| of.session_id.into_owned());
@@ -259,7 +260,7 @@ impl Sidecar {
                 let session = session().unwrap_or_default();
                 self.with(&session, Conversation::cancel);
             }
-            (Some("$/cancel_request"), _) if self.take_back(&message) => return,
+            (Some("$/cancel_request"), _) if self.cancel_queued(&message) => return,
             (Some("session/close" | "session/delete"), _) => {
                 if let Some(conversation) = self.conversations.remove(&session().unwrap_or_default()) {
                     conversation.close();
@@ -281,8 +282,8 @@ impl Sidecar {
         }
     }
 
-    /// A request that the editor takes back may still be with us.
-    fn take_back(&mut self, message: &Message<'_>) -> bool {
+    /// Cancels a request that is still queued here.
+    fn cancel_queued(&mut self, message: &Message<'_>) -> bool {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Back<'a> {
@@ -293,10 +294,10 @@ impl Sidecar {
         let around = Around::of(&self.outlast, &self.sides, &self.states, &self.options);
         self.conversations
             .values_mut()
-            .any(|conversation| conversation.take_back(back.request_id.get(), &around))
+            .any(|conversation| conversation.cancel_queued(back.request_id.get(), &around))
     }
 
-    /// A session is asked for: the agent gets our tools in it.
+    /// The editor opens a session: adds our tools to the request.
     fn open(&mut self, request: &str, id: Option<String>, text: &str) {
         let saved = id.as_ref().and_then(|id| self.states.load(id)).filter(|saved| !saved.owner.is_empty());
         let fresh = || Saved { owner: format!("acp-sidecar-{:016x}", crate::random()), ..Saved::default() };
@@ -304,7 +305,7 @@ impl Sidecar {
         let params =
             Message::peek(text).and_then(|message| message.params::<serde_json::Value>()).unwrap_or_default();
         let servers = params["mcpServers"].as_array();
-        // The user may have given it a server of ours already: that one knows nothing of this conversation.
+        // The user may have configured our server already. That one does not know this conversation.
         let taken = servers.is_some_and(|servers| servers.iter().any(|server| server["name"] == "outlast"));
         let name = if taken { "outlast-sidecar" } else { "outlast" };
         let (program, arguments) =
@@ -312,13 +313,13 @@ impl Sidecar {
         let arguments: Vec<&str> =
             arguments.iter().map(String::as_str).chain(["--session", &saved.owner]).collect();
         let server = json!({ "name": name, "command": program, "args": arguments, "env": [] });
-        // What can't be added to passes as it is: the session works, without our tools.
+        // If it cannot be added, the request passes unchanged: the session works without our tools.
         let line = add_to_list(text, "mcpServers", &server.to_string()).unwrap_or_else(|| text.to_owned());
         self.opening.insert(request.to_owned(), Opening { id, saved, told: None, last_text: String::new() });
         self.sides.agent.push(line.into_bytes());
     }
 
-    fn agent_said(&mut self, line: Vec<u8>) {
+    fn on_agent_line(&mut self, line: Vec<u8>) {
         let Ok(text) = std::str::from_utf8(&line) else { return self.sides.editor.push(line) };
         let Some(message) = Message::peek(text) else { return self.sides.editor.push(line) };
         if message.method.as_deref() == Some("session/update") {
@@ -342,7 +343,7 @@ impl Sidecar {
         if !matches!(answered, Some((_, true))) {
             self.sides.editor.push(line);
         }
-        // What follows from an answer comes after it.
+        // This comes after the answer that caused it.
         if let Some(opening) = opened {
             self.opened(opening, of);
         }
@@ -359,12 +360,12 @@ impl Sidecar {
         let Some(id) = of.or(opening.id) else { return };
         let owner = opening.saved.owner.clone();
         if let Some(conversation) = self.conversations.get_mut(&id).filter(|open| open.saved.owner == owner) {
-            // It was open already, and what it waits for goes on.
+            // It was open already, and continues to wait.
             conversation.show_again();
         } else {
             let Ok(outbox) = Outbox::open(self.outlast.home(), &owner) else { return };
             let conversation = Conversation::open(id.clone(), opening.saved, outbox, opening.told);
-            // At once: jobs may run before anything else is worth saving.
+            // Save at once: jobs may run before anything else is saved.
             self.states.save(&id, &conversation.saved);
             self.conversations.insert(id.clone(), conversation);
             self.watch_outbox(&id, &owner);
@@ -376,7 +377,7 @@ impl Sidecar {
         }
     }
 
-    /// Brings the news of an outbox, in a thread of its own, as long as the outbox is there.
+    /// Watches an outbox in a thread of its own, while the outbox exists.
     fn watch_outbox(&self, session: &str, owner: &str) {
         let home = self.outlast.home();
         let (Ok(outbox), Ok(changes)) = (Outbox::open(home, owner), Changes::new(home)) else { return };
@@ -391,12 +392,12 @@ impl Sidecar {
         });
     }
 
-    /// Something happened in an outbox, or to it.
+    /// An outbox was changed or removed.
     fn outbox_changed(&mut self, session: &str) {
         let Some(conversation) = self.conversations.get_mut(session) else { return };
         let owner = conversation.saved.owner.clone();
         let home = self.outlast.home();
-        if !home.path().join(outbox::FOLDER).join(outbox::folder_name(&owner)).exists()
+        if Outbox::existing(home, &owner).is_none()
             && let Ok(outbox) = Outbox::open(home, &owner)
         {
             conversation.reopen(outbox);
@@ -405,12 +406,12 @@ impl Sidecar {
         self.with(session, Conversation::look);
     }
 
-    /// Looks at what an agent shows; it passes in any case.
+    /// Inspects an update of the agent. It passes in any case.
     fn updated(&mut self, text: &str, message: &Message<'_>) {
         let streams = text.contains("stream_output\"");
         let loading = self.opening.values().any(|opening| opening.id.is_some());
-        let telling = self.conversations.values().any(Conversation::is_telling);
-        if !streams && !loading && !telling {
+        let delivering = self.conversations.values().any(Conversation::is_delivering);
+        if !streams && !loading && !delivering {
             return;
         }
         let Some(update) = message.params::<Update<'_>>() else { return };
@@ -423,7 +424,7 @@ impl Sidecar {
         let works =
             matches!(update.kind(), "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "plan");
         let meta = &update.update["_meta"];
-        let stream = (meta[SEED_MARK] == true || meta[STREAM_MARK] == true)
+        let stream = (meta[GEMINI_STREAM_MARK] == true || meta[STREAM_MARK] == true)
             .then(|| meta[NEW_LINES].as_str().map_or_else(|| update.text(), ToOwned::to_owned));
         let call = update.update["toolCallId"].as_str().unwrap_or_default().to_owned();
         self.with(session, |conversation, around| {
@@ -436,7 +437,7 @@ impl Sidecar {
         });
     }
 
-    /// A job was started; if it is one of ours, the editor sees it.
+    /// A job was started. If it belongs to one of our sessions, the editor sees it.
     fn job_started(&mut self, handle: Handle) {
         let Ok(job) = self.outlast.job(&handle.to_string()) else { return };
         let Ok(info) = job.info() else { return };
@@ -452,7 +453,7 @@ impl Sidecar {
 }
 
 impl Opening {
-    /// The agent tells a conversation again: is what an earlier sidecar told in it?
+    /// The agent replays a conversation: looks for the events that an earlier sidecar put into it.
     fn retold(&mut self, update: &Update<'_>) {
         if !matches!(update.kind(), "user_message_chunk" | "agent_message_chunk" | "tool_call") {
             return;
@@ -462,7 +463,7 @@ impl Opening {
         if update.kind() == "user_message_chunk" {
             text.push_str(&update.text());
         }
-        self.told = Some(telling::told_in(&text, &self.saved.owner).unwrap_or(0).max(before));
+        self.told = Some(event_text::told_in(&text, &self.saved.owner).unwrap_or(0).max(before));
         let from = text.floor_char_boundary(text.len().saturating_sub(200));
         self.last_text = text.split_off(from);
     }

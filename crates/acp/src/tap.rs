@@ -1,7 +1,7 @@
-//! Records what a client and an agent say to each other, with times, and shows it readably.
+//! Records what a client and an agent send to each other, with times, and shows it in a readable form.
 //!
-//! The file is JSON lines: first `{"outlast_tap": 1, …}`, then one entry a line, in the order in which the lines passed.
-//! A line is recorded before it is passed on: what somebody has seen is in the file.
+//! The file is JSON lines: first `{"outlast_tap": 1, …}`, then one entry per line, in the order in which they
+//! passed. A line is recorded before it is passed on: whatever the other side has seen is in the file.
 
 pub mod show;
 
@@ -22,7 +22,7 @@ use crate::lines::{LineReader, exit_code, start_agent};
 /// The version of the file's format.
 pub const FORMAT: u32 = 1;
 
-/// Who said something.
+/// The sender of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
@@ -50,12 +50,12 @@ pub struct Header {
 pub struct Record {
     /// When, in milliseconds since the recording began.
     pub ms: f64,
-    /// Who said it.
+    /// The sender.
     pub from: From,
-    /// What, if it was JSON: exactly as it was.
+    /// The line, if it was JSON, exactly as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
-    /// What, if it was not.
+    /// The line, if it was not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -69,7 +69,7 @@ impl Recorder {
     fn create(path: &Path, command: &[String]) -> Result<Self, Failure> {
         use std::os::unix::fs::OpenOptionsExt;
         let bad = |error| Failure::system(format!("{} can't be written", path.display()), error);
-        // A conversation is nobody else's business.
+        // A conversation is private.
         let mut options = File::options();
         let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(path).map_err(bad)?;
         let header = Header { outlast_tap: FORMAT, at: now_ms(), command: command.to_vec() };
@@ -96,10 +96,10 @@ fn json_line(value: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// Runs an agent and records both sides until it ends; returns its exit code.
+/// Runs an agent and records both sides until it ends. Returns its exit code.
 ///
 /// # Errors
-/// When the file can't be written or the agent can't be started.
+/// If the file cannot be written or the agent cannot be started.
 pub fn tap(command: &[String], path: &Path) -> Result<i32, Failure> {
     let recorder = Arc::new(Recorder::create(path, command)?);
     let mut agent = start_agent(command, Stdio::piped())?;
@@ -109,7 +109,7 @@ pub fn tap(command: &[String], path: &Path) -> Result<i32, Failure> {
         return Err(Failure::system("the agent has no pipes", "none were made"));
     };
     let to_agent = Arc::clone(&recorder);
-    // Ends with the program: a client that says nothing can't be interrupted.
+    // This thread ends with the program: a read from a silent client cannot be interrupted.
     std::thread::spawn(move || pass_to_agent(&to_agent, stdin));
     let errors = {
         let recorder = Arc::clone(&recorder);

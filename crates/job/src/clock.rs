@@ -1,6 +1,6 @@
 //! The two clocks: one for people, one for measuring.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 /// Milliseconds since 1970, for what people and other machines read.
 #[must_use]
@@ -9,11 +9,7 @@ pub fn now_ms() -> u64 {
     millis(since)
 }
 
-/// Whole milliseconds, as the formats have them.
-#[must_use]
-pub fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
+pub use outlast_protocol::units::millis;
 
 /// A deadline that may be never.
 #[must_use]
@@ -21,5 +17,14 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
+    }
+}
+
+/// How long it is until a moment, as `poll` wants it; nothing if it has passed.
+pub(crate) fn time_until(at: Instant) -> rustix::event::Timespec {
+    let left = at.saturating_duration_since(Instant::now());
+    rustix::event::Timespec {
+        tv_sec: left.as_secs().min(1 << 30).cast_signed(),
+        tv_nsec: left.subsec_nanos().into(),
     }
 }

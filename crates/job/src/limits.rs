@@ -1,101 +1,64 @@
-//! How much a job may use, and who sees to it: a control group for all of it together where one can be had, else the
-//! kernel's limits for each process.
+//! Resource limits of a job, and what enforces them: a cgroup for the whole job if one is available,
+//! otherwise the kernel's limits for each process.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+pub use outlast_protocol::limits::{LimitedBy, Limits};
 
 use crate::failure::Failure;
 
-/// Limits as they are asked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Limits {
-    /// Memory, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    /// Processes and threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processes: Option<u64>,
-    /// Processors, in thousandths.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_milli: Option<u64>,
-    /// CPU time of each process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_time: Option<Duration>,
+fn wants_group(limits: &Limits) -> bool {
+    limits.memory.is_some() || limits.processes.is_some() || limits.cpu_milli.is_some()
 }
 
-/// Who sees to the limits of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitedBy {
-    /// A control group, at this path: all of the job together.
-    Cgroup(PathBuf),
-    /// The kernel, for each process by itself.
-    EachProcess,
+fn controllers(limits: &Limits) -> Vec<&'static str> {
+    let wanted = [
+        ("memory", limits.memory.is_some()),
+        ("pids", limits.processes.is_some()),
+        ("cpu", limits.cpu_milli.is_some()),
+    ];
+    wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect()
 }
 
-impl Limits {
-    /// Whether nothing is limited.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
+/// Prepares the limits: what the command's process must do, and what enforces them.
+///
+/// # Errors
+/// A usage failure, if one of them is not available here.
+pub(crate) fn prepare(
+    limits: &Limits,
+    name: &str,
+) -> Result<(outlast_pty::limits::Limits, Option<LimitedBy>), Failure> {
+    let mut prepared = outlast_pty::limits::Limits {
+        cpu_seconds: limits.cpu_time.map(|time| time.as_secs().max(1)),
+        ..outlast_pty::limits::Limits::default()
+    };
+    if !wants_group(limits) {
+        return Ok((prepared, limits.cpu_time.map(|_| LimitedBy::EachProcess)));
     }
-
-    fn wants_group(&self) -> bool {
-        self.memory.is_some() || self.processes.is_some() || self.cpu_milli.is_some()
-    }
-
-    fn controllers(&self) -> Vec<&'static str> {
-        let wanted = [
-            ("memory", self.memory.is_some()),
-            ("pids", self.processes.is_some()),
-            ("cpu", self.cpu_milli.is_some()),
-        ];
-        wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect()
-    }
-
-    /// Prepares them: what the command's process must do, and who sees to it.
-    ///
-    /// # Errors
-    /// A usage failure, when one of them can't be had here.
-    pub(crate) fn prepare(
-        &self,
-        name: &str,
-    ) -> Result<(outlast_pty::limits::Limits, Option<LimitedBy>), Failure> {
-        let mut prepared = outlast_pty::limits::Limits {
-            cpu_seconds: self.cpu_time.map(|time| time.as_secs().max(1)),
-            ..outlast_pty::limits::Limits::default()
-        };
-        if !self.wants_group() {
-            return Ok((prepared, self.cpu_time.map(|_| LimitedBy::EachProcess)));
+    let why = match Group::make(name, limits) {
+        Ok((group, procs)) => {
+            prepared.group = Some(procs);
+            return Ok((prepared, Some(LimitedBy::Cgroup(group))));
         }
-        let why = match Group::make(name, self) {
-            Ok((group, procs)) => {
-                prepared.group = Some(procs);
-                return Ok((prepared, Some(LimitedBy::Cgroup(group))));
-            }
-            Err(why) => why,
-        };
-        if self.cpu_milli.is_some() {
-            return Err(Failure::usage(format!("processors can only be limited by a control group: {why}"))
-                .hint("limit its CPU time instead: --cpu-time 10m"));
-        }
-        prepared.memory = self.memory;
-        if let Some(count) = self.processes {
-            if rustix::process::geteuid().is_root() {
-                return Err(Failure::usage(format!(
-                    "root's processes can only be limited by a control group: {why}"
-                ))
-                .hint("run it as another user, or where control groups (version 2) are delegated"));
-            }
-            // The kernel counts all processes of a user together.
-            prepared.processes = Some(processes_of_this_user() + count);
-        }
-        Ok((prepared, Some(LimitedBy::EachProcess)))
+        Err(why) => why,
+    };
+    if limits.cpu_milli.is_some() {
+        return Err(Failure::usage(format!("processors can only be limited by a control group: {why}"))
+            .hint("limit its CPU time instead: --cpu-time 10m"));
     }
+    prepared.memory = limits.memory;
+    if let Some(count) = limits.processes {
+        if rustix::process::geteuid().is_root() {
+            return Err(Failure::usage(format!(
+                "root's processes can only be limited by a control group: {why}"
+            ))
+            .hint("run it as another user, or where control groups (version 2) are delegated"));
+        }
+        // The kernel counts all processes of a user together.
+        prepared.processes = Some(processes_of_this_user() + count);
+    }
+    Ok((prepared, Some(LimitedBy::EachProcess)))
 }
 
 fn processes_of_this_user() -> u64 {
@@ -113,20 +76,20 @@ fn processes_of_this_user() -> u64 {
     ours.map(threads).sum()
 }
 
-/// A control group of version 2 for one job.
+/// A version 2 cgroup for one job.
 #[derive(Debug)]
 pub(crate) struct Group;
 
 impl Group {
-    /// Makes one and sets its limits; returns its path, and the file by which a process enters it.
+    /// Creates one and sets its limits; returns its path, and the file through which a process enters it.
     fn make(name: &str, limits: &Limits) -> Result<(PathBuf, OwnedFd), String> {
-        let parent = Self::parent(&limits.controllers())?;
+        let parent = Self::parent(&controllers(limits))?;
         let path = parent.join(format!("outlast-{name}"));
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let set = || -> std::io::Result<OwnedFd> {
             if let Some(bytes) = limits.memory {
                 std::fs::write(path.join("memory.max"), bytes.to_string())?;
-                // Without swap the limit is the limit; one that is over it ends as a whole.
+                // Without swap the memory limit is exact; a job that exceeds it is killed as a whole.
                 let _ = std::fs::write(path.join("memory.swap.max"), "0");
                 let _ = std::fs::write(path.join("memory.oom.group"), "1");
             }
@@ -144,7 +107,7 @@ impl Group {
         })
     }
 
-    /// The nearest group above us in which we may make others with these controllers.
+    /// The nearest parent cgroup in which we may create others with these controllers.
     pub(crate) fn parent(controllers: &[&str]) -> Result<PathBuf, String> {
         let mount = mount_point(&read("/proc/self/mountinfo"))
             .ok_or("there is no control group file system of version 2")?;
@@ -163,12 +126,12 @@ impl Group {
         Err(format!("no group above us that we may use passes {} on", controllers.join(" and ")))
     }
 
-    /// Whether the kernel ended something in it for want of memory.
+    /// Whether the kernel killed something in it because it ran out of memory.
     pub(crate) fn ran_out_of_memory(path: &Path) -> bool {
         count_in(&read(path.join("memory.events")), "oom_kill") > 0
     }
 
-    /// Removes it, once nothing is left in it.
+    /// Removes it, once it is empty.
     pub(crate) fn remove(path: &Path) {
         let _ = std::fs::remove_dir(path);
     }
@@ -183,7 +146,7 @@ fn count_in(events: &str, name: &str) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Where version 2 is mounted.
+/// Where cgroup version 2 is mounted.
 fn mount_point(mountinfo: &str) -> Option<PathBuf> {
     mountinfo.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -191,7 +154,7 @@ fn mount_point(mountinfo: &str) -> Option<PathBuf> {
     })
 }
 
-/// Our own group of version 2.
+/// Our own version 2 cgroup.
 fn own_group(cgroup: &str) -> Option<&str> {
     cgroup.lines().find_map(|line| line.strip_prefix("0::"))
 }
@@ -201,8 +164,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_words_about_control_groups_are_understood() {
-        let mounts = "25 30 0:23 / /sys rw - sysfs sysfs rw\n35 25 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+    fn the_kernels_cgroup_files_are_parsed() {
+        let mounts = "25 30 0:23 / /sys rw - sysfs sysfs rw\n\
+    35 25 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
         assert_eq!(mount_point(mounts), Some("/sys/fs/cgroup".into()));
         assert_eq!(mount_point("25 30 0:23 / /x rw - cgroup cgroup rw,pids\n"), None);
         assert_eq!(own_group("4:memory:/x\n0::/user.slice/a.scope\n"), Some("/user.slice/a.scope"));
@@ -213,9 +177,9 @@ mod tests {
     #[test]
     fn only_what_is_limited_needs_a_controller() {
         let limits = Limits { memory: Some(1), cpu_milli: Some(500), ..Limits::default() };
-        assert_eq!(limits.controllers(), ["memory", "cpu"]);
-        let time = Limits { cpu_time: Some(Duration::from_secs(3)), ..Limits::default() };
-        let (prepared, by) = time.prepare("x").unwrap();
+        assert_eq!(controllers(&limits), ["memory", "cpu"]);
+        let time = Limits { cpu_time: Some(std::time::Duration::from_secs(3)), ..Limits::default() };
+        let (prepared, by) = prepare(&time, "x").unwrap();
         assert_eq!((prepared.cpu_seconds, by), (Some(3), Some(LimitedBy::EachProcess)));
     }
 }

@@ -1,9 +1,10 @@
-//! A job's output on the disk: exact bytes in order, with true offsets for ever.
+//! A job's output on the disk: exact bytes in order, at offsets that never change.
 //!
-//! The keeper [writes](writer), anyone of the same user reads. What is gone (given back at the cap, or
-//! lost to a full disk) is named exactly, never papered over.
+//! The keeper [writes](writer), and any process of the same user reads. Ranges that are lost (freed at the
+//! size cap, or not written because of a full disk) are recorded exactly.
 
-pub mod gone;
+pub use outlast_protocol::gone;
+
 pub(crate) mod redacted;
 pub mod timing;
 pub mod transcript;

@@ -1,117 +1,74 @@
-//! What of a job is worth an entry in its session's outbox.
+//! What of a job is worth an entry in its session's outbox: a set of conditions that are watched from the start.
 
+use outlast_protocol::Condition;
+use outlast_protocol::condition::split_list;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::millis;
 use crate::failure::Failure;
-use crate::registry::sweep::parse_duration;
 use crate::wire::watch::Watch;
-use crate::wire::{Stable, Wait};
 
-/// A finished line with something in it.
-pub(crate) const LINE: &str = r".+\n";
+/// The word for nothing at all.
+const NONE: &str = "none";
 
 /// What a job tells its session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Notify {
-    /// That it has ended; trouble with its log too.
-    pub exit: bool,
-    /// That it waits for input, and that it no longer does.
-    pub input: bool,
-    /// That it listens on a port.
-    pub port: bool,
-    /// What else: patterns, silence, a screen that stands still.
-    pub watches: Vec<Watch>,
+    conditions: Vec<Condition>,
 }
 
 impl Notify {
     /// What a job that nobody looks at should tell.
     #[must_use]
     pub fn in_background() -> Self {
-        Self { exit: true, input: true, ..Self::default() }
+        Self { conditions: vec![Condition::Exit, Condition::AwaitingInput] }
     }
 
     /// Whether nothing will ever be told.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        !self.exit && !self.input && !self.port && self.watches.is_empty()
+        self.conditions.is_empty()
     }
 
     /// Every line that it prints is worth an entry: those of 200 ms are one, with a count and offsets.
     pub fn stream_lines(&mut self) {
-        self.watch("lines", Wait { patterns: vec![LINE.into()], from: Some(0), ..Wait::default() });
+        self.conditions.push(Condition::Lines);
     }
 
-    /// Reads `exit,input,port,lines,pattern=REGEX,quiet=30s,stable`. A comma that no known word follows belongs to the
-    /// pattern before it.
+    /// Reads `exit,awaiting_input,port,lines,pattern=REGEX,quiet=30s,stable` or `none`. A comma that no known word
+    /// follows belongs to the value before it.
     ///
     /// # Errors
     /// A usage failure that names the word.
     pub fn parse(texts: &[impl AsRef<str>]) -> Result<Self, Failure> {
         let mut notify = Self::default();
         for text in texts {
-            for word in words(text.as_ref()) {
-                notify.add(&word)?;
+            for word in split_list(text.as_ref(), &[NONE]) {
+                if word != NONE {
+                    notify.conditions.push(word.parse()?);
+                }
             }
         }
+        crate::search::check(&notify.conditions)?;
         Ok(notify)
     }
 
-    fn add(&mut self, word: &str) -> Result<(), Failure> {
-        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
-        match (key, value) {
-            ("none", None) => {}
-            ("exit", None) => self.exit = true,
-            ("input", None) => self.input = true,
-            ("port", None) => self.port = true,
-            ("lines", None) => self.stream_lines(),
-            ("pattern", Some(pattern)) => {
-                let patterns = vec![pattern.to_owned()];
-                outlast_stream::PatternSet::compile(&patterns)
-                    .map_err(|error| Failure::usage(error.to_string()))?;
-                self.watch("pattern", Wait { patterns, from: Some(0), ..Wait::default() });
-            }
-            ("quiet", Some(time)) => {
-                let quiet_ms = Some(millis(parse_duration(time)?));
-                self.watch("quiet", Wait { quiet_ms, ..Wait::default() });
-            }
-            ("stable", checks) => {
-                let bad = |_| Failure::usage(format!("{word:?}: give a number of checks"));
-                let checks = checks.map_or(Ok(3), str::parse).map_err(bad)?;
-                let stable = Some(Stable { checks, ..Stable::default() });
-                self.watch("stable", Wait { stable, ..Wait::default() });
-            }
-            _ => {
-                return Err(Failure::usage(format!("{word:?} is nothing that a job can tell")).hint(
-                    "choose among: exit, input, port, lines, pattern=REGEX, quiet=30s, stable, stable=5, none",
-                ));
-            }
-        }
-        Ok(())
+    /// The conditions.
+    pub(crate) fn conditions(&self) -> &[Condition] {
+        &self.conditions
     }
 
-    fn watch(&mut self, kind: &str, on: Wait) {
-        let number = self.watches.len() + 1;
-        self.watches.push(Watch { id: format!("{kind}-{number}"), on, each: true });
+    /// A watch for each condition that has no event of its own.
+    pub(crate) fn watches(&self) -> Vec<Watch> {
+        let watched = self.conditions.iter().filter(|condition| !condition.has_own_event());
+        let watch = |(i, condition): (usize, &Condition)| Watch {
+            id: format!("{}-{}", condition.reason(), i + 1),
+            until: vec![condition.clone()],
+            from: Some(0),
+            each: true,
+        };
+        watched.enumerate().map(watch).collect()
     }
-}
-
-/// Splits at commas, but not inside of a pattern.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for piece in text.split(',') {
-        let key = piece.split_once('=').map_or(piece, |(key, _)| key);
-        let known = ["none", "exit", "input", "port", "lines", "pattern", "quiet", "stable"].contains(&key);
-        match words.last_mut() {
-            Some(last) if !known && last.starts_with("pattern=") => {
-                last.push(',');
-                last.push_str(piece);
-            }
-            _ => words.push(piece.to_owned()),
-        }
-    }
-    words
 }
 
 #[cfg(test)]
@@ -120,10 +77,16 @@ mod tests {
 
     #[test]
     fn a_pattern_keeps_its_commas() {
-        let notify = Notify::parse(&["exit,pattern=a{2,3},quiet=30s", "port"]).unwrap();
-        assert!(notify.exit && notify.port && !notify.input);
-        assert_eq!(notify.watches[0].on.patterns, ["a{2,3}"]);
-        assert_eq!(notify.watches[1].on.quiet_ms, Some(30_000));
+        let notify = Notify::parse(&["exit,pattern=a{2,3},quiet=30s", "port,none"]).unwrap();
+        let wanted = [
+            Condition::Exit,
+            Condition::Pattern("a{2,3}".into()),
+            Condition::Quiet { ms: 30_000 },
+            Condition::Port(None),
+        ];
+        assert_eq!(notify.conditions(), wanted);
+        let names: Vec<String> = notify.watches().into_iter().map(|watch| watch.id).collect();
+        assert_eq!(names, ["pattern-1", "quiet-2"]);
     }
 
     #[test]
@@ -131,5 +94,6 @@ mod tests {
         let failure = Notify::parse(&["exit,exits"]).unwrap_err();
         assert!(failure.message.contains("exits"), "{failure}");
         assert!(Notify::parse(&["pattern=("]).is_err());
+        assert!(Notify::parse(&["gone=("]).is_err());
     }
 }

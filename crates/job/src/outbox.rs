@@ -13,10 +13,10 @@
 //! no lock: they read whole lines and remember a number.
 
 pub mod follow;
+pub(crate) mod inotify;
 pub mod reader;
 pub mod tail;
 
-use std::fmt::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, ftruncate, mkdirat, openat};
@@ -28,17 +28,14 @@ use crate::lifecycle::State;
 use crate::log::writer::read_exact_at;
 use crate::registry::Home;
 use crate::registry::replace::{Durability, hold_room_after, read_small, replace, write_all};
+use crate::registry::stable_name::{all_names, stable_name, text_of};
 use crate::registry::sweep::remove_flat_folder;
 use crate::spec::Handle;
-use crate::wire::event::What;
+use crate::wire::event::{EntryKind, EventKind};
 use crate::wire::line;
 
 /// Below the home: one folder a session.
 pub const FOLDER: &str = "outbox";
-/// The kind of an entry about the end of a job.
-pub(crate) const ENDED: &str = "ended";
-/// The kind of an entry about somebody who could not be woken.
-pub const WAKE_FAILED: &str = "wake_failed";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 const ACKED: &str = "acked";
@@ -63,9 +60,9 @@ pub struct Entry {
     /// The number of the job's own event; 0 for what the outbox itself has to tell.
     #[serde(default)]
     pub seq: u64,
-    /// `ended`, `awaiting_input`, `went_on`, `port_open`, `pattern`, `quiet`, `stable`, `output`, `log_trouble`,
-    /// `wake_failed`, `dropped`.
-    pub event: String,
+    /// What kind of thing.
+    #[serde(deserialize_with = "EntryKind::read")]
+    pub event: EntryKind,
     /// How many of them this stands for.
     pub count: u64,
     /// Where in the log the first of them was.
@@ -79,13 +76,24 @@ pub struct Entry {
     pub more: String,
     /// The job's own event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<What>,
+    pub detail: Option<EventKind>,
 }
 
 impl Entry {
     /// An entry about a job that stands for one thing.
     #[must_use]
-    pub fn about(job: Handle, name: Option<&str>, event: &str, text: impl Into<String>) -> Self {
+    pub fn about(job: Handle, name: Option<&str>, event: EntryKind, text: impl Into<String>) -> Self {
+        Self::about_at(crate::clock::now_ms(), job, name, event, text)
+    }
+
+    /// The same, of a moment in milliseconds since 1970.
+    pub(crate) fn about_at(
+        at: u64,
+        job: Handle,
+        name: Option<&str>,
+        event: EntryKind,
+        text: impl Into<String>,
+    ) -> Self {
         let mut text = visible(&text.into());
         if text.len() > LONGEST_TEXT {
             text.truncate(text.floor_char_boundary(LONGEST_TEXT));
@@ -93,11 +101,11 @@ impl Entry {
         }
         Self {
             n: 0,
-            at: crate::clock::now_ms(),
+            at,
             job,
             name: name.map(ToOwned::to_owned),
             seq: 0,
-            event: event.into(),
+            event,
             count: 1,
             from: 0,
             offset: 0,
@@ -147,47 +155,16 @@ fn open_folder(parent: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
     openat(&parent, name, FOLDER_FLAGS, Mode::empty())
 }
 
-/// A session's name as the name of a folder: what is no letter, digit, `_` or `-` is written as `%` and two digits.
-#[must_use]
-pub fn folder_name(session: &str) -> String {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut name = String::new();
-    for byte in session.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => name.push(char::from(byte)),
-            _ => drop(write!(name, "%{byte:02x}")),
-        }
-    }
-    if name.len() > 150 || name.is_empty() {
-        let mut hasher = DefaultHasher::new();
-        session.hash(&mut hasher);
-        name.truncate(120);
-        let _ = write!(name, "%-{:016x}", hasher.finish());
-    }
-    name
-}
-
-/// The session of a folder's name, where it can be told.
-fn session_name(folder: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = folder.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = (*first == b'%').then(|| after.get(..2)).flatten();
-        let byte =
-            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).unwrap_or("x"), 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 impl Outbox {
     /// Opens a session's outbox, making it if it is not there.
     ///
     /// # Errors
     /// When the home can't be written.
     pub fn open(home: &Home, session: &str) -> Result<Self, Failure> {
-        let folder = folder_name(session);
+        if let Some(existing) = Self::existing(home, session) {
+            return Ok(existing);
+        }
+        let folder = stable_name(session);
         let dir = open_folder(home.as_dir(), FOLDER)
             .and_then(|all| open_folder(&all, &folder))
             .map_err(|error| Failure::system("the outbox can't be opened", error))?;
@@ -195,13 +172,15 @@ impl Outbox {
         Ok(Self { dir, path, session: session.to_owned() })
     }
 
-    /// A session's outbox, if it has one.
+    /// A session's outbox, if it has one; also one that 0.1 has begun, whose keepers may still write into it.
     #[must_use]
     pub fn existing(home: &Home, session: &str) -> Option<Self> {
-        let folder = folder_name(session);
-        let path = home.path().join(FOLDER).join(&folder);
-        let dir = rustix::fs::open(&path, FOLDER_FLAGS, Mode::empty()).ok()?;
-        Some(Self { dir, path, session: session.to_owned() })
+        all_names(session).find_map(|folder| {
+            let dir =
+                openat(home.as_dir(), format!("{FOLDER}/{folder}"), FOLDER_FLAGS, Mode::empty()).ok()?;
+            let path = home.path().join(FOLDER).join(folder);
+            Some(Self { dir, path, session: session.to_owned() })
+        })
     }
 
     /// Every session's outbox.
@@ -215,7 +194,7 @@ impl Outbox {
         names.sort();
         let open = |name: String| {
             let dir = openat(&all, &name, FOLDER_FLAGS, Mode::empty()).ok()?;
-            Some(Self { dir, path: folder.join(&name), session: session_name(&name) })
+            Some(Self { dir, path: folder.join(&name), session: text_of(&name) })
         };
         names.into_iter().filter_map(open).collect()
     }
@@ -351,9 +330,10 @@ impl Outbox {
             lines.drain(..cut);
             if let (Some(first), Some(last)) = (gone.first(), gone.last()) {
                 // One that says so already counts for all that it stands for.
-                let count = gone.iter().map(|e| if e.event == "dropped" { e.count } else { 1 }).sum();
+                let count =
+                    gone.iter().map(|e| if e.event == EntryKind::Dropped { e.count } else { 1 }).sum();
                 let text = format!("the outbox was full: {count} events up to number {} are gone", last.n);
-                let mut word = Entry::about(last.job, None, "dropped", text);
+                let mut word = Entry::about(last.job, None, EntryKind::Dropped, text);
                 word.more = "outlast jobs --all".into();
                 (word.n, word.count, word.from, word.at) = (last.n, count, first.from, last.at);
                 bytes.extend_from_slice(&line(&word));
@@ -404,7 +384,8 @@ impl Outbox {
 
     /// The jobs whose end is among the entries up to a number.
     fn ended(&self, up_to: u64) -> Vec<Handle> {
-        let ends = self.entries(0).into_iter().filter(|entry| entry.n <= up_to && entry.event == ENDED);
+        let ends =
+            self.entries(0).into_iter().filter(|entry| entry.n <= up_to && entry.event == EntryKind::Exit);
         ends.map(|entry| entry.job).collect()
     }
 
@@ -434,10 +415,10 @@ impl Outbox {
 
 /// How a job ended, if a session's outbox says so.
 pub(crate) fn end_of(home: &std::path::Path, session: &str, job: Handle) -> Option<State> {
-    let events = home.join(FOLDER).join(folder_name(session)).join(EVENTS);
-    let bytes = std::fs::read(events).ok()?;
+    let all = home.join(FOLDER);
+    let bytes = all_names(session).find_map(|folder| std::fs::read(all.join(folder).join(EVENTS)).ok())?;
     whole_entries(&bytes).filter(|entry| entry.job == job).find_map(|entry| match entry.detail {
-        Some(What::Ended { state }) => Some(state),
+        Some(EventKind::Exit { state }) => Some(state),
         _ => None,
     })
 }
@@ -473,6 +454,7 @@ fn mend(file: &OwnedFd) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::stable_name::name_of_0_1;
 
     fn home() -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
@@ -481,7 +463,7 @@ mod tests {
     }
 
     fn entry(text: &str) -> Entry {
-        Entry::about(Handle(1), None, "pattern", text)
+        Entry::about(Handle(1), None, EntryKind::Pattern, text)
     }
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {
@@ -489,14 +471,20 @@ mod tests {
     }
 
     #[test]
-    fn names_are_safe_and_come_back() {
-        for session in ["plain", "a/../b", ".", "..", "with space", "ünïcode", "a%b"] {
-            let folder = folder_name(session);
-            assert!(!folder.contains('/') && !folder.starts_with('.'), "{folder}");
-            assert_eq!(session_name(&folder), session);
-        }
-        assert!(folder_name(&"x".repeat(500)).len() < 200);
-        assert_ne!(folder_name(&"x".repeat(500)), folder_name(&"x".repeat(501)));
+    fn an_outbox_that_0_1_named_is_found_and_gone_on_with() {
+        let (_folder, home) = home();
+        let session = "s".repeat(400);
+        let old = name_of_0_1(&session).unwrap();
+        let path = home.path().join(FOLDER).join(&old);
+        std::fs::create_dir_all(&path).unwrap();
+        let mut line = serde_json::to_vec(&Entry { n: 1, ..entry("from 0.1") }).unwrap();
+        line.push(b'\n');
+        std::fs::write(path.join(EVENTS), line).unwrap();
+        let outbox = Outbox::open(&home, &session).unwrap();
+        assert_eq!(outbox.folder(), old);
+        assert_eq!(numbers(&outbox), [1]);
+        assert_eq!(numbers(&Outbox::existing(&home, &session).unwrap()), [1]);
+        assert!(Outbox::open(&home, &"t".repeat(400)).unwrap().folder().ends_with("%-4c3452b80f4650a5"));
     }
 
     #[test]
@@ -534,7 +522,7 @@ mod tests {
         }
         let entries = outbox.entries(0);
         let word = entries.first().unwrap();
-        assert_eq!((word.event.as_str(), word.count), ("dropped", word.n));
+        assert_eq!((word.event, word.count), (EntryKind::Dropped, word.n));
         let after: Vec<u64> = entries.iter().skip(1).map(|entry| entry.n).collect();
         assert_eq!(after, (word.n + 1..=6000).collect::<Vec<_>>());
         let size = std::fs::metadata(outbox.path.join(EVENTS)).unwrap().len();

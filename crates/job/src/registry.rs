@@ -1,8 +1,8 @@
-//! The home and its jobs on the file system: create, find, list.
+//! The home and its jobs in the file system: create, find, list.
 //!
-//! There is no lock server. A handle is claimed by moving a finished folder to its number, which only one
-//! client can do; that a keeper lives is proved by the lock it holds in the folder. Only the keeper (or whoever
-//! holds that lock after it) writes into a job's folder.
+//! There is no lock server. A handle is claimed by renaming a complete folder to its number, which only one
+//! client can do. That a keeper lives is proved by the lock it holds in the folder. Only the keeper (or the
+//! process that holds the lock after it) writes into a job's folder.
 
 pub mod claim;
 pub mod format;
@@ -10,6 +10,7 @@ pub(crate) mod index;
 pub mod layout;
 pub mod names;
 pub mod replace;
+pub mod stable_name;
 pub mod summary;
 pub mod sweep;
 
@@ -23,11 +24,12 @@ use rustix::io::Errno;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
 use crate::spec::Handle;
-use crate::wire::event::{Event, What};
+use crate::wire::event::{Event, EventKind};
 use format::Info;
-use replace::{Durability, Old, Spare, replace};
+use outlast_protocol::{Call, Hint};
+use replace::{Displaced, Durability, PreparedFile, replace};
 
-/// Larger than any `info.json` we write, environment names and a 300 KB command line included.
+/// More than any `info.json` has, including environment names and a 300 KB command line.
 pub(crate) const INFO_LIMIT: usize = 16 << 20;
 
 /// The folder of all jobs.
@@ -42,7 +44,7 @@ impl Home {
     /// `$OUTLAST_HOME`, else `$XDG_STATE_HOME/outlast`, else `~/.local/state/outlast`.
     ///
     /// # Errors
-    /// When none of the three variables is set.
+    /// If none of the three variables is set.
     pub fn default_path() -> Result<PathBuf, Failure> {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         var("OUTLAST_HOME")
@@ -54,14 +56,14 @@ impl Home {
             })
     }
 
-    /// Opens a home, making it if it is not there.
+    /// Opens a home, creating it if necessary.
     ///
     /// # Errors
-    /// [`Kind::BadHome`] when it is a file, belongs to another user, or can be written by others.
+    /// [`Kind::BadHome`] if it is a file, belongs to another user, or can be written by others.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let bad = |what: String| Failure::new(Kind::BadHome, what);
         let shown = path.display();
-        let absolute = std::path::absolute(path).map_err(|e| bad(format!("{shown} is no path: {e}")))?;
+        let absolute = std::path::absolute(path).map_err(|e| bad(format!("{shown} is not a path: {e}")))?;
         if !absolute.is_dir() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&absolute).map_err(|error| {
                 bad(format!("the home {shown} can't be made: {error}"))
@@ -92,13 +94,13 @@ impl Home {
         Ok(Self { path: absolute, home, jobs })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder of a job, whether it is there or not.
+    /// The folder of a job, whether it exists or not.
     #[must_use]
     pub fn job_path(&self, handle: Handle) -> PathBuf {
         self.path.join(layout::JOBS).join(handle.to_string())
@@ -112,7 +114,7 @@ impl Home {
         self.jobs.as_fd()
     }
 
-    /// The job of a number or a name.
+    /// The job with a number or a name.
     ///
     /// # Errors
     /// [`Kind::NoSuchJob`].
@@ -124,7 +126,7 @@ impl Home {
         self.job(handle)
     }
 
-    /// The job of a handle.
+    /// The job with a handle.
     ///
     /// # Errors
     /// [`Kind::NoSuchJob`].
@@ -144,10 +146,10 @@ impl Home {
         } else {
             format!("there is no job {handle}")
         };
-        Failure::new(Kind::NoSuchJob, why).hint("see all jobs: outlast jobs --all")
+        Failure::new(Kind::NoSuchJob, why).hint(Hint::call("see all jobs: ", Call::AllJobs))
     }
 
-    /// All handles that have a folder, in no order.
+    /// All handles that have a folder, unordered.
     #[must_use]
     pub fn handles(&self) -> Vec<Handle> {
         let Ok(dir) = Dir::read_from(&self.jobs) else { return Vec::new() };
@@ -157,7 +159,7 @@ impl Home {
             .collect()
     }
 
-    /// All jobs that can be read, oldest first. Those whose keeper vanished are found to be lost on the way.
+    /// All readable jobs, oldest first. This also detects jobs that are lost because their keeper vanished.
     #[must_use]
     pub fn list(&self) -> Vec<Info> {
         let mut handles = self.handles();
@@ -181,7 +183,7 @@ impl JobDir {
         self.handle
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -193,10 +195,10 @@ impl JobDir {
         self.path.join(name)
     }
 
-    /// Opens one of its files for reading; never follows a link.
+    /// Opens one of its files for reading; never follows a symlink.
     ///
     /// # Errors
-    /// `ENOENT` when it is not there.
+    /// `ENOENT` if it does not exist.
     pub fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
         openat(&self.dir, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }
@@ -206,15 +208,15 @@ impl JobDir {
         openat(&self.dir, name, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// `info.json` as it stands.
+    /// `info.json` as it is.
     ///
     /// # Errors
-    /// An unknown format, or damage.
+    /// An unknown format, or a damaged file.
     pub fn info(&self) -> Result<Info, Failure> {
         self.parse_info(replace::read_small(&self.dir, layout::INFO, INFO_LIMIT))
     }
 
-    /// A record from what reading its file brought.
+    /// Parses the result of reading `info.json`.
     pub(crate) fn parse_info(&self, read: Result<Vec<u8>, Errno>) -> Result<Info, Failure> {
         let bytes = match read {
             Err(Errno::NOENT) if !self.path.exists() => {
@@ -230,11 +232,11 @@ impl JobDir {
         Info::parse(self.handle, &bytes)
     }
 
-    /// `info.json`, after making sure that a job said to run has someone who keeps it. If nobody does, the job
-    /// is lost unless its end was told somewhere else, and this call writes so.
+    /// `info.json`, after checking that a job that is said to run still has a keeper. If it has none, the job
+    /// is lost, unless its end was recorded elsewhere. This call then writes that.
     ///
     /// # Errors
-    /// As [`JobDir::info`]; and when it can't be told whether somebody keeps it.
+    /// As [`JobDir::info`], and if it is unknown whether the job has a keeper.
     pub fn current(&self) -> Result<Info, Failure> {
         let info = self.info()?;
         if !info.state.is_live() {
@@ -244,27 +246,27 @@ impl JobDir {
             Failure::system(format!("it can't be told whether job {} still runs", self.handle), error)
         })?;
         let Some(_held) = held else { return Ok(info) };
-        // The lock is ours, so no keeper lives. It may have written the end just before it left.
+        // We got the lock, so no keeper lives. It may have written the end just before it exited.
         let mut info = self.info()?;
         if info.state.is_live() {
             let lost = || State::Lost { found_at: crate::clock::now_ms() };
             info.state = self.told_end(&info).unwrap_or_else(lost);
-            // A read-only or full disk must not hide the job from the one who asks.
+            // A read-only or full disk must not hide the job from the caller.
             let _ = self.write_info(&info, Durability::Process);
         }
         Ok(info)
     }
 
-    /// As [`current`](Self::current), and the record as it stands where it can't be told whether somebody keeps the job.
+    /// Like [`current`](Self::current), or the record as it is if it is unknown whether the job has a keeper.
     pub(crate) fn as_known(&self) -> Option<Info> {
         self.current().or_else(|_| self.info()).ok()
     }
 
-    /// How the job ended, if that is in its log of events or in its session's outbox: the record may be what could not be
-    /// written.
+    /// How the job ended, if its event log or its session's outbox says so: perhaps only the record could not
+    /// be written.
     fn told_end(&self, info: &Info) -> Option<State> {
         let ended = |event: Event| match event.what {
-            What::Ended { state } => Some(state),
+            EventKind::Exit { state } => Some(state),
             _ => None,
         };
         let home = self.path.ancestors().nth(2)?;
@@ -272,8 +274,8 @@ impl JobDir {
         in_events.or_else(|| crate::outbox::end_of(home, &info.session, self.handle))
     }
 
-    /// Notes that somebody was told how the job ended: retention lets go of it sooner. The one file of a folder that is not
-    /// its keeper's.
+    /// Records that someone was told how the job ended, so that retention may remove it sooner. This is the
+    /// only file in the folder that the keeper does not write.
     pub(crate) fn mark_read(&self) {
         if !self.is_marked_read() {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -285,7 +287,7 @@ impl JobDir {
         rustix::fs::statat(&self.dir, layout::READ, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// What the log of events says, as far back as a megabyte goes.
+    /// The events in the last megabyte of the event log.
     pub(crate) fn events(&self) -> Vec<Event> {
         let Ok(file) = self.open(layout::EVENTS) else { return Vec::new() };
         let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
@@ -302,17 +304,17 @@ impl JobDir {
         replace(&self.dir, layout::INFO, &info.to_bytes(), durability)
     }
 
-    /// A file for the next record.
-    pub(crate) fn spare_info(&self) -> Result<Spare, Errno> {
-        Spare::make(&self.dir, layout::INFO)
+    /// Prepares a file for the next record.
+    pub(crate) fn prepare_info(&self) -> Result<PreparedFile, Errno> {
+        PreparedFile::make(&self.dir, layout::INFO)
     }
 
-    /// Replaces the record by way of a file that was made ahead.
-    pub(crate) fn swap_info(&self, info: &Info, spare: Spare) -> Result<(Old, OwnedFd), Errno> {
-        spare.put(&self.dir, layout::INFO, &info.to_bytes())
+    /// Replaces the record with a prepared file.
+    pub(crate) fn swap_info(&self, info: &Info, file: PreparedFile) -> Result<(Displaced, OwnedFd), Errno> {
+        file.put(&self.dir, layout::INFO, &info.to_bytes())
     }
 
-    /// Makes sure that the record, as it was last written, survives the machine.
+    /// Syncs the record to the disk, so that it survives a crash of the machine.
     pub(crate) fn sync_info(&self) -> Result<(), Errno> {
         rustix::fs::fdatasync(self.open(layout::INFO)?)?;
         rustix::fs::fsync(&self.dir)

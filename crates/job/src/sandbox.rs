@@ -1,85 +1,29 @@
-//! A job in a sandbox: what it is asked to be, what that means in folders, and why it can't be had.
+//! The sandbox of a job: what was requested, which folders that means, and why it is not possible.
 //!
-//! By default such a job reads the system and the tools below the user's home, but nothing else of it; writes only into
-//! its own folder and a temporary one of its own; and reaches no network. It can't talk to any keeper, to any other Unix
-//! socket, or to processes outside. See `docs/sandbox.md`.
+//! By default such a job can read the system and the tools in the user's home, but nothing else of it; it can
+//! write only to its own folder and a temporary one of its own; and it has no network. It cannot talk to any
+//! keeper, to any other Unix socket, or to processes outside. See `docs/sandbox.md`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+pub use outlast_protocol::sandbox::{By, Network, Sandbox, Server};
 
 use crate::failure::Failure;
+use outlast_protocol::{Call, Hint};
 
-/// Who builds the walls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The kernel alone: Landlock and seccomp.
-    #[default]
-    Kernel,
-    /// Bubblewrap: namespaces and bind mounts, and the same filter of system calls.
-    Bwrap,
+/// This process, as the server that starts an agent's job.
+pub(crate) fn this_server() -> Server {
+    let mut env = crate::spec::inherited_env();
+    env.retain(|name, _| {
+        ["HOME", "PATH"].contains(&name.as_str()) || TOOL_VARIABLES.contains(&name.as_str())
+    });
+    let settings = crate::settings::Settings::path();
+    let settings = settings.and_then(|file| file.parent()?.canonicalize().ok());
+    Server { folder: std::env::current_dir().unwrap_or_else(|_| "/".into()), env, settings }
 }
 
-/// What it may reach.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Network {
-    /// Nothing.
-    #[default]
-    Off,
-    /// A loopback of its own.
-    Loopback,
-    /// Everything.
-    On,
-}
-
-/// A sandbox as it is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Sandbox {
-    /// Who builds the walls.
-    pub by: By,
-    /// What it may change, besides its own folder.
-    pub writable: Vec<String>,
-    /// What it may read, besides the system, tools and its own folder.
-    pub readable: Vec<String>,
-    /// What it may reach.
-    pub network: Network,
-    /// Whether it may make Unix sockets. Keepers refuse it all the same; others may not.
-    pub unix_sockets: bool,
-    /// For jobs that agents start: the folders that they may work in and change, instead of the one that the server was
-    /// started in.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub roots: Vec<String>,
-}
-
-/// Where the walls of an agent's job come from: the server that starts it. Nothing of a call can widen them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
-    /// The folder that it was started in.
-    folder: PathBuf,
-    /// Its own environment, as far as it names folders.
-    env: BTreeMap<String, String>,
-    /// The folder of its settings and policy, which no job may have.
-    settings: Option<PathBuf>,
-}
-
-impl Server {
-    /// This process.
-    pub(crate) fn this() -> Self {
-        let mut env = crate::spec::inherited_env();
-        env.retain(|name, _| {
-            ["HOME", "PATH"].contains(&name.as_str()) || TOOL_VARIABLES.contains(&name.as_str())
-        });
-        let settings = crate::settings::Settings::path();
-        let settings = settings.and_then(|file| file.parent()?.canonicalize().ok());
-        Self { folder: std::env::current_dir().unwrap_or_else(|_| "/".into()), env, settings }
-    }
-}
-
-/// The system, as far as programs need it.
+/// The parts of the system that programs need.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/sbin",
@@ -100,11 +44,11 @@ const SYSTEM: &[&str] = &[
     "/run/current-system",
     "/run/systemd/resolve",
 ];
-/// Devices that only give and take bytes.
+/// Devices that only produce or consume bytes.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// Those among them that can be written to.
+/// The devices that can be written to.
 const SINKS: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
-/// Tools below a user's home. Nothing here holds a key.
+/// Tools in a user's home. None of these folders holds a key.
 const TOOLS: &[&str] = &[
     ".asdf",
     ".bun/bin",
@@ -150,18 +94,19 @@ const TOOL_VARIABLES: &[&str] = &[
     "PNPM_HOME",
     "FNM_DIR",
 ];
-/// Where bubblewrap may be. Not looked up in the job's own `PATH`: whoever sets that must not choose the walls.
+/// Where bubblewrap may be. It is not searched in the job's own `PATH`: that must not decide about the
+/// sandbox.
 const BWRAP: &[&str] =
     &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
 
-/// Where a job lives, as far as its sandbox must know.
+/// Where a job runs, as far as its sandbox must know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// The home of all jobs.
     pub(crate) home: &'a Path,
-    /// The folder that the job starts in.
+    /// The folder in which the job starts.
     pub(crate) cwd: &'a Path,
-    /// The temporary folder of its own.
+    /// Its own temporary folder.
     pub(crate) temporary: &'a Path,
     /// Its terminal, if it has one.
     pub(crate) terminal: Option<&'a Path>,
@@ -172,7 +117,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where the user's home and tools are looked up.
+    /// The environment in which the user's home and tools are looked up.
     fn tools(&self) -> &'a BTreeMap<String, String> {
         self.server.map_or(self.env, |server| &server.env)
     }
@@ -187,7 +132,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A sandbox as folders, each with all links followed.
+/// A sandbox as folders, all with symlinks resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folders {
     /// Those that it works in; they are writable.
@@ -196,139 +141,144 @@ pub(crate) struct Folders {
     pub(crate) writable: Vec<PathBuf>,
 }
 
-impl Sandbox {
-    /// What it means in folders.
-    ///
-    /// # Errors
-    /// A usage failure when a folder is not there, or would let the job out.
-    pub(crate) fn folders(&self, place: Place<'_>) -> Result<Folders, Failure> {
-        let user = place.user();
-        let own = match place.server {
-            Some(server) => self.roots_of(server, place)?,
-            None => vec![own_folder(place)?],
-        };
-        let mut writable = own.clone();
-        for path in &self.writable {
-            writable.push(given(path, place, &own)?);
-        }
-        let mut readable: Vec<PathBuf> = SYSTEM.iter().chain(DEVICES).map(PathBuf::from).collect();
-        for path in &self.readable {
-            readable.push(given(path, place, &own)?);
-        }
-        if let Some(user) = &user {
-            readable.extend(TOOLS.iter().map(|tool| user.join(tool)));
-        }
-        // A folder of programs, not all that the user has.
-        let wide = |path: &Path| {
-            user.as_ref().is_some_and(|user| user.starts_with(path)) || place.home.starts_with(path)
-        };
-        let tools = place.tools();
-        let named = TOOL_VARIABLES.iter().filter_map(|name| tools.get(*name)).map(PathBuf::from);
-        let path = tools.get("PATH").map(String::as_str).unwrap_or_default();
-        for tool in std::env::split_paths(path).chain(named) {
-            if !tool.is_absolute() || wide(&tool) {
-                continue;
-            }
-            // Links into the rest of a version manager.
-            if let (Some("shims"), Some(manager)) =
-                (tool.file_name().and_then(|name| name.to_str()), tool.parent())
-                && tool.is_dir()
-                && !wide(manager)
-            {
-                readable.push(manager.to_owned());
-            }
-            readable.push(tool);
-        }
-        writable.push(place.temporary.to_owned());
-        writable.extend(SINKS.iter().map(PathBuf::from));
-        writable.push("/dev/tty".into());
-        writable.extend(place.terminal.map(Path::to_owned));
-        writable.retain(|path| path.exists());
-        readable.retain(|path| path.exists());
-        Ok(Folders { own, readable, writable })
+/// The folders of this sandbox.
+///
+/// # Errors
+/// A usage failure if a folder does not exist, or would let the job escape.
+pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Failure> {
+    let user = place.user();
+    let own = match place.server {
+        Some(server) => roots_of(sandbox, server, place)?,
+        None => vec![own_folder(place)?],
+    };
+    let mut writable = own.clone();
+    for path in &sandbox.writable {
+        writable.push(given(path, place, &own)?);
     }
+    let mut readable: Vec<PathBuf> = SYSTEM.iter().chain(DEVICES).map(PathBuf::from).collect();
+    for path in &sandbox.readable {
+        readable.push(given(path, place, &own)?);
+    }
+    if let Some(user) = &user {
+        readable.extend(TOOLS.iter().map(|tool| user.join(tool)));
+    }
+    // A folder of programs, not everything that the user has.
+    let wide = |path: &Path| {
+        user.as_ref().is_some_and(|user| user.starts_with(path)) || place.home.starts_with(path)
+    };
+    let tools = place.tools();
+    let named = TOOL_VARIABLES.iter().filter_map(|name| tools.get(*name)).map(PathBuf::from);
+    let path = tools.get("PATH").map(String::as_str).unwrap_or_default();
+    for tool in std::env::split_paths(path).chain(named) {
+        if !tool.is_absolute() || wide(&tool) {
+            continue;
+        }
+        // Shims link to the rest of a version manager.
+        if let (Some("shims"), Some(manager)) =
+            (tool.file_name().and_then(|name| name.to_str()), tool.parent())
+            && tool.is_dir()
+            && !wide(manager)
+        {
+            readable.push(manager.to_owned());
+        }
+        readable.push(tool);
+    }
+    writable.push(place.temporary.to_owned());
+    writable.extend(SINKS.iter().map(PathBuf::from));
+    writable.push("/dev/tty".into());
+    writable.extend(place.terminal.map(Path::to_owned));
+    writable.retain(|path| path.exists());
+    readable.retain(|path| path.exists());
+    Ok(Folders { own, readable, writable })
+}
 
-    /// The folders that an agent's job may work in; the one that it starts in must lie below one of them.
-    fn roots_of(&self, server: &Server, place: Place<'_>) -> Result<Vec<PathBuf>, Failure> {
-        let user = place.user();
-        let started_in = [server.folder.to_string_lossy().into_owned()];
-        let named = if self.roots.is_empty() { &started_in[..] } else { &self.roots };
-        let mut roots = Vec::new();
-        for path in named {
-            let root = followed(path, place)?;
-            if root == Path::new("/") || user.as_ref().is_some_and(|user| user.starts_with(&root)) {
-                return Err(Failure::usage(format!(
-                    "the sandbox of agents can't have all of {}: your home would be open to it",
-                    root.display()
-                ))
-                .hint(ROOTS));
-            }
-            roots.push(root);
+/// The folders that an agent's job may work in; the one in which it starts must be below one of them.
+fn roots_of(sandbox: &Sandbox, server: &Server, place: Place<'_>) -> Result<Vec<PathBuf>, Failure> {
+    let user = place.user();
+    let started_in = [server.folder.to_string_lossy().into_owned()];
+    let named = if sandbox.roots.is_empty() { &started_in[..] } else { &sandbox.roots };
+    let mut roots = Vec::new();
+    for path in named {
+        let root = followed(path, place)?;
+        if root == Path::new("/") || user.as_ref().is_some_and(|user| user.starts_with(&root)) {
+            return Err(Failure::usage(format!(
+                "the sandbox of agents can't have all of {}: your home would be open to it",
+                root.display()
+            ))
+            .hint(ROOTS));
         }
-        for path in named {
-            given(path, place, &roots).map_err(|failure| failure.hint(ROOTS))?;
-        }
-        let start = place.cwd.canonicalize().map_err(|error| {
-            Failure::usage(format!("the sandbox can't begin in {}: {error}", place.cwd.display()))
-                .hint("make the folder first, or give another")
-        })?;
-        if roots.iter().any(|root| start.starts_with(root)) {
-            return Ok(roots);
-        }
-        let listed: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-        Err(Failure::usage(format!(
-            "the sandbox of agents can't begin in {}: their jobs work below {}",
-            start.display(),
-            listed.join(", ")
-        ))
-        .hint(format!("start it there; for more, {ROOTS}")))
+        roots.push(root);
     }
+    for path in named {
+        given(path, place, &roots).map_err(|failure| failure.hint(ROOTS))?;
+    }
+    let start = place.cwd.canonicalize().map_err(|error| {
+        Failure::usage(format!("the sandbox can't begin in {}: {error}", place.cwd.display()))
+            .hint("make the folder first, or give another")
+    })?;
+    if roots.iter().any(|root| start.starts_with(root)) {
+        return Ok(roots);
+    }
+    let listed: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    Err(Failure::usage(format!(
+        "the sandbox of agents can't begin in {}: their jobs work below {}",
+        start.display(),
+        listed.join(", ")
+    ))
+    .hint(format!("start it there; for more, {ROOTS}")))
+}
 
-    /// What bubblewrap is told to build the same walls, and to give the command its environment only inside them; `filter`
-    /// is the descriptor that it reads the system call filter from.
-    pub(crate) fn bwrap_options(&self, folders: &Folders, place: Place<'_>, filter: i32) -> Vec<String> {
-        let mut options = Vec::new();
-        let mut add = |words: &[&str]| options.extend(words.iter().map(|word| (*word).to_owned()));
-        add(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-        add(&["--die-with-parent", "--cap-drop", "ALL"]);
-        if self.network != Network::On {
-            add(&["--unshare-net"]);
-        }
-        let filter = filter.to_string();
-        for path in &folders.readable {
-            let path = path.to_string_lossy();
-            if !path.starts_with("/proc") && !path.starts_with("/dev") {
-                add(&["--ro-bind-try", &path, &path]);
-            }
-        }
-        add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
-        // For root these are writable in a new /proc too, and speak to the whole machine: a core_pattern is run outside.
-        for path in ["/proc/sys", "/proc/sysrq-trigger"] {
-            add(&["--ro-bind-try", path, path]);
-        }
-        for path in &folders.writable {
-            let path = path.to_string_lossy();
-            if !path.starts_with("/dev") {
-                add(&["--bind", &path, &path]);
-            }
-        }
-        let own = place.cwd.to_string_lossy();
-        // What runs outside when a person next uses the repository: that of a root, or the one that the job starts in.
-        let starts_in = place.cwd.canonicalize().ok().filter(|folder| !folders.own.contains(folder));
-        for folder in folders.own.iter().chain(&starts_in) {
-            for path in [folder.join(".git/hooks"), folder.join(".git/config")] {
-                if path.exists() {
-                    let path = path.to_string_lossy();
-                    add(&["--ro-bind", &path, &path]);
-                }
-            }
-        }
-        for (name, value) in place.env {
-            add(&["--setenv", name, value]);
-        }
-        add(&["--chdir", &own, "--seccomp", &filter]);
-        options
+/// The options with which bubblewrap builds the same sandbox, and sets the command's environment only inside
+/// it. It reads the system call filter from the descriptor `filter`.
+pub(crate) fn bwrap_options(
+    sandbox: &Sandbox,
+    folders: &Folders,
+    place: Place<'_>,
+    filter: i32,
+) -> Vec<String> {
+    let mut options = Vec::new();
+    let mut add = |words: &[&str]| options.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
+    add(&["--die-with-parent", "--cap-drop", "ALL"]);
+    if sandbox.network != Network::On {
+        add(&["--unshare-net"]);
     }
+    let filter = filter.to_string();
+    for path in &folders.readable {
+        let path = path.to_string_lossy();
+        if !path.starts_with("/proc") && !path.starts_with("/dev") {
+            add(&["--ro-bind-try", &path, &path]);
+        }
+    }
+    add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+    // For root these are writable in a new /proc too, and affect the whole machine: a core_pattern is run
+    // outside.
+    for path in ["/proc/sys", "/proc/sysrq-trigger"] {
+        add(&["--ro-bind-try", path, path]);
+    }
+    for path in &folders.writable {
+        let path = path.to_string_lossy();
+        if !path.starts_with("/dev") {
+            add(&["--bind", &path, &path]);
+        }
+    }
+    let own = place.cwd.to_string_lossy();
+    // These run outside when a person next uses the repository: the one of a root, or the one in which the
+    // job starts.
+    let starts_in = place.cwd.canonicalize().ok().filter(|folder| !folders.own.contains(folder));
+    for folder in folders.own.iter().chain(&starts_in) {
+        for path in [folder.join(".git/hooks"), folder.join(".git/config")] {
+            if path.exists() {
+                let path = path.to_string_lossy();
+                add(&["--ro-bind", &path, &path]);
+            }
+        }
+    }
+    for (name, value) in place.env {
+        add(&["--setenv", name, value]);
+    }
+    add(&["--chdir", &own, "--seccomp", &filter]);
+    options
 }
 
 /// Bubblewrap, if it is on this machine.
@@ -340,7 +290,7 @@ pub(crate) fn bwrap() -> Option<PathBuf> {
 const ROOTS: &str =
     "the user names the folders of agents' jobs: [agents.sandbox] roots = [\"~/src/project\"] in config.toml";
 
-/// The folder that a person's job starts in, and works in.
+/// The folder in which a person's job starts and works.
 fn own_folder(place: Place<'_>) -> Result<PathBuf, Failure> {
     let own = given(place.cwd.to_string_lossy().as_ref(), place, &[])?;
     if place.user().is_some_and(|user| user.starts_with(&own)) {
@@ -348,12 +298,12 @@ fn own_folder(place: Place<'_>) -> Result<PathBuf, Failure> {
             "a sandbox can't begin in {}: all of your home would be open to it",
             own.display()
         ))
-        .hint("start it in the folder that it is about: --cwd DIR"));
+        .hint(Hint::call("start it in the folder that it is about: ", Call::RunInFolder)));
     }
     Ok(own)
 }
 
-/// A folder that was named, in full.
+/// A named folder as an absolute path.
 fn full_path(path: &str, place: Place<'_>) -> PathBuf {
     match (path.strip_prefix('~'), place.tools().get("HOME")) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
@@ -363,7 +313,7 @@ fn full_path(path: &str, place: Place<'_>) -> PathBuf {
     }
 }
 
-/// A folder that was named, with its links followed.
+/// A named folder with symlinks resolved.
 fn followed(path: &str, place: Place<'_>) -> Result<PathBuf, Failure> {
     full_path(path, place).canonicalize().map_err(|error| {
         Failure::usage(format!("the sandbox can't have {path:?}: {error}"))
@@ -371,8 +321,9 @@ fn followed(path: &str, place: Place<'_>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// A folder that was named: with its links followed, and not one that would open the jobs themselves or, to an agent, the
-/// settings. What lies in a folder that an agent's jobs change must not be a link out of it: they could have made it.
+/// A named folder with symlinks resolved. It must not contain the jobs themselves or, for an agent, the
+/// settings. Inside a folder that an agent's jobs can change, it must not be a symlink that leads out: they
+/// could have created it.
 fn given(path: &str, place: Place<'_>, changed: &[PathBuf]) -> Result<PathBuf, Failure> {
     let full = followed(path, place)?;
     let jobs = place.home.canonicalize().unwrap_or_else(|_| place.home.to_owned());
@@ -399,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_has_its_folder_and_the_system_and_not_the_home() {
+    fn a_sandbox_has_its_folder_and_the_system_but_not_the_home() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         for folder in ["user/.ssh", "user/.cargo/bin", "user/work", "user/state/outlast", "tmp", "extra"] {
@@ -416,20 +367,20 @@ mod tests {
         let at_work =
             Place { home: &home, cwd: &work, temporary: &temporary, terminal: None, env: &env, server: None };
         let sandbox = Sandbox { readable: vec!["../../extra".into()], ..Sandbox::default() };
-        let folders = sandbox.folders(at_work).unwrap();
-        assert!(folders.writable.contains(&work) && folders.writable.contains(&temporary));
-        assert!(folders.readable.contains(&root.join("extra")));
-        assert!(folders.readable.contains(&user.join(".cargo/bin")));
-        let all = || folders.readable.iter().chain(&folders.writable);
-        assert!(!all().any(|path| user.join(".ssh").starts_with(path)), "{folders:?}");
-        assert!(!all().any(|path| home.starts_with(path)), "{folders:?}");
-        let wide = |sandbox: &Sandbox| sandbox.folders(at_work).unwrap_err().message;
+        let built = folders(&sandbox, at_work).unwrap();
+        assert!(built.writable.contains(&work) && built.writable.contains(&temporary));
+        assert!(built.readable.contains(&root.join("extra")));
+        assert!(built.readable.contains(&user.join(".cargo/bin")));
+        let all = || built.readable.iter().chain(&built.writable);
+        assert!(!all().any(|path| user.join(".ssh").starts_with(path)), "{built:?}");
+        assert!(!all().any(|path| home.starts_with(path)), "{built:?}");
+        let wide = |sandbox: &Sandbox| folders(sandbox, at_work).unwrap_err().message;
         let at_home = Place { cwd: &user, ..at_work };
-        assert!(sandbox.folders(at_home).unwrap_err().message.contains("the jobs themselves"));
+        assert!(folders(&sandbox, at_home).unwrap_err().message.contains("the jobs themselves"));
         let elsewhere = root.join("extra/jobs");
         std::fs::create_dir(&elsewhere).unwrap();
         let alone = Place { home: &elsewhere, ..at_home };
-        assert!(Sandbox::default().folders(alone).unwrap_err().message.contains("all of your home"));
+        assert!(folders(&Sandbox::default(), alone).unwrap_err().message.contains("all of your home"));
         let through = Sandbox { writable: vec!["~".into()], ..Sandbox::default() };
         assert!(wide(&through).contains("the jobs themselves"));
         let missing = Sandbox { writable: vec!["nowhere".into()], ..Sandbox::default() };
@@ -454,7 +405,7 @@ mod tests {
             server: Some(&server),
         };
         let sandbox = Sandbox::default();
-        let options = sandbox.bwrap_options(&sandbox.folders(place).unwrap(), place, 9);
+        let options = bwrap_options(&sandbox, &folders(&sandbox, place).unwrap(), place, 9);
         let hooks = repository.join(".git/hooks").to_string_lossy().into_owned();
         assert!(options.windows(2).any(|pair| pair == ["--ro-bind", &hooks]), "{options:?}");
     }

@@ -1,8 +1,8 @@
-//! Which secrets a job knows, and where that is written down: in its folder, as fingerprints, never as values.
+//! Which secrets a job knows, and where they are recorded: in its folder, as fingerprints, never as values.
 //!
-//! The keeper makes the [masks](Masks) when it starts the job, from the values of variables that are named like secrets
-//! and from the settings, and adds what people type with `outlast secret`. Whoever reads for an agent takes them from the
-//! file. See `docs/secrets.md`.
+//! The keeper creates the [masks](Masks) when it starts the job, from the values of variables with names like
+//! secrets and from the settings, and adds what people type with `outlast secret`. Readers for agents load
+//! them from the file. See `docs/secrets.md`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -16,12 +16,12 @@ use crate::failure::Failure;
 use crate::registry::replace::{Durability, read_small, replace, write_new};
 use crate::registry::{JobDir, layout};
 
-/// The shortest value of a variable that counts.
-const SHORTEST_VALUE: usize = 6;
-/// Larger than any file of masks that we write.
-pub(crate) const LIMIT: usize = 8 << 20;
+/// The shortest value of a variable that counts as a secret.
+const MIN_VALUE_BYTES: usize = 6;
+/// More than any masks file has.
+pub(crate) const MAX_MASKS_BYTES: usize = 8 << 20;
 
-/// Words in a variable's name, between underscores, that say what its value is.
+/// Words in a variable's name, between underscores, that mean that its value is a secret.
 const WORDS: &[&str] = &[
     "KEY",
     "APIKEY",
@@ -39,11 +39,11 @@ const WORDS: &[&str] = &[
     "PAT",
     "PRIVATE",
 ];
-/// The ends of such words in names that use no underscores.
+/// Endings of names without underscores that mean the same.
 const ENDS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD"];
-/// Names that only look like it.
+/// Names that only look like secrets.
 const HARMLESS_NAMES: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD"];
-/// Values that everybody knows: to hide them would hide half of what a development database prints.
+/// Well-known values: hiding them would hide half of what a development database prints.
 const HARMLESS_VALUES: &[&str] = &[
     "postgres",
     "password",
@@ -66,7 +66,7 @@ const HARMLESS_VALUES: &[&str] = &[
     "master",
 ];
 
-/// What the user says about secrets.
+/// The user's settings for secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecretSettings {
@@ -74,16 +74,16 @@ pub struct SecretSettings {
     pub values: Vec<String>,
     /// Regular expressions of what to hide: the first group, or all of it.
     pub patterns: Vec<String>,
-    /// Variables whose values are secrets, besides those that are named like it.
+    /// Variables whose values are secrets, besides those with such names.
     pub env: Vec<String>,
-    /// Variables whose values are none, whatever they are called.
+    /// Variables whose values are not secrets, whatever their names.
     pub not_env: Vec<String>,
-    /// Hide secrets in logs too: what is hidden there is gone.
+    /// Hide secrets in logs too: what is hidden there cannot be recovered.
     pub redact_log: bool,
 }
 
 impl SecretSettings {
-    /// Whether all of it can be used.
+    /// Checks that all of it can be used.
     ///
     /// # Errors
     /// A usage failure that names the pattern or value.
@@ -91,7 +91,7 @@ impl SecretSettings {
         let mut masks = Masks::new([0; 32]);
         for value in &self.values {
             if !masks.add(value, false) {
-                let least = outlast_stream::SHORTEST_SECRET;
+                let least = outlast_stream::MIN_SECRET_BYTES;
                 return Err(Failure::usage(format!(
                     "[secrets]: a value shorter than {least} bytes can't be hidden"
                 ))
@@ -108,11 +108,11 @@ impl SecretSettings {
 /// Masks that several readers share, and that can grow.
 pub(crate) type SharedMasks = Arc<RwLock<Masks>>;
 
-/// Looks at shared masks.
+/// Uses shared masks.
 pub(crate) fn with<T>(masks: &SharedMasks, look: impl FnOnce(&Masks) -> T) -> T {
     match masks.read() {
         Ok(masks) => look(&masks),
-        // Nothing that panics holds it; and half-written masks are still masks.
+        // Nothing panics while it holds the lock; and half-written masks are still masks.
         Err(poisoned) => look(&poisoned.into_inner()),
     }
 }
@@ -137,7 +137,7 @@ pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) 
         masks.add(value, false);
     }
     for pattern in &settings.patterns {
-        // Checked when the settings were read.
+        // It was checked when the settings were read.
         let _ = masks.add_pattern(pattern);
     }
     masks
@@ -155,7 +155,7 @@ fn is_named_like_a_secret(name: &str) -> bool {
 fn is_worth_hiding(value: &str) -> bool {
     let value = value.trim();
     let word = value.to_ascii_lowercase();
-    value.len() >= SHORTEST_VALUE
+    value.len() >= MIN_VALUE_BYTES
         && !HARMLESS_VALUES.contains(&word.as_str())
         // The path of a key is not the key.
         && !(value.starts_with('/') && std::path::Path::new(value).exists())
@@ -168,33 +168,33 @@ fn password_of_address(value: &str) -> Option<&str> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
     let (_, password) = user.split_once(':')?;
-    (password.len() >= SHORTEST_VALUE && !HARMLESS_VALUES.contains(&password)).then_some(password)
+    (password.len() >= MIN_VALUE_BYTES && !HARMLESS_VALUES.contains(&password)).then_some(password)
 }
 
-/// Writes the masks of a job down that nobody knows of yet.
+/// Writes the masks of a new job, whose folder nothing reads yet.
 pub(crate) fn write_first(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
     write_new(job, layout::MASKS, masks.to_text().as_bytes())
 }
 
-/// Writes the masks of a job down.
+/// Writes the masks of a job.
 pub(crate) fn write(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
     replace(job, layout::MASKS, masks.to_text().as_bytes(), Durability::Process)
 }
 
-/// The masks of a job; of one that has none written down, the common key formats.
+/// The masks of a job; if none are recorded, the common key formats.
 ///
 /// # Errors
-/// When there are some and they can't be read: then nothing of the job may be shown to an agent.
+/// If there are masks that cannot be read: then nothing of the job may be shown to an agent.
 pub(crate) fn read(job: &JobDir) -> Result<Masks, Failure> {
-    parse(job, read_small(job, layout::MASKS, LIMIT))
+    parse(job, read_small(job, layout::MASKS, MAX_MASKS_BYTES))
 }
 
-/// Masks from what reading their file brought.
+/// Parses the result of reading the masks file.
 pub(crate) fn parse(job: &JobDir, read: Result<Vec<u8>, Errno>) -> Result<Masks, Failure> {
     let damaged = |why: &dyn std::fmt::Display| {
         let handle = job.handle();
         Failure::system(format!("what must be hidden of job {handle} can't be read"), why)
-            .hint("a person can still read it on the command line: outlast read")
+            .hint("a person can still read it on the command line")
     };
     match read {
         Ok(bytes) => {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_named_like_secrets_are_known() {
+    fn variables_with_names_like_secrets_are_secrets() {
         let none = SecretSettings::default();
         for name in
             ["MY_API_KEY", "GITHUB_TOKEN", "db_password", "SecretKey", "AUTH", "CI_JOB_TOKEN", "X_PAT"]

@@ -1,5 +1,5 @@
-//! What a user can set: `$OUTLAST_CONFIG`, else `$XDG_CONFIG_HOME/outlast/config.toml`, else
-//! `~/.config/outlast/config.toml`. A file that does not load stops the start and says where it is wrong.
+//! The user's settings: `$OUTLAST_CONFIG`, else `$XDG_CONFIG_HOME/outlast/config.toml`, else
+//! `~/.config/outlast/config.toml`. A file that does not load is an error that says where it is wrong.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::registry::sweep::parse_duration;
 use crate::sandbox::Sandbox;
 use crate::secrets::SecretSettings;
 use crate::spec::LOG_CAP;
+use crate::units::{parse_bytes, parse_duration, parse_processors};
 use crate::wakes::Wake;
 
-/// All settings, resolved.
+/// All settings, with defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Which finished jobs are kept.
     pub retention: Retention,
     /// How much of a log is kept, in bytes.
     pub log_cap: u64,
-    /// Whom to wake when a job has something to tell.
+    /// Whom to wake for events of a job.
     #[serde(default)]
     pub wakes: Vec<Wake>,
-    /// When silence alone makes a question.
+    /// When silence alone suggests a question.
     #[serde(default)]
     pub watchdog: Watchdog,
     /// What is hidden from agents, besides what is known anyway.
@@ -38,38 +38,42 @@ pub struct Settings {
     pub agents_limits: Limits,
 }
 
-/// The last resort where the kernel can't tell: a job that has printed nothing for long, and whose last line looks
+/// The last resort if the kernel does not say: a job that has been silent for long, and whose last line looks
 /// like a question, possibly waits for input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watchdog {
-    /// For how long.
+    /// How long it must be silent.
     pub after: Duration,
-    /// What a question looks like, besides what is built in.
+    /// What a question looks like, besides the built-in patterns.
     pub prompts: Vec<String>,
-    /// What only looks like one, besides what is built in.
+    /// What only looks like one, besides the built-in patterns.
     pub not_prompts: Vec<String>,
 }
 
 impl Default for Watchdog {
     fn default() -> Self {
-        Self { after: Duration::from_secs(45), prompts: Vec::new(), not_prompts: Vec::new() }
+        Self {
+            after: outlast_pty::evidence::LAST_RESORT_SILENCE,
+            prompts: Vec::new(),
+            not_prompts: Vec::new(),
+        }
     }
 }
 
-/// Which finished jobs are kept, whichever limit is reached first. What is young, or was read by nobody, is not removed to
-/// make room.
+/// Which ended jobs are kept, whichever limit is reached first. Recent or unread jobs are not removed to free
+/// space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
-    /// For how long.
+    /// How long it must be silent.
     pub age: Duration,
     /// How many.
     pub jobs: usize,
     /// How many bytes together.
     pub bytes: u64,
-    /// What ended less than this ago stays, also where there are too many.
+    /// A job that ended more recently than this is kept even if there are too many.
     #[serde(default = "Retention::default_young")]
     pub young: Duration,
-    /// For how long at least what nobody has read is kept; zero where that makes no difference.
+    /// How long at least an unread job is kept; zero if that makes no difference.
     #[serde(default = "Retention::default_unread")]
     pub unread: Duration,
 }
@@ -85,7 +89,7 @@ impl Retention {
         DAY * 30
     }
 
-    /// Limits that somebody gives now: they hold for what is young or unread too.
+    /// Limits for one sweep: they also apply to recent and unread jobs.
     #[must_use]
     pub fn at_once(age: Duration, jobs: usize, bytes: u64) -> Self {
         Self { age, jobs, bytes, young: Duration::ZERO, unread: Duration::ZERO }
@@ -137,7 +141,7 @@ struct AgentsTable {
     limits: LimitsTable,
 }
 
-/// As the sandbox in a job's record, but a word it does not know is an error here.
+/// Like the sandbox in a job's record, but an unknown key is an error here.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct SandboxTable {
@@ -221,7 +225,7 @@ impl Settings {
             .or_else(|| var("HOME").map(|home| home.join(".config/outlast/config.toml")))
     }
 
-    /// Reads the file; none means the defaults.
+    /// Reads the file; without one, returns the defaults.
     ///
     /// # Errors
     /// A usage failure that names the file and the line.
@@ -265,40 +269,6 @@ impl Settings {
     }
 }
 
-/// A number of processors, in thousandths.
-///
-/// # Errors
-/// A usage failure, when it is none.
-pub fn parse_processors(count: f64) -> Result<u64, Failure> {
-    if (0.01..=4096.0).contains(&count) {
-        return Ok((count * 1000.0).round() as u64);
-    }
-    Err(Failure::usage(format!("{count} is no number of processors")).hint("write for example 0.5 or 2"))
-}
-
-/// Reads sizes such as `64KiB`, `10M`, `5GiB` or plain bytes; units are powers of 1024.
-///
-/// # Errors
-/// A usage failure that shows the forms.
-pub fn parse_bytes(text: &str) -> Result<u64, Failure> {
-    let bad = || {
-        Failure::usage(format!("{text:?} is no size"))
-            .hint("write for example 64KiB, 10MiB, 5GiB or plain bytes")
-    };
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    let shift = match unit.trim().trim_end_matches(['B', 'b']).trim_end_matches('i') {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" | "m" => 20,
-        "G" | "g" => 30,
-        "T" | "t" => 40,
-        _ => return Err(bad()),
-    };
-    number.checked_mul(1 << shift).ok_or_else(bad)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn walls_for_agents_are_read_and_a_wrong_word_is_told() {
+    fn sandbox_settings_of_agents_are_read_and_an_unknown_key_is_named() {
         let text =
             "[agents.sandbox]\nnetwork = \"loopback\"\n[agents.limits]\nmemory = \"2GiB\"\ncpu = 1.5\n";
         let settings = Settings::parse(text).unwrap();
@@ -331,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_wins_and_the_rest_keeps_its_default() {
+    fn set_values_win_and_others_keep_their_defaults() {
         let settings = Settings::parse("[retention]\nage = \"12h\"\nbytes = \"2GiB\"\n").unwrap();
         let expected =
             Retention { age: Duration::from_secs(12 * 3600), bytes: 2 << 30, ..Retention::default() };

@@ -10,22 +10,22 @@ use rustix::process::Pid;
 
 use crate::registry::{JobDir, layout};
 
-/// How many clients may knock at the same moment.
+/// How many clients may try to connect at the same moment.
 const BACKLOG: i32 = 1024;
 
-/// A path to the socket that fits into a socket address: by way of the folder's descriptor, where it must.
+/// A path to the socket that fits into a socket address: through the folder's descriptor, if necessary.
 #[cfg(target_os = "linux")]
 fn short_path(job: &JobDir) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{}", job.as_fd().as_raw_fd(), layout::SOCKET))
 }
 
-/// Elsewhere the whole path must fit.
+/// On other systems the whole path must fit.
 #[cfg(not(target_os = "linux"))]
 fn short_path(job: &JobDir) -> PathBuf {
     job.file(layout::SOCKET)
 }
 
-/// Makes the socket, readable and writable by its owner alone.
+/// Creates the socket, with access for its owner only.
 pub(crate) fn listen(job: &JobDir) -> Result<OwnedFd, std::io::Error> {
     let listener = UnixListener::bind(short_path(job))?;
     listener.set_nonblocking(true)?;
@@ -39,46 +39,46 @@ pub(crate) fn connect(job: &JobDir) -> Result<UnixStream, std::io::Error> {
     UnixStream::connect(short_path(job))
 }
 
-/// Who is at the other end.
+/// What is known about the peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum PeerTrust {
     /// Our own user.
     Ours,
-    /// Our own user, in a sandbox: whoever it could tell what to do would let it out.
+    /// Our own user, in a sandbox: it must not control keepers, or it could escape.
     Confined,
-    /// Somebody else.
+    /// Another user.
     Stranger,
 }
 
-/// More are not remembered.
-const MOST_CLEAR: usize = 256;
-/// How often we go up from one that knocks, at most.
-const WALKS: usize = 3;
+/// How many unconfined processes are cached.
+const MAX_UNCONFINED: usize = 256;
+/// How often the ancestors of a peer are walked, at most.
+const MAX_WALKS: usize = 3;
 
-/// What a keeper knows of those who knock.
+/// Checks peers that connect to a keeper.
 ///
-/// Who asks again mostly has the same ancestors, and to read up on all of them takes longer than to answer. So they are
-/// remembered, by pid and start time: the ancestors of a process only ever become fewer, and a keeper is one from before
-/// it has its first child. The one that knocks is always looked at itself, and so is whoever stands between it and the
-/// first that is known.
+/// A peer that connects again usually has the same ancestors, and checking all of them takes longer than to
+/// answer. So they are cached, by pid and start time: a process never gains ancestors, and a keeper is a
+/// keeper before it has its first child. The peer itself is always checked, and so are the processes between
+/// it and the first cached one.
 #[derive(Debug, Default)]
-pub(crate) struct Doorkeeper {
-    /// Processes that are in no sandbox, and so are all above them.
-    clear: HashMap<Pid, u64>,
-    /// Under how many filters we are ourselves.
+pub(crate) struct PeerCheck {
+    /// Processes that are not in a sandbox, and neither are their ancestors.
+    unconfined: HashMap<Pid, u64>,
+    /// How many seccomp filters we are under ourselves.
     filters: Option<u32>,
 }
 
-impl Doorkeeper {
-    /// Looks at the one at the other end: by user, by descent, and by how confined it is.
-    pub(crate) fn who(&mut self, peer: &UnixStream) -> Who {
+impl PeerCheck {
+    /// Checks the peer: by user, by ancestors, and by seccomp filters.
+    pub(crate) fn who(&mut self, peer: &UnixStream) -> PeerTrust {
         if !peer_is_us(peer).unwrap_or(false) {
-            return Who::Stranger;
+            return PeerTrust::Stranger;
         }
         match outlast_pty::procfs::peer_of(peer) {
-            Some(pid) if self.is_confined(pid) => Who::Confined,
-            // Outside of the processes that we can see: so no descendant of ours, and of no keeper beside us.
-            _ => Who::Ours,
+            Some(pid) if self.is_confined(pid) => PeerTrust::Confined,
+            // It is outside our pid namespace, so it is not a descendant of ours, nor of a keeper beside us.
+            _ => PeerTrust::Ours,
         }
     }
 
@@ -86,23 +86,24 @@ impl Doorkeeper {
         #[cfg(target_os = "linux")]
         {
             use outlast_pty::confine::filters_of;
-            // They only become more: should ours have, we are the stricter.
+            // The number only grows. If ours did, we are just stricter.
             self.filters = self.filters.or_else(|| filters_of(rustix::process::getpid()));
-            // Under more filters than we are: more confined than we are.
+            // It is under more filters than we are, so it is confined.
             if filters_of(pid).zip(self.filters).is_none_or(|(theirs, own)| theirs > own) {
                 return true;
             }
         }
-        // Who ends while we walk leads us astray, its children go to another: so walk again.
-        (0..WALKS).find_map(|_| self.walk_up(pid)).unwrap_or(false)
+        // A process that ends during the walk breaks the chain, because its children get another parent: walk
+        // again.
+        (0..MAX_WALKS).find_map(|_| self.walk_up(pid)).unwrap_or(false)
     }
 
-    /// Whether a process descends from a keeper whose job is in a sandbox; none when that can't be told.
+    /// Whether a process descends from a keeper whose job is in a sandbox; `None` if that is unknown.
     fn walk_up(&mut self, pid: Pid) -> Option<bool> {
         let mut confined = false;
         let mut walked = Vec::new();
         let whole = outlast_pty::procfs::walk_up(pid, |process, arguments| {
-            if process.pid != pid && self.clear.get(&process.pid) == Some(&process.start_time) {
+            if process.pid != pid && self.unconfined.get(&process.pid) == Some(&process.start_time) {
                 return false;
             }
             walked.push((process.pid, process.start_time));
@@ -112,22 +113,22 @@ impl Doorkeeper {
         if confined || !whole {
             return confined.then_some(true);
         }
-        if self.clear.len() + walked.len() > MOST_CLEAR {
-            self.clear.clear();
+        if self.unconfined.len() + walked.len() > MAX_UNCONFINED {
+            self.unconfined.clear();
         }
-        // Not the one that knocks: what it executes may still become anything.
-        self.clear.extend(walked.into_iter().skip(1));
+        // Not the peer itself: it may still execute anything.
+        self.unconfined.extend(walked.into_iter().skip(1));
         Some(false)
     }
 }
 
 /// Whether these are the arguments of a keeper whose job is in a sandbox.
 fn keeps_confined(arguments: &[&[u8]]) -> bool {
-    let words = [crate::client::start::KEEP, crate::client::start::CONFINED];
+    let words = [crate::local::start::KEEP, crate::local::start::CONFINED];
     matches!(arguments, [_, keep, _, confined] if [*keep, *confined] == words.map(str::as_bytes))
 }
 
-/// Whether the one at the other end is of our own user.
+/// Whether the peer runs as our own user.
 pub(crate) fn peer_is_us(peer: &UnixStream) -> Result<bool, Errno> {
     #[cfg(target_os = "linux")]
     {
@@ -136,7 +137,7 @@ pub(crate) fn peer_is_us(peer: &UnixStream) -> Result<bool, Errno> {
     }
     #[cfg(not(target_os = "linux"))]
     {
-        // The socket lies in a folder that only its owner can enter.
+        // The socket is in a folder that only its owner can enter.
         let _ = peer;
         Ok(true)
     }

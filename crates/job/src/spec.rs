@@ -1,122 +1,14 @@
 //! What a client asks for: a command, where and how to run it, and its limits.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-
-/// A job's number: small, growing, never used again in one home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Handle(pub u64);
-
-impl fmt::Display for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A terminal's size in character cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Size {
-    /// Width of a row.
-    pub cols: u16,
-    /// Number of rows.
-    pub rows: u16,
-}
-
-impl Default for Size {
-    fn default() -> Self {
-        Self { cols: 120, rows: 40 }
-    }
-}
-
-impl From<Size> for outlast_pty::Size {
-    fn from(Size { cols, rows }: Size) -> Self {
-        Self { cols, rows }
-    }
-}
-
-impl Size {
-    /// The largest side we take: past it an engine would spend its memory on blanks.
-    pub const MAX: u16 = 2000;
-
-    /// Checks that a terminal of this size makes sense.
-    ///
-    /// # Errors
-    /// A usage failure that names the limits.
-    pub fn checked(self) -> Result<Self, Failure> {
-        if (1..=Self::MAX).contains(&self.cols) && (1..=Self::MAX).contains(&self.rows) {
-            return Ok(self);
-        }
-        let (cols, rows, max) = (self.cols, self.rows, Self::MAX);
-        Err(Failure::usage(format!("a terminal can't be {cols}x{rows}"))
-            .hint(format!("give columns x rows, each from 1 to {max}, for example --size 120x40")))
-    }
-}
-
-/// How the command is told to run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Run {
-    /// A line for the shell.
-    Shell(String),
-    /// A program and its arguments, as they are.
-    Program(Vec<String>),
-}
-
-impl Run {
-    /// As a person would write it, in one line.
-    #[must_use]
-    pub fn display(&self) -> String {
-        match self {
-            Run::Shell(line) => line.clone(),
-            Run::Program(argv) => argv.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" "),
-        }
-    }
-}
-
-fn quoted(arg: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !arg.is_empty() && arg.chars().all(plain) {
-        arg.to_owned()
-    } else {
-        format!("'{}'", arg.replace('\'', "'\\''"))
-    }
-}
-
-/// What the command's streams are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Streams {
-    /// A terminal of the given size.
-    Terminal(Size),
-    /// Three pipes, stdout and stderr apart.
-    Pipes,
-}
-
-/// Where a job's input comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Input {
-    /// What is typed into it, or sent.
-    #[default]
-    Typed,
-    /// The standard input of the process that starts it: a file, a pipe, whatever it is, up to its end. The job holds it
-    /// itself, and needs nobody to pass it on.
-    Given,
-    /// There is none.
-    Nothing,
-}
-
-impl Input {
-    pub(crate) fn is_typed(&self) -> bool {
-        *self == Self::Typed
-    }
-}
+pub use outlast_protocol::Size;
+pub use outlast_protocol::job::{Handle, Input, Run, Streams};
+use outlast_protocol::{Call, Hint};
 
 /// Everything a keeper needs to know to start a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -166,6 +58,9 @@ pub struct JobSpec {
     pub limits: crate::limits::Limits,
 }
 
+/// What names a pager.
+const PAGERS: [&str; 3] = ["PAGER", "GIT_PAGER", "MANPAGER"];
+
 /// The default cap of a log: 1 GiB.
 pub const LOG_CAP: u64 = 1 << 30;
 
@@ -207,8 +102,15 @@ impl JobSpec {
     /// and its settings alone: an agent has no say in them.
     pub fn confine_for_agent(&mut self, settings: &crate::settings::Settings) {
         self.sandbox.clone_from(&settings.agents_sandbox);
-        self.server = self.sandbox.as_ref().map(|_| crate::sandbox::Server::this());
+        self.server = self.sandbox.as_ref().map(|_| crate::sandbox::this_server());
         self.limits.clone_from(&settings.agents_limits);
+    }
+
+    /// Lets no pager take an agent's screen by surprise.
+    pub fn without_pagers(&mut self) {
+        for pager in PAGERS {
+            self.env.insert(pager.into(), "cat".into());
+        }
     }
 
     /// A line for the shell, otherwise as [`JobSpec::new`].
@@ -246,13 +148,13 @@ impl JobSpec {
         };
         if words.first().is_none_or(String::is_empty) {
             return Err(Failure::usage("there is no command to run")
-                .hint("give one, for example: outlast run 'echo hello'"));
+                .hint(Hint::call("give one, for example: ", Call::RunExample("echo hello".into()))));
         }
         if let Run::Shell(line) = &self.run
             && line.trim().is_empty()
         {
             return Err(Failure::usage("the command is empty")
-                .hint("give one, for example: outlast run 'echo hello'"));
+                .hint(Hint::call("give one, for example: ", Call::RunExample("echo hello".into()))));
         }
         let has_nul = |text: &String| text.contains('\0');
         if words.iter().any(has_nul) || self.env.iter().any(|(k, v)| has_nul(k) || has_nul(v)) {
@@ -279,7 +181,7 @@ impl JobSpec {
 #[must_use]
 pub fn deleted_folder() -> Failure {
     Failure::new(crate::failure::Kind::CannotStart, "the current folder does not exist any more")
-        .hint("change to another folder, or name one: --cwd DIR (dir_path in a tool call)")
+        .hint(Hint::call("change to another folder, or name one: ", Call::RunInFolder))
 }
 
 /// Which shell reads command lines: bash, which is what most callers write for, else the system's own.

@@ -4,7 +4,6 @@
 //! time: run a command, try a server again, wait for a pane to be free. It may outlive the keeper. What it can't
 //! deliver becomes an entry of the outbox.
 
-pub mod bounded;
 pub(crate) mod deliver;
 mod tls;
 mod webhook;
@@ -17,11 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::lifecycle::{Outcome, State};
 use crate::outbox::Entry;
-use crate::tmux::{Identity, Tmux};
-use crate::wire::event::What;
+use crate::wire::event::{EntryKind, EventKind};
+pub use outlast_protocol::report::WakePlan;
+use outlast_tmux::{Identity, Tmux};
 
 /// No notice in a terminal is longer.
-pub const LONGEST_NOTICE: usize = 200;
+pub const LONGEST_NOTICE: usize = outlast_tmux::submit::MAX_NOTICE_BYTES;
 /// How long a command may take, unless told otherwise.
 const EXEC_LIMIT_MS: u64 = 10_000;
 /// How long it is tried to type a notice into a pane, unless told otherwise.
@@ -36,16 +36,16 @@ fn pane_limit() -> u64 {
 pub struct Wake {
     /// How.
     #[serde(flatten)]
-    pub how: How,
+    pub how: Delivery,
     /// For which kinds of entries; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub on: Vec<String>,
+    pub on: Vec<EntryKind>,
 }
 
 /// A way to wake somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum How {
+pub enum Delivery {
     /// A line for the shell, with the entry as JSON on its standard input.
     Exec {
         /// The line.
@@ -90,19 +90,6 @@ pub enum How {
     },
 }
 
-/// Whether a wake will really happen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Will {
-    /// `exec`, `webhook`, `tmux`, `codex` or `file`.
-    pub kind: &'static str,
-    /// Whom or what.
-    pub target: String,
-    /// Whether it will.
-    pub will: bool,
-    /// Why, or why not.
-    pub why: String,
-}
-
 /// A `[[wake]]` table of the settings.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
@@ -127,21 +114,27 @@ impl Table {
         let needs = |value: Option<String>, key: &str| {
             value.ok_or_else(|| Failure::usage(format!("a wake of kind {:?} needs {key}", self.kind)))
         };
-        let limit = self.timeout.as_deref().map(crate::registry::sweep::parse_duration).transpose()?;
+        let limit = self.timeout.as_deref().map(crate::units::parse_duration).transpose()?;
         let usual = if self.kind == "tmux" { PANE_LIMIT_MS } else { EXEC_LIMIT_MS };
         let timeout_ms = limit.map_or(usual, crate::clock::millis);
         let how = match self.kind.as_str() {
-            "exec" => How::Exec { command: needs(self.command, "command")?, timeout_ms },
-            "webhook" => How::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca },
+            "exec" => Delivery::Exec { command: needs(self.command, "command")?, timeout_ms },
+            "webhook" => Delivery::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca },
             "tmux" => {
-                self.prompt.as_deref().map(crate::tmux::pane::prompt_of).transpose()?;
-                How::Tmux { pane: needs(self.pane, "pane")?, prompt: self.prompt, timeout_ms, pinned: None }
+                self.prompt.as_deref().map(outlast_tmux::pane::prompt_of).transpose()?;
+                Delivery::Tmux {
+                    pane: needs(self.pane, "pane")?,
+                    prompt: self.prompt,
+                    timeout_ms,
+                    pinned: None,
+                }
             }
-            "codex" => How::Codex { thread: self.thread },
-            "file" => How::File { path: needs(self.path, "path")? },
+            "codex" => Delivery::Codex { thread: self.thread },
+            "file" => Delivery::File { path: needs(self.path, "path")? },
             other => return Err(unknown(other)),
         };
-        Ok(Wake { how, on: self.on })
+        let on = self.on.iter().map(|word| EntryKind::wanted(word)).collect::<Result<_, _>>()?;
+        Ok(Wake { how, on })
     }
 }
 
@@ -158,17 +151,17 @@ impl Wake {
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let (kind, target) = text.split_once(':').unwrap_or((text, ""));
         let how = match (kind, target) {
-            ("codex", "") => How::Codex { thread: None },
+            ("codex", "") => Delivery::Codex { thread: None },
             (_, "") => return Err(unknown(text)),
-            ("exec", command) => How::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
-            ("webhook", url) => How::Webhook { url: url.into(), key: None, ca: None },
+            ("exec", command) => Delivery::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
+            ("webhook", url) => Delivery::Webhook { url: url.into(), key: None, ca: None },
             ("tmux", pane) => {
-                How::Tmux { pane: pane.into(), prompt: None, timeout_ms: PANE_LIMIT_MS, pinned: None }
+                Delivery::Tmux { pane: pane.into(), prompt: None, timeout_ms: PANE_LIMIT_MS, pinned: None }
             }
-            ("codex", thread) => How::Codex { thread: Some(thread.into()) },
+            ("codex", thread) => Delivery::Codex { thread: Some(thread.into()) },
             ("file", path) => {
                 let path = std::path::absolute(path).map_err(|error| Failure::usage(error.to_string()))?;
-                How::File { path: path.to_string_lossy().into_owned() }
+                Delivery::File { path: path.to_string_lossy().into_owned() }
             }
             _ => return Err(unknown(kind)),
         };
@@ -177,7 +170,7 @@ impl Wake {
 
     /// Notes which pane is meant, while whoever means it is there: its number may be another's later.
     pub(crate) fn pin(&mut self, env: &BTreeMap<String, String>) {
-        if let How::Tmux { pane, pinned: pinned @ None, .. } = &mut self.how {
+        if let Delivery::Tmux { pane, pinned: pinned @ None, .. } = &mut self.how {
             *pinned = Tmux::of_env(env).pane(pane).ok().map(|pane| pane.identity().clone());
         }
     }
@@ -188,42 +181,46 @@ impl Wake {
 
     pub(crate) fn kind(&self) -> &'static str {
         match self.how {
-            How::Exec { .. } => "exec",
-            How::Webhook { .. } => "webhook",
-            How::Tmux { .. } => "tmux",
-            How::Codex { .. } => "codex",
-            How::File { .. } => "file",
+            Delivery::Exec { .. } => "exec",
+            Delivery::Webhook { .. } => "webhook",
+            Delivery::Tmux { .. } => "tmux",
+            Delivery::Codex { .. } => "codex",
+            Delivery::File { .. } => "file",
         }
     }
 
     pub(crate) fn target(&self) -> String {
         match &self.how {
-            How::Exec { command, .. } => command.clone(),
-            How::Webhook { url, .. } => url.clone(),
-            How::Tmux { pane, .. } => pane.clone(),
-            How::Codex { thread } => thread.clone().unwrap_or_default(),
-            How::File { path } => path.clone(),
+            Delivery::Exec { command, .. } => command.clone(),
+            Delivery::Webhook { url, .. } => url.clone(),
+            Delivery::Tmux { pane, .. } => pane.clone(),
+            Delivery::Codex { thread } => thread.clone().unwrap_or_default(),
+            Delivery::File { path } => path.clone(),
         }
     }
 
     /// Tries, without waking anybody, whether it will happen for a job with this environment.
     #[must_use]
-    pub fn will(&self, env: &BTreeMap<String, String>, tells: bool) -> Will {
+    pub fn will(&self, env: &BTreeMap<String, String>, tells: bool) -> WakePlan {
         let tried = if tells { self.try_it(env) } else { Err("the job tells nothing: see --notify".into()) };
         let (will, why) = match tried {
             Ok(why) => (true, why),
             Err(why) => (false, why),
         };
-        let on = if self.on.is_empty() { String::new() } else { format!(", on {}", self.on.join(", ")) };
-        Will { kind: self.kind(), target: self.target(), will, why: format!("{why}{on}") }
+        let on = if self.on.is_empty() {
+            String::new()
+        } else {
+            format!(", on {}", self.on.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "))
+        };
+        WakePlan { kind: self.kind(), target: self.target(), fires: will, why: format!("{why}{on}") }
     }
 
     fn try_it(&self, env: &BTreeMap<String, String>) -> Result<String, String> {
         match &self.how {
-            How::Exec { timeout_ms, .. } => {
+            Delivery::Exec { timeout_ms, .. } => {
                 Ok(format!("run by the keeper with the event on stdin, for {timeout_ms} ms at most"))
             }
-            How::Webhook { url, key, ca } => {
+            Delivery::Webhook { url, key, ca } => {
                 let mut how = "without TLS".to_owned();
                 if webhook::Target::parse(url)?.tls {
                     let cert_file = env.get("SSL_CERT_FILE").map(String::as_str);
@@ -231,16 +228,16 @@ impl Wake {
                     how = format!("over TLS, with the certificates of {}", trusted.display());
                 }
                 let signed = if key.is_some() { "signed" } else { "not signed: no key in the settings" };
-                Ok(format!("posted up to {} times {how}, {signed}", webhook::TRIES))
+                Ok(format!("posted up to {} times {how}, {signed}", webhook::MAX_TRIES))
             }
-            How::Tmux { pane, timeout_ms, .. } => {
+            Delivery::Tmux { pane, timeout_ms, .. } => {
                 let found = Tmux::of_env(env).pane(pane).map_err(|failure| failure.message)?;
                 let (pane, tried) = (found.id(), timeout_ms / 1000);
                 Ok(format!(
                     "typed into {pane} if an agent waits there at an empty input line within {tried} s"
                 ))
             }
-            How::Codex { thread } => {
+            Delivery::Codex { thread } => {
                 let thread = thread.as_ref().or_else(|| env.get("CODEX_THREAD_ID"));
                 let Some(thread) = thread else {
                     return Err("no thread is known: CODEX_THREAD_ID is not set".into());
@@ -251,7 +248,7 @@ impl Wake {
                 }
                 Ok(format!("queued for thread {thread}"))
             }
-            How::File { path } => {
+            Delivery::File { path } => {
                 let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
                 if folder.is_dir() {
                     Ok("appended as a line of JSON".into())
@@ -270,14 +267,13 @@ pub fn notice(entries: &[&Entry]) -> String {
     let Some(last) = entries.last() else { return String::new() };
     let name = last.name.as_deref().filter(|name| is_plain(name));
     let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
-    let event = if is_plain(&last.event) { last.event.as_str() } else { "event" };
-    let how = if let Some(What::Ended { state }) = &last.detail { ended(state) } else { String::new() };
+    let how = if let Some(EventKind::Exit { state }) = &last.detail { ended(state) } else { String::new() };
     let more = match entries.len() {
         1 if is_plain(&last.more) && last.more.len() <= LONGEST_NOTICE / 2 => last.more.clone(),
         1 => "outlast events".to_owned(),
         n => format!("outlast events, {n} of them"),
     };
-    format!("[outlast: automatic notice] job {}{name} {event}{how} | more: {more}", last.job)
+    format!("[outlast: automatic notice] job {}{name} {}{how} | more: {more}", last.job, last.event)
 }
 
 /// How a job ended, in words of the kernel alone.
@@ -302,14 +298,34 @@ mod tests {
 
     #[test]
     fn a_notice_is_short_and_holds_nothing_of_the_job() {
-        let mut entry = Entry::about(Handle(7), Some("web"), "ended", "$(rm x)".repeat(50));
+        let mut entry = Entry::about(Handle(7), Some("web"), EntryKind::Exit, "$(rm x)".repeat(50));
         entry.more = "outlast read 7 --tail 20".into();
         let said = notice(&[&entry]);
         assert!(said.len() <= LONGEST_NOTICE, "{}", said.len());
-        assert_eq!(said, "[outlast: automatic notice] job 7 (web) ended | more: outlast read 7 --tail 20");
+        assert_eq!(said, "[outlast: automatic notice] job 7 (web) exit | more: outlast read 7 --tail 20");
         entry.name = Some("$(touch x)".into());
         entry.more = "outlast read 7; touch x".into();
-        assert_eq!(notice(&[&entry]), "[outlast: automatic notice] job 7 ended | more: outlast events");
+        assert_eq!(notice(&[&entry]), "[outlast: automatic notice] job 7 exit | more: outlast events");
+    }
+
+    #[test]
+    fn what_wakes_is_named_in_the_words_of_waits_and_a_wrong_word_is_refused() {
+        let table = |on: &str| Table {
+            kind: "file".into(),
+            path: Some("/x".into()),
+            on: vec![on.into()],
+            ..Table::default()
+        };
+        for word in ["exit", "ended"] {
+            let wake = table(word).wake().unwrap();
+            assert!(wake.wants(&Entry::about(Handle(1), None, EntryKind::Exit, "")), "{word}");
+            assert!(!wake.wants(&Entry::about(Handle(1), None, EntryKind::Quiet, "")), "{word}");
+        }
+        let refused = table("exits").wake().unwrap_err();
+        assert!(
+            refused.message.contains("exits") && refused.to_string().contains("awaiting_input"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -319,6 +335,6 @@ mod tests {
         assert!(Wake::parse("pigeon:home").unwrap_err().message.contains("pigeon"));
         let env = BTreeMap::from([("SSL_CERT_FILE".to_owned(), "/no/such/file".to_owned())]);
         let will = Wake::parse("webhook:https://example.org/x").unwrap().will(&env, true);
-        assert!(!will.will && will.why.contains("/no/such/file"), "{will:?}");
+        assert!(!will.fires && will.why.contains("/no/such/file"), "{will:?}");
     }
 }

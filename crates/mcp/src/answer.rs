@@ -2,85 +2,38 @@
 
 use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
-use outlast_job::registry::layout;
-use outlast_job::wire::{Awaiting, Found, ScreenShot};
-use outlast_job::{Failure, Handle, Job, Waited};
-use serde::Serialize;
+use outlast_job::wire::{AwaitingKind, ScreenShot};
+use outlast_job::{Failure, Handle, Job, Reason, Waited};
+use outlast_protocol::{JobIdentity, JobReport};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 
 use crate::printed::Printed;
 use crate::tasks::Pending;
 use crate::words::Words;
 
-/// Which job, and how it is: the facts that an answer and a list share.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Identity {
-    pub(crate) handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pid: Option<i32>,
-    pub(crate) status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) signal: Option<String>,
-}
-
-impl From<&Info> for Identity {
-    fn from(info: &Info) -> Self {
-        Self {
-            handle: info.handle.0,
-            name: info.name.clone(),
-            pid: info.process.as_ref().map(|process| process.pid),
-            status: info.state.name(),
-            exit_code: info.state.exit_code(),
-            signal: info.state.signal().map(ToOwned::to_owned),
-        }
-    }
-}
-
-impl Identity {
-    /// The job's number, and its name if it has one.
-    pub(crate) fn words(&self) -> String {
-        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        format!("job {}{name}", self.handle)
-    }
-}
-
 /// What every answer about one job says: its `structuredContent`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Facts {
-    #[serde(flatten)]
-    pub(crate) job: Identity,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<&'static str>,
-    pub(crate) output: String,
-    pub(crate) offset: u64,
-    pub(crate) omitted_bytes: u64,
-    pub(crate) output_file: String,
-    pub(crate) transcript_file: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) awaiting_input: Option<Awaiting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) port: Option<u16>,
-    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    pub(crate) found: Option<Match>,
+    #[serde(flatten, serialize_with = "without_nulls")]
+    pub(crate) report: JobReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) screen: Option<Screen>,
 }
 
-/// What a pattern found. A group that took no part is empty.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Match {
-    text: String,
-    captures: Vec<String>,
+/// Writes what is known: the schema of an answer has no `null`.
+pub(crate) fn without_nulls<T: Serialize, S: Serializer>(facts: &T, to: S) -> Result<S::Ok, S::Error> {
+    let mut facts = serde_json::to_value(facts).map_err(S::Error::custom)?;
+    if let Some(facts) = facts.as_object_mut() {
+        facts.retain(|_, fact| !fact.is_null());
+    }
+    facts.serialize(to)
 }
 
-impl From<Found> for Match {
-    fn from(found: Found) -> Self {
-        let captures = found.captures.into_iter().map(Option::unwrap_or_default).collect();
-        Self { text: found.text, captures }
-    }
+/// The job's number, and its name if it has one.
+pub(crate) fn title(job: &JobIdentity) -> String {
+    let name = job.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    format!("job {}{name}", job.handle)
 }
 
 /// What a terminal shows.
@@ -162,20 +115,9 @@ pub(crate) struct Answer {
 impl Answer {
     /// What is known of a job, without its output.
     pub(crate) fn of((job, words): (&Job, Words), info: &Info) -> Self {
-        let file = |name| job.dir().file(name).to_string_lossy().into_owned();
-        let facts = Facts {
-            job: Identity::from(info),
-            reason: None,
-            output: String::new(),
-            offset: job.log_end(),
-            omitted_bytes: 0,
-            output_file: file(layout::OUTPUT),
-            transcript_file: file(layout::TRANSCRIPT),
-            awaiting_input: None,
-            port: None,
-            found: None,
-            screen: None,
-        };
+        let mut report = JobReport::new(info, job.files(), job.log_end());
+        report.output = Some(String::new());
+        let facts = Facts { report, screen: None };
         let ending = ending(&info.state, words);
         Self {
             facts,
@@ -196,22 +138,27 @@ impl Answer {
 
     /// Adds how a wait ended.
     pub(crate) fn waited(mut self, waited: Waited) -> Self {
-        self.facts.reason = Some(waited.reason.name());
-        self.elapsed_ms = Some(waited.elapsed_ms);
-        self.facts.found = waited.found.map(Match::from);
-        self.facts.awaiting_input = waited
-            .awaiting_input
-            .map(|awaiting| Awaiting { prompt: crate::printed::shown(&awaiting.prompt), ..awaiting });
-        self.facts.port = waited.port;
+        let mut report = self.facts.report.waited(waited);
+        // It is in the headline, not among the facts.
+        self.elapsed_ms = report.elapsed_ms.take();
+        if let Some(found) = &mut report.found {
+            // A group that took no part is empty.
+            found.captures.iter_mut().for_each(|group| *group = Some(group.take().unwrap_or_default()));
+        }
+        if let Some(awaiting) = &mut report.awaiting_input {
+            awaiting.prompt = crate::printed::shown(&awaiting.prompt);
+        }
+        self.facts.report = report;
         self
     }
 
     /// Adds what was printed.
     pub(crate) fn printed(mut self, printed: Printed) -> Self {
         self.range = (printed.from, printed.to);
-        self.facts.output = printed.text;
-        self.facts.offset = printed.to;
-        self.facts.omitted_bytes = printed.omitted_bytes;
+        let report = &mut self.facts.report;
+        report.output = Some(printed.text);
+        report.offset = printed.to;
+        report.omitted_bytes = printed.omitted_bytes;
         self.read = true;
         self
     }
@@ -222,17 +169,23 @@ impl Answer {
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.facts.job.status, "starting" | "running")
+        matches!(self.facts.report.job.status, "starting" | "running")
+    }
+
+    /// What was printed, to add to it.
+    pub(crate) fn output_mut(&mut self) -> &mut String {
+        self.facts.report.output.get_or_insert_default()
     }
 
     /// The whole answer as text.
     pub(crate) fn text(&self) -> String {
         let mut text = self.headline();
-        let handle = self.facts.job.handle;
+        let handle = self.facts.report.job.handle;
+        let output = self.facts.report.output.as_deref().unwrap_or_default();
         if let Some(screen) = &self.facts.screen {
             text.push_str(&marked(&format!("screen of job {handle}"), &screen_text(screen)));
-        } else if !self.facts.output.is_empty() {
-            text.push_str(&marked(&format!("output of job {handle}"), &self.facts.output));
+        } else if !output.is_empty() {
+            text.push_str(&marked(&format!("output of job {handle}"), output));
         } else if self.read {
             text.push_str("\n(no new output)");
         }
@@ -249,13 +202,13 @@ impl Answer {
 
     /// State and reason, in a line.
     pub(crate) fn headline(&self) -> String {
-        let facts = &self.facts;
-        let words = facts.job.words();
+        let job = &self.facts.report.job;
+        let title = title(job);
         let mut line = match &self.ending {
-            Some(ending) => format!("{words} {}: {ending}", facts.job.status),
+            Some(ending) => format!("{title} {}: {ending}", job.status),
             None => {
-                let pid = facts.job.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-                format!("{words} is {}{pid}", facts.job.status)
+                let pid = job.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+                format!("{title} is {}{pid}", job.status)
             }
         };
         if let Some(why) = self.why() {
@@ -270,12 +223,12 @@ impl Answer {
 
     /// Why the call came back.
     pub(crate) fn why(&self) -> Option<String> {
-        let facts = &self.facts;
-        let found = || facts.found.as_ref().map(|found| format!(" {:?}", found.text)).unwrap_or_default();
-        Some(match facts.reason? {
-            "exit" if !self.is_live() => return None,
-            "pattern" => format!("reason: pattern{}", found()),
-            "awaiting_input" => match &facts.awaiting_input {
+        let report = &self.facts.report;
+        let found = || report.found.as_ref().map(|found| format!(" {:?}", found.text)).unwrap_or_default();
+        Some(match report.reason? {
+            Reason::Exit if !self.is_live() => return None,
+            Reason::Pattern => format!("reason: pattern{}", found()),
+            Reason::AwaitingInput => match &report.awaiting_input {
                 Some(awaiting) if awaiting.prompt.is_empty() => {
                     format!("reason: awaiting_input ({}, {})", awaiting.kind, awaiting.level)
                 }
@@ -285,36 +238,56 @@ impl Answer {
                 ),
                 None => "reason: awaiting_input".into(),
             },
-            "port" => match facts.port {
+            Reason::Port => match report.port {
                 Some(port) => format!("reason: port, it listens on {port}"),
                 None => "reason: port".into(),
             },
-            "deadline" => "reason: deadline (the time is up, the job is not)".into(),
-            other => format!("reason: {other}"),
+            Reason::Deadline => "reason: deadline (the time is up, the job is not)".into(),
+            reason @ (Reason::Exit
+            | Reason::Quiet
+            | Reason::Stable
+            | Reason::Http
+            | Reason::Output
+            | Reason::Gone
+            | Reason::Lines
+            | Reason::Started) => format!("reason: {reason}"),
         })
     }
 
     /// What to call next.
     pub(crate) fn next(&self) -> Option<String> {
-        let (facts, handle) = (&self.facts, Handle(self.facts.job.handle));
+        let report = &self.facts.report;
+        let handle = Handle(report.job.handle);
         if !self.is_live() {
-            return (facts.job.status == "lost").then(|| {
-                let call = self.words.read(handle, 0, facts.offset);
+            return (report.job.status == "lost").then(|| {
+                let call = self.words.read(handle, 0, report.offset);
                 format!("its keepers vanished; what it printed is whole: {call}")
             });
         }
-        match (facts.reason?, &facts.awaiting_input) {
-            (_, Some(awaiting)) if awaiting.kind == "password" => Some(format!(
+        let reason = report.reason?;
+        let kind = report.awaiting_input.as_ref().map(|awaiting| awaiting.kind);
+        if kind == Some(AwaitingKind::Password) {
+            return Some(format!(
                 "it wants a secret: let the user type it (outlast secret {handle}); do not type one here"
-            )),
+            ));
+        }
+        match reason {
             // Who talks to a prompt knows how.
-            ("awaiting_input", Some(awaiting)) if awaiting.kind == "repl" => None,
-            ("awaiting_input", _) => {
+            Reason::AwaitingInput if kind == Some(AwaitingKind::Repl) => None,
+            Reason::AwaitingInput => {
                 Some(format!("answer with {}", self.words.type_into(&handle.to_string())))
             }
-            ("deadline" | "started", _) => Some(self.words.go_on(handle)),
+            Reason::Deadline | Reason::Started => Some(self.words.go_on(handle)),
             // Whoever waited for this knows what to do.
-            _ => None,
+            Reason::Exit
+            | Reason::Pattern
+            | Reason::Quiet
+            | Reason::Stable
+            | Reason::Port
+            | Reason::Http
+            | Reason::Output
+            | Reason::Gone
+            | Reason::Lines => None,
         }
     }
 }
@@ -351,9 +324,9 @@ pub(crate) fn ending(state: &State, words: Words) -> Option<String> {
         return Some("nobody saw how it ended".into());
     }
     let receipt = state.receipt()?;
-    let mut said = receipt.words().unwrap_or_else(|error| {
-        format!("could not start: {} ({})", error.message, words.translated(&error.hint))
-    });
+    let mut said = receipt
+        .words()
+        .unwrap_or_else(|error| format!("could not start: {} ({})", error.message, words.hint(&error.hint)));
     if !receipt.left_behind.is_empty() {
         let left: Vec<String> =
             receipt.left_behind.iter().map(|p| format!("{} (pid {})", p.program, p.pid)).collect();
@@ -364,10 +337,10 @@ pub(crate) fn ending(state: &State, words: Words) -> Option<String> {
 
 /// A failure as text: what is wrong, and what to call next, in the words of the tools.
 pub(crate) fn failure_text(failure: &Failure, words: Words) -> String {
-    let mut text = format!("error ({}): {}", failure.kind.name(), words.translated(&failure.message));
+    let mut text = format!("error ({}): {}", failure.kind.name(), failure.message);
     if let Some(hint) = &failure.hint {
         text.push_str("\nnext: ");
-        text.push_str(&words.translated(hint));
+        text.push_str(&words.hint(hint));
     }
     text
 }

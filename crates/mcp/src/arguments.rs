@@ -1,4 +1,4 @@
-//! Arguments of a call, read as models write them: a number may come as text, and what is null is not given.
+//! Parses the arguments of a call leniently: a number may come as text, and null counts as missing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +15,14 @@ impl Arguments {
         Self(arguments.unwrap_or_default())
     }
 
-    /// Those that a tool does not know, so that a slip of the pen is told and not lost.
+    /// Arguments that a tool does not know, so that a misspelled one is reported instead of ignored.
     pub(crate) fn unknown(&self, known: &[String]) -> Vec<String> {
-        // Gemini CLI adds this one to every schema by itself.
+        // Gemini CLI adds this one to every schema.
         let noise = |name: &String| name == "wait_for_previous";
         self.0.keys().filter(|name| !known.contains(name) && !noise(name)).cloned().collect()
     }
 
-    /// What was given; null counts as not given.
+    /// The value of an argument; null counts as missing.
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
@@ -37,7 +37,7 @@ impl Arguments {
         }
     }
 
-    /// Text that says something: an empty one counts as not given.
+    /// A text that is not empty: an empty one counts as missing.
     pub(crate) fn filled(&self, name: &str) -> Result<Option<String>, Failure> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
@@ -99,7 +99,7 @@ impl Arguments {
         })
     }
 
-    /// Several texts, or one.
+    /// A list of texts, or a single one.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, Failure> {
         match self.get(name) {
             None => Ok(Vec::new()),

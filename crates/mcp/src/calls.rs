@@ -1,31 +1,117 @@
-//! From a call of a tool to an order for the engine, and back to a reply.
+//! A call of a tool, parsed once: what the gate judges is what the engine carries out.
+//!
+//! Each profile's definitions say how their arguments become a [`Call`]. After that nobody knows by which
+//! name, or in which profile, it came, but for how its answer is worded.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_job::notify::Notify;
-use outlast_job::{Failure, Job, Send};
+use outlast_job::{Failure, Job};
+use outlast_policy::{OrderKind, Pass, Start};
+use rmcp::model::CallToolRequestParams;
 use serde_json::Value;
 
 use crate::answer::Answer;
-use crate::arguments::{Arguments, missing};
+use crate::arguments::Arguments;
 use crate::engine::kill::KillOrder;
 use crate::engine::news::plural;
+use crate::engine::parked::Step;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
 use crate::engine::wait::WaitOrder;
 use crate::engine::{Caller, Engine};
 use crate::printed::budget;
-use crate::profiles::{claude, codex, gemini};
+use crate::profiles::codex;
 use crate::tasks::Pending;
-use crate::tools::LISTS;
+use crate::tools::Parse;
 
-/// The seeds' defaults.
-const RUN_DELAY: Duration = Duration::from_secs(5);
-const SEND_DELAY: Duration = Duration::from_secs(3);
-const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
-const GRACE: Duration = Duration::from_millis(200);
+/// A call as it comes in, and how it is parsed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) parse: Parse,
+    pub(crate) arguments: &'a Arguments,
+    pub(crate) request: &'a CallToolRequestParams,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) order: CallOrder,
+    /// How its answer is worded.
+    pub(crate) wording: Wording,
+}
+
+/// In whose words an answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wording {
+    /// Our own.
+    Own,
+    /// Those that Codex's models know.
+    Codex,
+}
+
+/// What is to be done, to which jobs, how long to stay and how much to print.
+#[derive(Debug)]
+pub(crate) enum CallOrder {
+    /// Start a job.
+    Run(Box<RunOrder>),
+    /// Type into a job.
+    Send {
+        job: Job,
+        order: Box<SendOrder>,
+        /// Show its screen afterwards, instead of what it printed.
+        show_screen: bool,
+    },
+    /// Show a job's screen.
+    Screen { job: Job, scrollback: usize, budget: usize },
+    /// Read what a job printed.
+    Read {
+        job: Job,
+        order: ReadOrder,
+        /// Give the job so long first.
+        delay: Option<Duration>,
+    },
+    /// Wait for jobs.
+    Wait { jobs: Vec<Job>, order: WaitOrder },
+    /// List jobs.
+    List {
+        /// Also those of other sessions.
+        all: bool,
+    },
+    /// End a job, or send it a signal.
+    Kill { job: Job, order: KillOrder },
+}
+
+impl From<CallOrder> for Call {
+    fn from(order: CallOrder) -> Self {
+        Self { order, wording: Wording::Own }
+    }
+}
+
+impl CallOrder {
+    /// What it is for the gate: the same values, not a copy of them.
+    pub(crate) fn kind(&self) -> OrderKind<'_> {
+        match self {
+            Self::Run(order) => OrderKind::Start(Start {
+                run: &order.run,
+                folder: &order.folder,
+                env: &order.env,
+                fed: false,
+            }),
+            Self::Send { job, order, .. } => OrderKind::Send { job, input: &order.input },
+            Self::Screen { .. } => OrderKind::Screen,
+            Self::Read { .. } => OrderKind::Read,
+            Self::Wait { .. } => OrderKind::Wait,
+            Self::List { .. } => OrderKind::List,
+            Self::Kill { job, order: KillOrder { signal: None, .. } } => {
+                OrderKind::Kill { job, force: false }
+            }
+            Self::Kill { job, order: KillOrder { signal: Some(_), .. } } => {
+                OrderKind::Signal { job, force: false }
+            }
+        }
+    }
+}
 
 /// What goes back: words first, and the same as facts.
 #[derive(Clone, Debug)]
@@ -43,215 +129,57 @@ impl From<Answer> for Reply {
     }
 }
 
-/// Does what a call asks for. It blocks, for as long as the engine lets it.
-pub(crate) fn call(
+/// Does what a call asks for, once, up to where it has to wait.
+pub(crate) fn carry_out(
     engine: &Engine,
     caller: &Caller,
-    (tool, arguments): (&str, &Arguments),
-) -> Result<Reply, Failure> {
-    let reply = act(engine, caller, (tool, arguments))?;
-    Ok(with_news(engine, caller, tool, reply))
+    call: Call,
+    pass: Pass,
+) -> Result<Step<Reply>, Failure> {
+    let answer = match call.order {
+        CallOrder::List { all } => {
+            let list = engine.jobs(caller, all);
+            let facts = serde_json::to_value(&list).unwrap_or_default();
+            return Ok(Step::Done(Reply { text: list.text(budget(None)), facts, pending: None }));
+        }
+        CallOrder::Run(order) => engine.run(caller, *order, &pass)?,
+        CallOrder::Send { job, order, show_screen } => {
+            let budget = order.budget;
+            engine.send(caller, &job, *order, &pass)?.and_then(engine, move |engine, sent| {
+                if show_screen && sent.is_live() { engine.screen(&job, 0, budget) } else { Ok(sent) }
+            })?
+        }
+        CallOrder::Screen { job, scrollback, budget } => Step::Done(engine.screen(&job, scrollback, budget)?),
+        CallOrder::Read { job, order, delay: None } => Step::Done(engine.read(caller, &job, &order)?),
+        CallOrder::Read { job, order, delay: Some(delay) } => {
+            let (of_job, whose) = (job.clone(), caller.clone());
+            engine.pause_then(&job, caller, delay, move |engine| engine.read(&whose, &of_job, &order))?
+        }
+        CallOrder::Wait { jobs, order } => engine.wait_for(caller, jobs, order)?,
+        CallOrder::Kill { job, order } => engine.kill(caller, &job, order, &pass)?,
+    };
+    let (whose, wording) = (caller.clone(), call.wording);
+    answer.and_then(engine, move |engine, answer| {
+        let reply = match wording {
+            Wording::Own => answer.into(),
+            Wording::Codex => codex::reply(answer),
+        };
+        Ok(with_news(engine, &whose, reply))
+    })
 }
 
 /// The answer of a task, if it is known by now.
 pub(crate) fn resume(engine: &Engine, caller: &Caller, pending: &Pending) -> Result<Option<Reply>, Failure> {
     let answer = engine.resume(caller, pending)?;
-    Ok(answer.map(|answer| with_news(engine, caller, "tasks/get", answer.into())))
+    Ok(answer.map(|answer| with_news(engine, caller, answer.into())))
 }
 
-/// Adds that something happened elsewhere.
-fn with_news(engine: &Engine, caller: &Caller, tool: &str, mut reply: Reply) -> Reply {
+/// Adds that something happened elsewhere; a list of jobs tells what.
+fn with_news(engine: &Engine, caller: &Caller, mut reply: Reply) -> Reply {
     let waiting = engine.news(caller).count();
-    if waiting > 0 && !LISTS.contains(&tool) {
+    if waiting > 0 {
         reply.text.push_str(&format!("\nnote: {} waiting, jobs() shows what happened", plural(waiting)));
         reply.facts["events_waiting"] = waiting.into();
     }
     reply
-}
-
-fn act(engine: &Engine, caller: &Caller, (tool, arguments): (&str, &Arguments)) -> Result<Reply, Failure> {
-    match tool {
-        "run_shell_command" => run(engine, caller, arguments),
-        "send_input" => send(engine, caller, arguments),
-        "read_shell" => read_shell(engine, arguments),
-        "read_output" => read_output(engine, caller, arguments),
-        "wait_for" => wait_for(engine, caller, arguments),
-        tool if LISTS.contains(&tool) => jobs(engine, caller, arguments),
-        "kill" => kill(engine, caller, arguments),
-        "write_to_shell" => gemini::write_to_shell(engine, caller, arguments),
-        "read_background_output" => gemini::read_background_output(engine, caller, arguments),
-        "exec_command" => codex::exec(engine, caller, arguments),
-        "write_stdin" => codex::write(engine, caller, arguments),
-        "Bash" => claude::run(engine, caller, arguments),
-        "BashOutput" => claude::output(engine, caller, arguments),
-        "KillShell" => claude::kill(engine, caller, arguments),
-        other => Err(Failure::usage(format!("there is no tool {other:?}"))),
-    }
-}
-
-/// What a call wants to do, for those who decide whether it may.
-#[derive(Debug)]
-pub(crate) enum Wanted {
-    /// Run a command in a folder, with variables of its own.
-    Run { command: String, folder: Option<String>, env: BTreeMap<String, String> },
-    /// Type into a job.
-    Type { job: Job, send: Send },
-    /// End a job, or send it a signal.
-    End { job: Job },
-    /// Only look.
-    Look,
-}
-
-impl From<RunOrder> for Wanted {
-    fn from(order: RunOrder) -> Self {
-        Self::Run { command: order.command, folder: order.folder, env: order.env }
-    }
-}
-
-/// What a call wants to do.
-pub(crate) fn wanted(engine: &Engine, tool: &str, arguments: &Arguments) -> Result<Wanted, Failure> {
-    let typed = |(job, send): (Job, Send)| Wanted::Type { job, send };
-    match tool {
-        "run_shell_command" => run_order(arguments).map(Wanted::from),
-        "exec_command" => codex::exec_order(arguments).map(Wanted::from),
-        "Bash" => claude::run_order(arguments).map(Wanted::from),
-        "send_input" => input(engine, arguments).map(typed),
-        "write_to_shell" => gemini::input(engine, arguments).map(typed),
-        "write_stdin" => codex::input(engine, arguments).map(|input| input.map_or(Wanted::Look, typed)),
-        "kill" => Ok(Wanted::End { job: handle(engine, arguments)? }),
-        "KillShell" => Ok(Wanted::End { job: claude::job(engine, arguments, "shell_id")? }),
-        _ => Ok(Wanted::Look),
-    }
-}
-
-fn handle(engine: &Engine, arguments: &Arguments) -> Result<Job, Failure> {
-    engine.job(&arguments.required("handle", "handle=\"3\" (jobs() lists them)")?)
-}
-
-fn bound(arguments: &Arguments) -> Result<usize, Failure> {
-    Ok(budget(arguments.count("max_output_size")?))
-}
-
-/// How long to stay: with a pattern as long as that may take, else for the delay.
-fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Duration, Failure> {
-    if pattern {
-        return Ok(arguments.seconds("pattern_timeout")?.unwrap_or(PATTERN_TIMEOUT));
-    }
-    let delay = match arguments.seconds("wait_for_output_seconds")? {
-        Some(wait) => Some(wait),
-        None => arguments.seconds("ai_callback_delay")?,
-    };
-    Ok(delay.unwrap_or(default))
-}
-
-fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    Ok(engine.run(caller, run_order(arguments)?)?.into())
-}
-
-fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
-    let pattern = arguments.filled("ai_callback_pattern")?;
-    let chosen = arguments.texts("notify")?;
-    let mut notify = if chosen.is_empty() { None } else { Some(Notify::parse(&chosen)?) };
-    if arguments.flag("stream_output")?.unwrap_or(false) {
-        notify.get_or_insert_with(Notify::in_background).stream_lines();
-    }
-    Ok(RunOrder {
-        command: arguments.required("command", "command=\"ls -l\"")?,
-        description: arguments.filled("description")?,
-        folder: arguments.filled("dir_path")?,
-        env: arguments.pairs("env")?,
-        name: arguments.filled("name")?,
-        pty: arguments.flag("pty")?.unwrap_or(true),
-        background: arguments.flag("is_background")?.unwrap_or(false),
-        delay: stay(arguments, pattern.is_some(), RUN_DELAY)?,
-        pattern,
-        timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
-        inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
-        budget: bound(arguments)?,
-        notify,
-    })
-}
-
-fn send(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let (job, send) = input(engine, arguments)?;
-    let pattern = arguments.filled("ai_callback_pattern")?;
-    let order = SendOrder {
-        send,
-        delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
-        pattern,
-        budget: bound(arguments)?,
-    };
-    Ok(engine.send(caller, &job, &order)?.into())
-}
-
-fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure> {
-    let job = handle(engine, arguments)?;
-    let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
-    let eof = arguments.flag("eof")?.unwrap_or(false);
-    let newline = arguments.flag("append_newline")?;
-    if text.is_none() && keys.is_empty() && !eof && newline != Some(true) {
-        return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
-    }
-    let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
-    let paste = arguments.flag("paste")?;
-    Ok((job, Send { text: text.unwrap_or_default(), newline, keys, eof, paste, ..Send::default() }))
-}
-
-fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Reply, Failure> {
-    let job = gemini::job(engine, arguments)?;
-    let above = arguments.count("scrollback")?.or(arguments.count("lines")?).unwrap_or(0);
-    let above = usize::try_from(above).unwrap_or(usize::MAX).min(10_000);
-    Ok(engine.screen(&job, above, bound(arguments)?)?.into())
-}
-
-fn read_output(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let job = handle(engine, arguments)?;
-    let order = ReadOrder {
-        offset: arguments.count("offset")?,
-        until: arguments.count("until")?,
-        head: arguments.count("head")?,
-        tail: arguments.count("tail")?,
-        pattern: arguments.filled("pattern")?,
-        raw: arguments.flag("raw")?.unwrap_or(false),
-        stderr: arguments.flag("stderr")?.unwrap_or(false),
-        budget: bound(arguments)?,
-    };
-    Ok(engine.read(caller, &job, &order)?.into())
-}
-
-fn wait_for(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let mut names = arguments.texts("handles")?;
-    if let Some(one) = arguments.filled("handle")?
-        && !names.contains(&one)
-    {
-        names.insert(0, one);
-    }
-    let jobs = names.iter().map(|name| engine.job(name)).collect::<Result<Vec<_>, _>>()?;
-    let order = WaitOrder {
-        until: arguments.texts("until")?,
-        pattern: arguments.filled("pattern")?,
-        quiet: arguments.seconds("quiet_seconds")?,
-        stable_checks: arguments.count("stable_checks")?,
-        port: arguments.port("port")?,
-        offset: arguments.count("offset")?,
-        timeout: arguments.seconds("timeout")?,
-        budget: bound(arguments)?,
-    };
-    Ok(engine.wait_for(caller, &jobs, &order)?.into())
-}
-
-fn jobs(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let list = engine.jobs(caller, arguments.flag("all")?.unwrap_or(false));
-    let text = list.text(budget(None));
-    Ok(Reply { text, facts: serde_json::to_value(&list).unwrap_or_default(), pending: None })
-}
-
-fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    let job = handle(engine, arguments)?;
-    let order = KillOrder {
-        signal: arguments.filled("signal")?,
-        grace: arguments.seconds("grace_seconds")?.unwrap_or(GRACE),
-        budget: bound(arguments)?,
-    };
-    Ok(engine.kill(caller, &job, &order)?.into())
 }

@@ -1,8 +1,8 @@
 //! Asks a person, through the client.
 //!
-//! The older protocol lets a server ask in the middle of a call; the newer one ends the call with the question, and
-//! the client calls again with the answer. A client that can't ask shows its own confirmation of the call instead:
-//! there the call itself must say that the user agreed.
+//! In the older protocol a server asks in the middle of a call. In the newer one the call ends with the
+//! question, and the client calls again with the answer. A client that cannot ask shows its own confirmation
+//! of the call instead: there the call itself must say that the user agreed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use serde_json::Value;
 const QUESTION: &str = "confirm";
 const AGREE: &str = "agree";
 
-/// What came of asking.
+/// The result of asking.
 #[derive(Debug)]
 pub(crate) enum Confirmed {
     Yes,
@@ -29,11 +29,11 @@ pub(crate) enum Confirmed {
     Late,
     /// The client must ask, and call again.
     Ask(Box<InputRequiredResult>),
-    /// The client can't ask.
+    /// The client cannot ask.
     Unable,
 }
 
-/// Asks a question that can be answered with yes or no. No answer is a no.
+/// Asks a yes or no question. No answer is a no.
 pub(crate) async fn confirm(
     question: String,
     request: &CallToolRequestParams,
@@ -65,7 +65,7 @@ pub(crate) async fn confirm(
 
 fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // A client that names no way of asking has the first one there was: forms.
+    // A client that names no way of asking supports the first one that existed: forms.
     elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
 }
 

@@ -1,7 +1,8 @@
-//! The connections of the HTTP server: who has shown the token, who waits for an answer, and who has to go.
+//! The connections of the HTTP server: which are authenticated, which wait for an answer, and which must be
+//! closed.
 //!
-//! Whoever has not shown the token gets one of few places and little time, and the oldest of them goes first. So whoever
-//! has it always gets through.
+//! A connection that has not sent the token gets one of few slots and little time, and the oldest of them is
+//! closed first. So an authenticated client always gets through.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,31 +11,31 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
 
-/// At most so many connections that have not shown the token.
+/// The most connections that are not authenticated.
 const MAX_STRANGERS: usize = 64;
-/// At most so many that have.
+/// The most connections that are.
 const MAX_CONNECTIONS: usize = 1024;
-/// How long a connection may take to show it.
+/// How long a connection may take to authenticate.
 const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection on which nothing is asked for so long is closed.
+/// A connection without a request for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Descriptors that the server needs for itself.
+/// Descriptors that the server itself needs.
 const OWN_DESCRIPTORS: usize = 64;
-/// Descriptors that a call takes: its connection, its jobs' keepers, its bell.
+/// Descriptors that a call needs: its connection, its jobs' keepers, its cancellation.
 const DESCRIPTORS_PER_CALL: usize = 4;
 
 #[derive(Debug)]
 struct Entry {
     known: bool,
-    /// How many requests are not answered to their end.
+    /// How many requests are not fully answered.
     busy: usize,
-    /// Since when it has been as it is.
+    /// When its state last changed.
     since: Instant,
     changed: Arc<Notify>,
 }
 
 impl Entry {
-    /// When it is closed, should nothing happen; none while somebody who may ask waits for an answer.
+    /// When it is closed if nothing happens; `None` while an authenticated client waits for an answer.
     fn deadline(&self) -> Option<Instant> {
         match (self.known, self.busy) {
             (false, _) => Some(self.since + STRANGER_TIMEOUT),
@@ -55,7 +56,8 @@ impl Entries {
         self.all.values().filter(|entry| entry.known == known).count()
     }
 
-    /// Closes the one that has been idle for longest; false if there is none. Strangers are never anything else.
+    /// Closes the one that has been idle for longest; false if there is none. Unauthenticated ones always
+    /// count as idle.
     fn close_oldest(&mut self, known: bool) -> bool {
         let idle = self.all.iter().filter(|(_, entry)| entry.known == known && (!known || entry.busy == 0));
         let Some(oldest) = idle.min_by_key(|(_, entry)| entry.since).map(|(id, _)| *id) else { return false };
@@ -84,7 +86,7 @@ impl Connections {
         Self { strangers, known, entries: Mutex::default() }
     }
 
-    /// One more connection, of somebody who has not shown the token yet.
+    /// Adds a connection that is not authenticated yet.
     pub(crate) fn enter(self: &Arc<Self>) -> Connection {
         let mut entries = self.lock();
         while entries.count(false) >= self.strangers && entries.close_oldest(false) {}
@@ -96,7 +98,7 @@ impl Connections {
         Connection { id, changed, connections: Arc::clone(self) }
     }
 
-    /// There are no descriptors left: a stranger has to go, or else somebody who asks for nothing.
+    /// There are no descriptors left: closes an unauthenticated connection, or else an idle one.
     pub(crate) fn make_room(&self) {
         let mut entries = self.lock();
         let _ = entries.close_oldest(false) || entries.close_oldest(true);
@@ -116,7 +118,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Returns when the connection has to be closed.
+    /// Returns when the connection must be closed.
     pub(crate) async fn over(&self) {
         loop {
             let Some(deadline) = self.connections.lock().all.get(&self.id).map(Entry::deadline) else {
@@ -132,8 +134,8 @@ impl Connection {
         }
     }
 
-    /// Somebody who has shown the token asks for something, until what this returns is dropped. None when there are too
-    /// many of them, and all are busy.
+    /// An authenticated request begins; it lasts until the returned value is dropped. `None` if there are too
+    /// many connections, and all are busy.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<Busy> {
         let mut entries = self.connections.lock();
         let is_new = entries.all.get(&self.id).is_some_and(|entry| !entry.known);

@@ -1,9 +1,9 @@
-//! What each session has been told of each job, so that nothing is returned twice, also after a restart.
+//! What each session has seen of each job, so that nothing is returned twice, even after a restart.
 //!
-//! `<home>/cursors/<session>.jsonl` has a line for each answer; the last one about a job holds. To add a line takes a disk
-//! far less than to make a file, and every answer waits for it. Any number of servers add to it, and read on what others
-//! have added; with many old lines in it, it is replaced. Losing one costs a second reading of the same output, and
-//! nothing else.
+//! `<home>/cursors/<session>.jsonl` has a line for each answer; the last one about a job counts. Appending a
+//! line is far cheaper for a disk than creating a file, and every answer waits for it. Any number of servers
+//! append to it, and read what others have appended. If it has many old lines, it is rewritten. Losing one
+//! only means that the same output is returned again.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,28 +16,29 @@ use outlast_job::Handle;
 use outlast_job::registry::Home;
 use outlast_job::registry::layout::JOBS;
 use outlast_job::registry::replace::{Durability, replace};
+use outlast_job::registry::stable_name::stable_hash;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 const FOLDER: &str = "cursors";
 const ENDING: &str = "jsonl";
-/// A file with more lines than this, most of them old, is written anew.
-const MANY: usize = 4096;
-/// So many sessions are known at once.
-const MOST_OPEN: usize = 32;
+/// A file with more lines than this, most of them old, is rewritten.
+const MAX_LINES: usize = 4096;
+/// How many sessions are cached.
+const MAX_CACHED_SESSIONS: usize = 32;
 
-/// How far a session has got with a job.
+/// How far a session has read a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Cursor {
-    /// Where the next read begins.
+    /// Where the next read starts.
     pub(crate) read: u64,
-    /// Where the next wait for a pattern begins. Behind `read` after an answer that nobody asked to see: a
-    /// caller that starts a job and waits for its first words must find them.
+    /// Where the next wait for a pattern starts. Behind `read` after an answer with output that was not asked
+    /// for: a caller that starts a job and waits for its first output must find it.
     pub(crate) waited: u64,
-    /// Where the next read of stderr begins, in pipe mode.
+    /// Where the next read of stderr starts, in pipe mode.
     pub(crate) errors: u64,
-    /// A call about the job was cancelled, and its answer never seen.
+    /// A call about the job was cancelled, and its answer was never seen.
     pub(crate) cancelled: bool,
     /// An answer has said how the job ended.
     pub(crate) ended: bool,
@@ -64,7 +65,7 @@ pub(crate) struct Cursors {
 #[derive(Debug)]
 struct Session {
     path: PathBuf,
-    /// None if it has none yet.
+    /// `None` if it does not exist yet.
     file: Option<File>,
     read_to: u64,
     lines: usize,
@@ -77,7 +78,7 @@ impl Session {
         Self { path, file: None, read_to: 0, lines: 0, unfinished: Vec::new(), known: HashMap::new() }
     }
 
-    /// Reads what was added since.
+    /// Reads what was appended since.
     fn read_on(&mut self) {
         let mut data = self.file.as_ref().and_then(|file| file.metadata().ok());
         if data.as_ref().is_none_or(|data| data.nlink() == 0) {
@@ -96,7 +97,7 @@ impl Session {
         let whole = self.unfinished.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         for line in self.unfinished[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             self.lines += 1;
-            // Half a line, of a server that was killed on a full disk, is passed over.
+            // A partial line, of a server that was killed on a full disk, is skipped.
             if let Ok(Entry { job, cursor }) = serde_json::from_slice(line) {
                 self.known.insert(job, cursor);
             }
@@ -118,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Writes the file anew, with one line for each job that is still there.
+    /// Rewrites the file, with one line for each job that still exists.
     fn tidy(&mut self, jobs: &Path) -> std::io::Result<()> {
         self.known.retain(|job, _| jobs.join(job.to_string()).exists());
         if self.known.is_empty() {
@@ -157,7 +158,7 @@ impl Cursors {
     fn with<T>(&self, session: &str, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
         let mut sessions = self.sessions.lock().ok()?;
         if !sessions.contains_key(session) {
-            if sessions.len() >= MOST_OPEN {
+            if sessions.len() >= MAX_CACHED_SESSIONS {
                 // They are read again when they are needed.
                 sessions.clear();
             }
@@ -167,7 +168,7 @@ impl Cursors {
         sessions.get_mut(session).map(work)
     }
 
-    /// How far a session has got with a job.
+    /// How far a session has read a job.
     pub(crate) fn get(&self, session: &str, handle: Handle) -> Cursor {
         let known = self.with(session, |session| {
             session.read_on();
@@ -176,7 +177,7 @@ impl Cursors {
         known.flatten().unwrap_or_default()
     }
 
-    /// All of a session, for those who want many of them; a job that is not among them has the default one.
+    /// All cursors of a session; a job without one has the default.
     pub(crate) fn all_of(&self, session: &str) -> HashMap<Handle, Cursor> {
         let known = self.with(session, |session| {
             session.read_on();
@@ -185,17 +186,18 @@ impl Cursors {
         known.unwrap_or_default()
     }
 
-    /// Remembers it. What can't be written is returned twice later, which is better than an answer lost now.
+    /// Stores a cursor. If it cannot be written, output is returned again later, which is better than a lost
+    /// answer now.
     pub(crate) fn set(&self, session: &str, handle: Handle, cursor: Cursor) {
         self.with(session, |session| {
             let _ = session.add(handle, cursor);
-            if session.lines > MANY && session.lines > 4 * session.known.len() {
+            if session.lines > MAX_LINES && session.lines > 4 * session.known.len() {
                 let _ = session.tidy(&self.home.join(JOBS));
             }
         });
     }
 
-    /// Forgets jobs that are gone, and sessions that have none left.
+    /// Removes cursors of removed jobs, and files of sessions without jobs.
     pub(crate) fn sweep(&self) {
         let Ok(files) = std::fs::read_dir(self.home.join(FOLDER)) else { return };
         for path in files.flatten().map(|file| file.path()) {
@@ -208,15 +210,11 @@ impl Cursors {
     }
 }
 
-/// A file name for a session: what can be read of it, and a number that tells apart what looks the same.
+/// A file name for a session: its readable part, and a hash that distinguishes similar names.
 fn slug(session: &str) -> String {
     let readable: String =
         session.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
-    // FNV-1a, because it must be the same in every version.
-    let number = session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{readable}.{number:016x}")
+    format!("{readable}.{:016x}", stable_hash(session))
 }
 
 #[cfg(test)]
@@ -224,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_kept_a_session_and_a_handle() {
+    fn there_is_a_cursor_for_each_session_and_job() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         let cursors = Cursors::of(&home);
@@ -238,9 +236,9 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path().join(FOLDER)).unwrap().count(), 0);
     }
 
-    /// Two servers of one session see what the other has told, also when one of them has written the file anew.
+    /// Two servers of one session see each other's cursors, even after one of them has rewritten the file.
     #[test]
-    fn two_servers_know_of_each_other() {
+    fn two_servers_see_each_others_cursors() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         std::fs::create_dir_all(folder.path().join(JOBS).join("3")).unwrap();
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_does_not_grow_for_ever() {
+    fn a_file_does_not_grow_forever() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         std::fs::create_dir_all(folder.path().join(JOBS).join("3")).unwrap();
@@ -268,7 +266,7 @@ mod tests {
             cursors.set("s", Handle(3), Cursor { read, ..Cursor::default() });
         }
         let file = std::fs::read_to_string(folder.path().join(FOLDER).join(slug("s") + ".jsonl")).unwrap();
-        assert!(file.lines().count() <= MANY + 2, "{}", file.lines().count());
+        assert!(file.lines().count() <= MAX_LINES + 2, "{}", file.lines().count());
         assert_eq!(Cursors::of(&home).get("s", Handle(3)).read, 9_999);
     }
 

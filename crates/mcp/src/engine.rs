@@ -1,4 +1,5 @@
-//! What the tools do, without a word of MCP: each verb takes an order and a caller, blocks, and gives an answer.
+//! What the tools do, without a word of MCP: each verb takes an order and a caller, and gives an answer, at once or as a
+//! [step](parked::Step) that waits.
 //!
 //! What is here remembered between two calls is on disk, the jobs and the [cursors](crate::cursors), or can be read from
 //! there again. So any number of servers can work on one home, and one that died is not missed.
@@ -7,6 +8,7 @@ pub(crate) mod jobs;
 pub(crate) mod kill;
 pub(crate) mod left;
 pub(crate) mod news;
+pub(crate) mod parked;
 pub(crate) mod read;
 pub(crate) mod run;
 pub(crate) mod screen;
@@ -16,18 +18,18 @@ pub(crate) mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_job::client::read::Stream;
 use outlast_job::registry::format::Info;
-use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited, wait_any};
+use outlast_job::request::{ReadText, Stream};
+use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited};
 use outlast_policy::{Door, Gate};
 
 use crate::answer::{Answer, Screen};
+use crate::call_handle::CallHandle;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
 use crate::subscriptions::JobList;
 use crate::tasks::{Pending, Tasks};
-use crate::watch::Watch;
 use crate::words::Words;
 
 /// A call that takes longer becomes a task, where the client knows tasks.
@@ -45,6 +47,7 @@ pub(crate) struct Engine {
     heard: news::Heard,
     left: left::Told,
     pub(crate) job_list: JobList,
+    staying: parked::Staying,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
@@ -61,9 +64,7 @@ pub(crate) struct Caller {
     pub(crate) env: Vec<(String, String)>,
     /// Whether the client can be given a task instead of an answer.
     pub(crate) tasks: bool,
-    /// What a call that types was judged after: should somebody type in between, it is not typed.
-    pub(crate) typed_after: Option<u64>,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) call: Arc<CallHandle>,
 }
 
 /// How long a call may block, and whether that is less than was asked for.
@@ -97,7 +98,20 @@ impl Engine {
         let (longest_call, prompted) = (options.longest_call, options.prompted);
         let (heard, left) = (news::Heard::default(), left::Told::default());
         let (job_list, words) = (JobList::default(), Words(options.profile));
-        Ok(Self { outlast, gate, cursors, heard, left, job_list, tasks, longest_call, prompted, words })
+        let staying = parked::Staying::default();
+        Ok(Self {
+            outlast,
+            gate,
+            cursors,
+            heard,
+            left,
+            job_list,
+            staying,
+            tasks,
+            longest_call,
+            prompted,
+            words,
+        })
     }
 
     /// The job of a handle, a name, or the pid of its command.
@@ -138,7 +152,7 @@ impl Engine {
         patience: Patience,
     ) -> Option<Pending> {
         let more = patience.asked.saturating_sub(patience.allowed);
-        if !caller.tasks || waited.reason != Reason::Deadline || more.is_zero() || caller.watch.is_cancelled()
+        if !caller.tasks || waited.reason != Reason::Deadline || more.is_zero() || caller.call.is_cancelled()
         {
             return None;
         }
@@ -152,17 +166,12 @@ impl Engine {
         let job = self.job(&pending.handle.to_string())?;
         let now = outlast_job::clock::now_ms();
         let patience = self.patience(TASK_LOOK);
-        let waited = self.wait(&job, &pending.wait, patience, caller)?;
+        // Short enough to stay for it.
+        let waited = job.wait(&pending.wait, Some(patience.allowed))?;
         if waited.reason == Reason::Deadline && now < pending.until {
             return Ok(None);
         }
         self.answer(&job, caller, waited, (pending.from, pending.budget), patience).map(Some)
-    }
-
-    /// Waits on one job.
-    fn wait(&self, job: &Job, wait: &Wait, patience: Patience, caller: &Caller) -> Result<Waited, Failure> {
-        caller.watch.set_about(job.handle());
-        wait_any(&[job], wait, Some(patience.allowed), Some(caller.watch.bell())).map(|(_, waited)| waited)
     }
 
     /// The answer about a job after a wait: its output from an offset on, and what else is worth knowing.
@@ -177,7 +186,10 @@ impl Engine {
         let reason = waited.reason;
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info).waited(waited.clone());
-        answer = answer.printed(printed::text((job, self.words), from, None, budget)?);
+        answer = answer.printed(printed::text(
+            (job, self.words),
+            ReadText { from, max: budget, ..ReadText::default() },
+        )?);
         let errors = self.add_errors((job, &info), caller, &mut answer, budget)?;
         if reason == Reason::Deadline && patience.allowed < patience.asked {
             let (asked, cut) = (patience.asked.as_secs_f64(), patience.allowed.as_secs_f64());
@@ -205,13 +217,13 @@ impl Engine {
             return Ok(None);
         }
         let from = self.cursors.get(&caller.session, job.handle()).errors;
-        let range = job.range(Stream::Errors, from, None)?;
-        let handle = job.handle();
-        let errors = range.excerpt(budget / 4, |from, to| self.words.read_errors(handle, from, to));
-        if !errors.text.is_empty() {
-            let output = &mut answer.facts.output;
+        let read = ReadText { stream: Stream::Stderr, from, max: budget / 4, ..ReadText::default() };
+        let errors = job.read(read)?;
+        let text = errors.joined(|from, to| self.words.read_errors(job.handle(), from, to));
+        if !text.is_empty() {
+            let output = answer.output_mut();
             let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
-            output.push_str(&format!("{line_break}[stderr]\n{}", printed::shown(&errors.text)));
+            output.push_str(&format!("{line_break}[stderr]\n{}", printed::shown(&text)));
         }
         Ok(Some(errors.offset))
     }
@@ -227,8 +239,8 @@ impl Engine {
     }
 
     /// Remembers that a call about a job was given up, so that the session can be told.
-    pub(crate) fn note_cancelled(&self, session: &str, watch: &Watch) {
-        if let Some(handle) = watch.about().filter(|_| watch.note_once()) {
+    pub(crate) fn note_cancelled(&self, session: &str, call: &CallHandle) {
+        if let Some(handle) = call.about().filter(|_| call.note_once()) {
             self.note_given_up(session, handle);
         }
     }
@@ -249,8 +261,8 @@ impl Engine {
         errors: Option<u64>,
     ) {
         let before = self.cursors.get(&caller.session, job.handle());
-        if caller.watch.is_cancelled() {
-            return self.note_cancelled(&caller.session, &caller.watch);
+        if caller.call.is_cancelled() {
+            return self.note_cancelled(&caller.session, &caller.call);
         }
         let (from, to) = answer.range;
         if from > before.read {

@@ -1,12 +1,12 @@
-//! Whether an agent runs with nobody in front of it, known before anything is asked: from the command line of
-//! the process that started this server. `claude -p` and `codex exec` declare that they can ask, and then say
-//! no by themselves; but a no is a no, so they must not be asked what nobody would read.
+//! Whether an agent runs without a person, known before anything is asked: from the command line of the
+//! process that started this server. `claude -p` and `codex exec` declare that they can ask, and then refuse
+//! by themselves. That would count as the user's refusal, so they must not be asked.
 
-/// How the agents that have such a mode are called as clients and as programs, and the words that choose it.
+/// The agents with such a mode: their names as clients and as programs, and the arguments that select it.
 const AGENTS: [(&str, &str, &[&str]); 2] =
     [("claude-code", "claude", &["-p", "--print"]), ("codex-mcp-client", "codex", &["exec", "e"])];
 
-/// Whether the client of this name runs without a person.
+/// Whether the client with this name runs without a person.
 pub(crate) fn is_headless(client: &str) -> bool {
     let parent = std::os::unix::process::parent_id();
     let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
@@ -20,7 +20,7 @@ fn says_headless(client: &str, words: &[String]) -> bool {
     let is_it = |word: &String| word.rsplit('/').next().is_some_and(|name| name == *program);
     // The program itself, or a script that an interpreter runs.
     let Some(at) = words.iter().take(2).position(is_it) else { return false };
-    // What comes after `--` is said to the model.
+    // What comes after `--` is the prompt.
     words[at + 1..].iter().take_while(|word| *word != "--").any(|word| modes.contains(&word.as_str()))
 }
 
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_tells() {
+    fn the_command_line_says_whether_it_is_headless() {
         let says = |client: &str, line: &str| {
             says_headless(client, &line.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>())
         };

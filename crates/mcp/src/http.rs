@@ -1,8 +1,9 @@
 //! Serves any number of clients over streamable HTTP, on this machine only.
 //!
-//! Whoever can reach the port could run commands: so each request must carry the token, come from a host that is
-//! this one, and from no page of another origin. Priming events are off because Gemini CLI breaks on them. Nothing that
-//! is being answered is ever cut for being silent: a call may well be.
+//! A client that can reach the port could run commands. So each request must carry the token, must be
+//! addressed to this host, and must not come from a page of another origin. Priming events are off because
+//! Gemini CLI breaks on them. A request that is being answered is never cut off for being silent: a call may
+//! take long.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,16 +30,17 @@ use crate::server::Server;
 
 /// Where clients find us.
 const PATH: &str = "/mcp";
-/// The longest request: a megabyte of input, and room for its escapes.
-const LONGEST_REQUEST: usize = 16 << 20;
+/// The largest request: a megabyte of input, with room for its escapes.
+const MAX_REQUEST_BYTES: usize = 16 << 20;
 /// How long the body of a request may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How much a stranger may send before we hang up, and for how long.
-const STRANGER: usize = 64 << 10;
+/// The most bytes that an unauthenticated client may send before we close the connection.
+const MAX_STRANGER_BODY_BYTES: usize = 64 << 10;
+/// How long such a client may take to send them.
 const STRANGER_BODY_TIMEOUT: Duration = Duration::from_millis(250);
-/// Names a session, in the protocol's older era.
+/// The header that names a session, in the older protocol.
 const SESSION: &str = "mcp-session-id";
-/// Below the home.
+/// In the home.
 const TOKEN_FILE: &str = "mcp-token";
 
 type Service = StreamableHttpService<Server, LocalSessionManager>;
@@ -52,11 +54,11 @@ struct Door {
     token: Option<Arc<str>>,
 }
 
-/// Serves MCP over HTTP until the process is ended. `ready` is told the address and the token's file once clients
+/// Serves MCP over HTTP until the process ends. `ready` gets the address and the token's file once clients
 /// can connect.
 ///
 /// # Errors
-/// When the address is not on this machine or is taken, or the home can't be used.
+/// If the address is not on this machine or is taken, or the home cannot be used.
 pub fn serve_http(
     address: SocketAddr,
     options: Options,
@@ -89,7 +91,7 @@ pub fn serve_http(
         tokio::spawn(sessions.close_idle());
         loop {
             let Ok((stream, _)) = listener.accept().await else {
-                // Out of descriptors, most likely.
+                // Most likely there are no descriptors left.
                 connections.make_room();
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -101,13 +103,14 @@ pub fn serve_http(
                 let answer = service_fn(move |request| respond(door.clone(), Arc::clone(&asked), request));
                 let served =
                     hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-                // A connection that breaks off concerns nobody else.
+                // A connection that breaks affects no other.
                 tokio::select! {
                     _ = served => {}
                     () = connection.over() => {}
                 }
             });
-            // It is heard before the next one is let in: in a rush of strangers it may have the token.
+            // Read it before accepting the next one: in a rush of unauthenticated connections it may have the
+            // token.
             tokio::task::yield_now().await;
         }
     })
@@ -116,7 +119,7 @@ pub fn serve_http(
 fn session_manager() -> Arc<LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.sse_retry = None;
-    // A session that is in use may be silent for long: see `http_sessions`.
+    // A session in use may be silent for long: see `http_sessions`.
     sessions.session_config.keep_alive = None;
     Arc::new(sessions)
 }
@@ -148,8 +151,9 @@ async fn respond(
         ));
     };
     let (head, body) = request.into_parts();
-    // Read to its end before any answer: a connection closed on unread bytes may lose the answer with them.
-    let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, LONGEST_REQUEST).collect()).await {
+    // Read it completely before answering: closing a connection with unread bytes may lose the answer.
+    let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_REQUEST_BYTES).collect()).await
+    {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
             return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or broke off"));
@@ -171,7 +175,7 @@ async fn respond(
         }
         (Some(_) | None, _) => {}
     }
-    // Both last for as long as the answer does, which may be a stream.
+    // Both last as long as the answer, which may be a stream.
     Ok(response.map(|body| {
         body.map_frame(move |frame| {
             let _until_here = (&busy, &in_use);
@@ -181,10 +185,10 @@ async fn respond(
     }))
 }
 
-/// Answers somebody without the token, and hangs up. What is left of a short body is still taken, because a connection
-/// closed on unread bytes may lose the answer with them; a long or a slow one is not waited for.
+/// Answers a client without the token, and closes the connection. The rest of a short body is still read,
+/// because closing a connection with unread bytes may lose the answer; a long or slow one is not waited for.
 async fn turn_away(request: Request<Incoming>) -> Response<Body> {
-    let body = Limited::new(request.into_body(), STRANGER).collect();
+    let body = Limited::new(request.into_body(), MAX_STRANGER_BODY_BYTES).collect();
     let _ = tokio::time::timeout(STRANGER_BODY_TIMEOUT, body).await;
     let mut refused = refuse(
         StatusCode::UNAUTHORIZED,
@@ -208,7 +212,7 @@ fn carries(request: &Request<Incoming>, token: &str) -> bool {
     sent.is_some_and(|(_, sent)| same(sent.trim().as_bytes(), token.as_bytes()))
 }
 
-/// Takes as long for a near miss as for a wild guess.
+/// Compares in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
@@ -219,7 +223,7 @@ fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {
     response
 }
 
-/// The token of a home, made when there is none: clients keep it in their settings.
+/// The token of a home, created if there is none: clients store it in their settings.
 fn token(home: &Path) -> Result<(String, PathBuf), Failure> {
     let path = home.join(TOKEN_FILE);
     let failed = |error: std::io::Error| Failure::system(format!("{} can't be used", path.display()), error);
@@ -256,7 +260,7 @@ fn random() -> Result<String, Failure> {
     let mut bytes = [0_u8; 32];
     let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if got != Ok(bytes.len()) {
-        return Err(Failure::system("no random numbers can be had", "getrandom"));
+        return Err(Failure::system("cannot get random numbers", "getrandom"));
     }
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

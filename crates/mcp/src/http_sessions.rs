@@ -1,7 +1,8 @@
-//! The sessions of the HTTP server: which are in use, and which have to go.
+//! The sessions of the HTTP server: which are in use, and which must be closed.
 //!
-//! A client that never says goodbye leaves its session behind. One that is not in use for long is closed, and so is the one
-//! longest unused when there are too many. The client is then told that it is gone, and begins another.
+//! A client that disconnects without ending its session leaves it behind. A session that is unused for long
+//! is closed, and so is the one that is unused for longest if there are too many. The client then gets an
+//! error, and starts another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +11,12 @@ use std::time::{Duration, Instant};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager};
 
-/// At most so many sessions.
+/// The most sessions.
 const MAX_SESSIONS: usize = 256;
 
 #[derive(Debug)]
 struct Usage {
-    /// How many requests and streams of it are open.
+    /// How many of its requests and streams are open.
     open: usize,
     since: Instant,
 }
@@ -33,13 +34,13 @@ impl Sessions {
         Self { manager, idle_limit, used: Mutex::default() }
     }
 
-    /// Somebody asks for something in a session, until what this returns is dropped.
+    /// A request of a session begins; it lasts until the returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>, id: &str) -> Option<InUse> {
         let id = self.lock().get_key_value(id).map(|(id, _)| SessionId::clone(id))?;
         Some(self.in_use(id))
     }
 
-    /// A session has been made. None when there are too many and all are in use: then it is closed again.
+    /// A session was created. `None` if there are too many and all are in use: then it is closed again.
     pub(crate) async fn opened(self: &Arc<Self>, id: &str) -> Option<InUse> {
         let id = SessionId::from(id);
         let (has_place, in_the_way) = self.take_place(&id);
@@ -53,8 +54,9 @@ impl Sessions {
         Some(InUse { sessions: Arc::clone(self), id })
     }
 
-    /// Whether there is a place for a session, which is then in use; and the sessions longest unused that had to make
-    /// room. All in one step: two that are made at the same time must not find the same one in their way.
+    /// Whether there is a slot for a session, which is then in use; and the least recently used sessions that
+    /// must be closed for it. All in one step: two that are created at the same time must not close the same
+    /// one.
     fn take_place(&self, id: &SessionId) -> (bool, Vec<SessionId>) {
         let mut used = self.lock();
         let mut in_the_way = Vec::new();
@@ -69,12 +71,12 @@ impl Sessions {
         (true, in_the_way)
     }
 
-    /// A session was ended by its client.
+    /// The client ended a session.
     pub(crate) fn ended(&self, id: &str) {
         self.lock().remove(id);
     }
 
-    /// Closes sessions that are not used for long, for as long as the server runs.
+    /// Closes sessions that are unused for long, while the server runs.
     pub(crate) async fn close_idle(self: Arc<Self>) {
         loop {
             tokio::time::sleep((self.idle_limit / 4).min(Duration::from_secs(60))).await;
@@ -91,7 +93,8 @@ impl Sessions {
         }
     }
 
-    /// Counts sessions whose client was gone before it was told of them: nobody else would ever close them.
+    /// Counts sessions whose client disconnected before it got their id: otherwise nothing would ever close
+    /// them.
     async fn note_unknown(&self) {
         let all: Vec<SessionId> = self.manager.sessions.read().await.keys().cloned().collect();
         let mut used = self.lock();
@@ -102,7 +105,7 @@ impl Sessions {
 
     async fn close(&self, id: &SessionId) {
         self.lock().remove(id);
-        // One that has ended by itself is closed already.
+        // It may have ended by itself.
         let _ = self.manager.close_session(id).await;
     }
 
@@ -141,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_that_nobody_was_told_of_is_closed_too() {
+    fn a_session_whose_client_never_got_its_id_is_closed_too() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let manager = Arc::new(LocalSessionManager::default());
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_in_use_makes_no_room_and_the_longest_unused_does() {
+    fn the_least_recently_used_session_is_closed_and_none_in_use() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let manager = Arc::new(LocalSessionManager::default());

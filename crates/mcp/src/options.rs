@@ -1,10 +1,13 @@
 //! What whoever starts the server can choose.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_job::Failure;
 use outlast_policy::Decision;
+
+use crate::extras::Extras;
 
 /// The longest that a call blocks. Clients give up on a silent call after 60 s at the earliest (opencode does).
 pub const LONGEST_CALL: Duration = Duration::from_secs(50);
@@ -67,8 +70,8 @@ pub struct Options {
     pub require_token: bool,
     /// Whoever started the server prompts the agent when something happened, as the ACP sidecar does.
     pub prompted: bool,
-    /// Also what the public conformance suite expects of a server; for testing the server itself.
-    pub conformance_fixtures: bool,
+    /// What is offered besides the tools; for testing the server itself.
+    pub extras: Option<Arc<dyn Extras>>,
 }
 
 impl Default for Options {
@@ -83,7 +86,7 @@ impl Default for Options {
             session_idle: SESSION_IDLE,
             require_token: true,
             prompted: false,
-            conformance_fixtures: false,
+            extras: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a job printed, bounded and safe to show: from its files, in the words of the tools.
 
-use outlast_job::client::read::{Piece, Range, Stream};
+use outlast_job::client::Piece;
+use outlast_job::request::{ReadBytes, ReadText};
 use outlast_job::{Failure, Job};
 
 use crate::words::Words;
@@ -14,43 +15,42 @@ pub(crate) struct Printed {
     pub(crate) text: String,
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// Where the range that was asked for ends.
+    pub(crate) end: u64,
     pub(crate) omitted_bytes: u64,
 }
 
 /// How many bytes of output go into an answer of at most `max`: its other words need room too.
 pub(crate) fn budget(max: Option<u64>) -> usize {
-    let max =
-        max.map_or(outlast_job::client::read::MAX_OUTPUT, |max| usize::try_from(max).unwrap_or(BOUNDS.1));
+    let max = max.map_or(outlast_job::client::MAX_OUTPUT, |max| usize::try_from(max).unwrap_or(BOUNDS.1));
     let max = max.clamp(BOUNDS.0, BOUNDS.1);
     max - (max / 8).clamp(256, 1024)
 }
 
-/// The text of a range of a job's output, at most `budget` bytes.
-pub(crate) fn text(
-    (job, words): (&Job, Words),
-    from: u64,
-    until: Option<u64>,
-    budget: usize,
-) -> Result<Printed, Failure> {
-    Ok(of((job, words), &job.range(Stream::Output, from, until)?, budget))
-}
-
-/// The text of a range, at most `budget` bytes.
-pub(crate) fn of((job, words): (&Job, Words), range: &Range, budget: usize) -> Printed {
+/// A range of a job's output as text.
+pub(crate) fn text((job, words): (&Job, Words), read: ReadText) -> Result<Printed, Failure> {
+    let text = job.read(read)?;
     let handle = job.handle();
-    let mut text = range.excerpt(budget, |from, to| words.read(handle, from, to));
-    if !range.ends_a_line() && text.text.ends_with('\n') {
+    let mut shown_text = text.joined(|from, to| words.read(handle, from, to));
+    if !text.ends_line && shown_text.ends_with('\n') {
         // A prompt is not a line yet; the fold closes it, because nothing more comes.
-        text.text.pop();
+        shown_text.pop();
     }
-    Printed { text: shown(&text.text), from: text.from, to: text.offset, omitted_bytes: text.omitted_bytes }
+    Ok(Printed {
+        text: shown(&shown_text),
+        from: text.from,
+        to: text.offset,
+        end: text.offset,
+        omitted_bytes: text.omitted_bytes(),
+    })
 }
 
 /// The bytes of a range as they are, at most `budget` of text; what is not plain text is shown as an escape.
-pub(crate) fn raw((job, words): (&Job, Words), range: &Range, budget: usize) -> Printed {
+pub(crate) fn raw((job, words): (&Job, Words), read: ReadBytes, budget: usize) -> Result<Printed, Failure> {
     let mut text = String::new();
-    let mut to = range.from();
-    range.pieces(|at, piece| {
+    let (from, _) = job.borders(read)?;
+    let mut to = from;
+    let end = job.read_pieces(ReadBytes { max: budget, ..read }, |piece| {
         match piece {
             Piece::Bytes(bytes) => {
                 for chunk in bytes.utf8_chunks() {
@@ -67,20 +67,19 @@ pub(crate) fn raw((job, words): (&Job, Words), range: &Range, budget: usize) -> 
                     }
                 }
             }
-            Piece::Gone { from, to: end } => {
+            Piece::Lost { from, to: end } => {
                 text.push_str(&format!("\n[{} bytes are gone, from {from} to {end}]\n", end - from));
                 to = end;
             }
         }
-        debug_assert!(to >= at, "bytes come in order");
         text.len() < budget
-    });
-    let left = range.to().saturating_sub(to);
+    })?;
+    let left = end.saturating_sub(to);
     if left > 0 {
         let call = words.read_raw(job.handle(), to);
         text.push_str(&format!("\n[... {left} bytes more: {call} ...]"));
     }
-    Printed { text, from: range.from(), to, omitted_bytes: left }
+    Ok(Printed { text, from, to, end, omitted_bytes: left })
 }
 
 fn push_escaped(text: &mut String, c: char) {

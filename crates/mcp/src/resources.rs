@@ -1,8 +1,9 @@
 //! Each job's screen, transcript and events as resources: `outlast://jobs/3/screen` and so on.
 
 use outlast_job::registry::format::Info;
-use outlast_job::registry::layout;
+use outlast_job::request::ReadText;
 use outlast_job::{Failure, Job};
+use outlast_policy::{Answer, Judged, Order, OrderKind, Pass};
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
@@ -40,6 +41,14 @@ impl Part {
         }
     }
 
+    /// What it is for the policy to read it.
+    fn kind(self) -> OrderKind<'static> {
+        match self {
+            Part::Screen => OrderKind::Screen,
+            Part::Transcript | Part::Events => OrderKind::Read,
+        }
+    }
+
     fn about(self) -> &'static str {
         match self {
             Part::Screen => "what the terminal shows now",
@@ -50,14 +59,15 @@ impl Part {
 }
 
 /// The resources of the session's jobs, then of others, the newest first.
-pub(crate) fn list(engine: &Engine, session: &str) -> Vec<Resource> {
+pub(crate) fn list(engine: &Engine, session: &str) -> Result<Vec<Resource>, ErrorData> {
+    let _pass = allowed(engine, session, OrderKind::List)?;
     let mut jobs = engine.outlast.jobs();
     jobs.sort_by_key(|info| (info.session != session, std::cmp::Reverse(info.handle)));
     jobs.truncate(JOBS);
     let has = |info: &Info, part: Part| part != Part::Screen || info.has_terminal();
     let parts =
         |info| PARTS.into_iter().filter(move |part| has(info, *part)).map(move |part| resource(info, part));
-    jobs.iter().flat_map(parts).collect()
+    Ok(jobs.iter().flat_map(parts).collect())
 }
 
 fn resource(info: &Info, part: Part) -> Resource {
@@ -91,9 +101,20 @@ pub(crate) fn job_of(engine: &Engine, uri: &str) -> Result<(Job, Part), ErrorDat
     Ok((job, part))
 }
 
+/// Asks the policy about a look. Nobody can be asked here.
+fn allowed(engine: &Engine, session: &str, kind: OrderKind<'_>) -> Result<Pass, ErrorData> {
+    let judged = match engine.gate.judge(&Order { session, kind }) {
+        Ok(Judged::Free(pass)) => return Ok(pass),
+        Ok(Judged::Asked(question)) => engine.gate.answered(&question, Answer::Unable),
+        Ok(Judged::Refused(failure)) | Err(failure) => Err(failure),
+    };
+    judged.map_err(|failure| ErrorData::invalid_request(failure.to_string(), None))
+}
+
 /// What a resource holds now.
-pub(crate) fn read(engine: &Engine, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(crate) fn read(engine: &Engine, session: &str, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let (job, part) = job_of(engine, uri)?;
+    let _pass = allowed(engine, session, part.kind())?;
     let text = contents(engine, &job, part)
         .map_err(|failure| ErrorData::internal_error(failure.to_string(), Some(json!({"uri": uri}))))?;
     let contents = ResourceContents::text(text, uri).with_mime_type(part.mime());
@@ -105,15 +126,9 @@ fn contents(engine: &Engine, job: &Job, part: Part) -> Result<String, Failure> {
         Part::Screen => {
             Ok(engine.screen(job, 0, LIMIT)?.facts.screen.map(|screen| screen.text).unwrap_or_default())
         }
-        Part::Transcript => Ok(printed::text((job, engine.words), 0, None, LIMIT)?.text),
-        Part::Events => {
-            let path = job.dir().file(layout::EVENTS);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| Failure::system(format!("{} can't be read", path.display()), error))?;
-            let cut = text.ceil_char_boundary(text.len().saturating_sub(LIMIT));
-            let cut =
-                if cut == 0 { 0 } else { text[cut..].find('\n').map_or(text.len(), |line| cut + line + 1) };
-            job.hide(&text[cut..])
+        Part::Transcript => {
+            Ok(printed::text((job, engine.words), ReadText { max: LIMIT, ..ReadText::default() })?.text)
         }
+        Part::Events => job.event_lines(LIMIT),
     }
 }

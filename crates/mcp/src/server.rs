@@ -1,12 +1,12 @@
-//! The MCP handler: one for both eras of the protocol and both transports. It holds no state of a connection but
-//! its subscriptions; jobs and cursors are on disk.
-#![expect(deprecated, reason = "older clients log; only the fixtures know of it")]
+//! The MCP handler: one for both eras of the protocol and both transports. It holds no state of a connection
+//! but its subscriptions; jobs and cursors are on disk.
+#![expect(deprecated, reason = "older clients log; only a build for the conformance suite knows of it")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use outlast_job::Failure;
-use outlast_policy::{Judged, Question};
+use outlast_policy::{Judged, Order, Question};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, ErrorData, GetPromptRequestMethod, GetTaskParams, GetTaskResult, Implementation,
@@ -18,17 +18,19 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::oneshot;
 
 use crate::answer::failure_text;
-use crate::approve::{Approved, ask, judge};
+use crate::approve::{Approved, ask};
 use crate::arguments::Arguments;
-use crate::calls::{self, Reply};
+use crate::call_handle::CallHandle;
+use crate::calls::{self, Call, Incoming, Reply};
+use crate::engine::parked::{Parked, Step};
 use crate::engine::{Caller, Engine};
-use crate::fixtures::Fixtures;
 use crate::options::{Options, Profile};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Ended;
-use crate::watch::Watch;
+use crate::tools::Parse;
 use crate::{resources, session, tools};
 
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
@@ -36,12 +38,10 @@ const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
 /// What the first step of a call brought.
 enum First {
-    Done(Box<Reply>),
-    /// A person decides; after which input that holds.
-    Asked {
-        question: Box<Question>,
-        typed_after: Option<u64>,
-    },
+    /// Nobody has to be asked: the call is done, or waits.
+    Begun(Box<Step<Reply>>),
+    /// A person decides about the call.
+    Asked { question: Box<Question>, call: Box<Call> },
 }
 
 /// What came of a call.
@@ -57,21 +57,22 @@ pub(crate) struct Server {
     engine: Arc<Engine>,
     options: Arc<Options>,
     tools: Arc<Vec<Tool>>,
+    /// How the arguments of each tool become a call.
+    parsers: Arc<HashMap<&'static str, Parse>>,
     subscriptions: Arc<Subscriptions>,
     /// Who is at the other end, where that is one agent for as long as the server runs.
     agent: Option<Arc<str>>,
-    /// Only when the server itself is tested.
-    fixtures: Option<Arc<Fixtures>>,
 }
 
 impl Server {
     pub(crate) fn new(options: Options) -> Result<Self, Failure> {
         let engine = Arc::new(Engine::open(&options)?);
-        let fixtures = if options.conformance_fixtures { Some(Arc::new(Fixtures::new()?)) } else { None };
         let mut tools = tools::of(options.profile);
-        tools.extend(fixtures.iter().flat_map(|fixtures| fixtures.tools()));
+        tools.extend(options.extras.iter().flat_map(|extras| extras.tools()));
+        let definitions = tools::definitions(options.profile);
+        let parsers = Arc::new(definitions.iter().map(|tool| (tool.name, tool.parse)).collect());
         let (options, tools) = (Arc::new(options), Arc::new(tools));
-        Ok(Self { engine, options, tools, subscriptions: Arc::default(), agent: None, fixtures })
+        Ok(Self { engine, options, tools, parsers, subscriptions: Arc::default(), agent: None })
     }
 
     /// The same server, for one agent alone.
@@ -93,8 +94,8 @@ impl Server {
         self.engine.outlast.home()
     }
 
-    /// Whether this client gets words alone. Some hand their model `structuredContent` *instead of* the words, which
-    /// are what it should read: see docs/decisions/0005-words-alone-for-some-clients.md.
+    /// Whether this client gets words alone. Some hand their model `structuredContent` *instead of* the
+    /// words, which are what it should read: see docs/decisions/0005-words-alone-for-some-clients.md.
     fn words_alone(&self, context: &RequestContext<RoleServer>) -> bool {
         matches!(self.options.profile, Profile::Codex | Profile::Claude)
             || context.client_info().is_some_and(|info| WORDS_ALONE.contains(&info.name.as_str()))
@@ -108,79 +109,108 @@ impl Server {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Runs what blocks in a thread of its own; meanwhile reports progress and listens for a cancellation.
+    /// Runs what blocks in a thread of its own.
     async fn blocking<T: Send + 'static>(
         &self,
         caller: &Caller,
         context: &RequestContext<RoleServer>,
         work: impl FnOnce(&Engine, Caller) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let (engine, watch) = (Arc::clone(&self.engine), Arc::clone(&caller.watch));
-        let (session, caller) = (caller.session.clone(), caller.clone());
-        let mut work = tokio::task::spawn_blocking(move || work(&engine, caller));
-        let began = Instant::now();
+        let (engine, of_caller) = (Arc::clone(&self.engine), caller.clone());
+        let work = tokio::task::spawn_blocking(move || work(&engine, of_caller));
+        let done = self.attend(caller, context, work, || {}).await;
+        done.unwrap_or_else(|error| Err(Failure::system("the call broke off", error)))
+    }
+
+    /// Takes a call to its end. While it waits, it has no thread.
+    async fn finish<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        context: &RequestContext<RoleServer>,
+        mut step: Step<T>,
+    ) -> Result<T, Failure> {
+        loop {
+            let Parked { wait, then } = match step {
+                Step::Done(done) => return Ok(done),
+                Step::Parked(parked) => *parked,
+            };
+            let (tell, told) = oneshot::channel();
+            let done = move |ended| drop(tell.send(ended));
+            let mut waiting = Some(self.engine.outlast.park(wait, done)?);
+            if caller.call.is_cancelled() {
+                waiting = None;
+            }
+            let ended = self.attend(caller, context, told, || waiting = None).await;
+            let ended = ended.unwrap_or_else(|error| Err(Failure::system("the wait broke off", error)))?;
+            step = self.blocking(caller, context, move |engine, _| then(engine, ended)).await?;
+        }
+    }
+
+    /// Awaits a part of a call; meanwhile reports progress and listens for a cancellation.
+    async fn attend<T>(
+        &self,
+        caller: &Caller,
+        context: &RequestContext<RoleServer>,
+        mut work: impl Future<Output = T> + Unpin,
+        mut cancel: impl FnMut(),
+    ) -> T {
+        let call = &caller.call;
         let token = context.meta.get_progress_token();
-        let mut cancelled = false;
         loop {
             tokio::select! {
-                done = &mut work => {
-                    return done.unwrap_or_else(|error| Err(Failure::system("the call broke off", error)));
-                }
-                () = context.ct.cancelled(), if !cancelled => {
-                    cancelled = true;
-                    watch.cancel();
+                done = &mut work => return done,
+                () = context.ct.cancelled(), if !call.is_cancelled() => {
+                    call.cancel();
                     // Noted at once, so that the client's very next call can tell of it.
-                    self.engine.note_cancelled(&session, &watch);
+                    self.engine.note_cancelled(&caller.session, call);
+                    cancel();
                 }
-                () = tokio::time::sleep(self.options.progress_every), if !cancelled => {
+                () = tokio::time::sleep(self.options.progress_every), if !call.is_cancelled() => {
                     if let Some(token) = &token {
-                        self.report(token.clone(), began, &watch, context).await;
+                        self.report(token.clone(), call, context).await;
                     }
                 }
             }
         }
     }
 
-    /// Asks the policy and does what a call asks for. Where nobody has to be asked, that is one step: each change of
-    /// threads costs the caller time.
+    /// Parses a call, asks the policy about it and carries it out. Where nobody has to be asked, that is one
+    /// step: each change of threads costs the caller time.
     async fn judge_and_call(
         &self,
-        mut caller: Caller,
-        (request, arguments): (&CallToolRequestParams, &Arguments),
+        caller: Caller,
+        incoming: Incoming<'_>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Called, Failure> {
-        let (name, given) = (request.name.to_string(), arguments.clone());
-        let first = move |engine: &Engine, mut caller: Caller| {
-            let (judged, typed_after) = judge(engine, &caller.session, &name, &given)?;
-            caller.typed_after = typed_after;
-            match judged {
-                Judged::Free => {
-                    calls::call(engine, &caller, (&name, &given)).map(|reply| First::Done(Box::new(reply)))
+        let (parse, arguments) = (incoming.parse, incoming.arguments.clone());
+        let first = move |engine: &Engine, caller: Caller| {
+            let call = parse(engine, &arguments)?;
+            match engine.gate.judge(&Order { session: &caller.session, kind: call.order.kind() })? {
+                Judged::Free(pass) => {
+                    calls::carry_out(engine, &caller, call, pass).map(|step| First::Begun(Box::new(step)))
                 }
                 Judged::Refused(failure) => Err(failure),
-                Judged::Asked(question) => Ok(First::Asked { question, typed_after }),
+                Judged::Asked(question) => Ok(First::Asked { question, call: Box::new(call) }),
             }
         };
-        match self.blocking(&caller, context, first).await? {
-            First::Done(reply) => return Ok(Called::Done(reply)),
-            First::Asked { question, typed_after } => {
-                caller.typed_after = typed_after;
-                if let Approved::Ask(question) =
-                    ask(&self.engine, question, (request, arguments), context).await?
-                {
-                    return Ok(Called::Ask(question));
-                }
+        let (question, call) = match self.blocking(&caller, context, first).await? {
+            First::Begun(step) => {
+                let reply = self.finish(&caller, context, *step).await?;
+                return Ok(Called::Done(Box::new(reply)));
             }
-        }
-        let (name, given) = (request.name.to_string(), arguments.clone());
-        let reply = self
-            .blocking(&caller, context, move |engine, caller| calls::call(engine, &caller, (&name, &given)))
-            .await?;
-        Ok(Called::Done(Box::new(reply)))
+            First::Asked { question, call } => (question, call),
+        };
+        let pass = match ask(&self.engine, question, incoming, context).await? {
+            Approved::Ask(question) => return Ok(Called::Ask(question)),
+            Approved::Yes(pass) => pass,
+        };
+        let work = move |engine: &Engine, caller: Caller| calls::carry_out(engine, &caller, *call, pass);
+        let step = self.blocking(&caller, context, work).await?;
+        Ok(Called::Done(Box::new(self.finish(&caller, context, step).await?)))
     }
 
-    /// Gets the keeper of the next job ready, should there be none: once this answer is out of the house, because to run
-    /// a program takes a processor for longer than a short command does.
+    /// Gets the keeper of the next job ready, should there be none: once this answer is out of the house,
+    /// because to run a program takes a processor for longer than a short command does.
     fn get_ready_soon(&self) {
         if !self.engine.outlast.is_ready() {
             let engine = Arc::clone(&self.engine);
@@ -191,15 +221,9 @@ impl Server {
         }
     }
 
-    async fn report(
-        &self,
-        token: ProgressToken,
-        began: Instant,
-        watch: &Watch,
-        context: &RequestContext<RoleServer>,
-    ) {
-        let elapsed = began.elapsed().as_secs_f64();
-        let message = match watch.about() {
+    async fn report(&self, token: ProgressToken, call: &CallHandle, context: &RequestContext<RoleServer>) {
+        let elapsed = call.began().elapsed().as_secs_f64();
+        let message = match call.about() {
             Some(handle) => {
                 let end = self.engine.job(&handle.to_string()).map_or(0, |job| job.log_end());
                 format!("job {handle}: {elapsed:.0} s, {end} bytes of output so far")
@@ -212,7 +236,8 @@ impl Server {
     }
 }
 
-/// Whether a client can be given a task. The era decides too: some declare tasks in the older one and can't use them.
+/// Whether a client can be given a task. The era decides too: some declare tasks in the older one and can't
+/// use them.
 fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
     let newer = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     newer && context.client_capabilities().is_some_and(|can| can.supports_tasks())
@@ -233,7 +258,7 @@ impl ServerHandler for Server {
             .enable_resources_list_changed()
             .enable_tasks()
             .build();
-        if self.fixtures.is_some() {
+        if self.options.extras.is_some() {
             let more = ServerCapabilities::builder().enable_prompts().enable_logging().build();
             (capabilities.prompts, capabilities.logging) = (more.prompts, more.logging);
         }
@@ -269,34 +294,30 @@ impl ServerHandler for Server {
         mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(fixtures) = &self.fixtures {
-            fixtures.in_our_words(&mut request);
+        if let Some(extras) = &self.options.extras {
+            extras.translate(&mut request);
         }
         let Some(tool) = self.tool(&request.name) else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
             let message = format!("there is no tool {:?}; there are {}", request.name, names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
-        if let Some(fixtures) = &self.fixtures
-            && let Some(answer) = fixtures.call(&request, &context).await
+        if let Some(extras) = &self.options.extras
+            && let Some(answer) = extras.call(&request, &context).await
         {
             return answer;
         }
         let arguments = Arguments::new(request.arguments.clone());
         let unknown = arguments.unknown(&tools::parameters(tool));
-        let watch = match Watch::new() {
-            Ok(watch) => Arc::new(watch),
-            Err(failure) => return Ok(self.error(&failure).into()),
-        };
         let session = self.session(&context);
-        let caller = Caller {
-            session,
-            env: session::env(&context),
-            tasks: knows_tasks(&context),
-            typed_after: None,
-            watch,
+        let call = Arc::new(CallHandle::new());
+        let caller = Caller { session, env: session::env(&context), tasks: knows_tasks(&context), call };
+        let Some(parse) = self.parsers.get(request.name.as_ref()).copied() else {
+            let message = format!("nothing is known of the tool {:?}", request.name);
+            return Err(ErrorData::invalid_params(message, None));
         };
-        let called = self.judge_and_call(caller, (&request, &arguments), &context).await;
+        let incoming = Incoming { parse, arguments: &arguments, request: &request };
+        let called = self.judge_and_call(caller, incoming, &context).await;
         self.get_ready_soon();
         let reply = match called {
             Ok(Called::Done(reply)) => *reply,
@@ -328,10 +349,9 @@ impl ServerHandler for Server {
         if record.ended.is_some() {
             return Ok(GetTaskResult::new(record.detailed(String::new())));
         }
-        let watch = Watch::new().map_err(|failure| ErrorData::internal_error(failure.to_string(), None))?;
         let session = record.pending.session.clone();
         let env = Vec::new();
-        let caller = Caller { session, env, tasks: false, typed_after: None, watch: Arc::new(watch) };
+        let caller = Caller { session, env, tasks: false, call: Arc::new(CallHandle::new()) };
         let (engine, pending) = (Arc::clone(&self.engine), record.pending.clone());
         let known = tokio::task::spawn_blocking(move || calls::resume(&engine, &caller, &pending)).await;
         let result = match known.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {
@@ -376,9 +396,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        match &self.fixtures {
-            Some(fixtures) => {
-                Ok(ListPromptsResult { prompts: fixtures.prompts()?, ..ListPromptsResult::default() })
+        match &self.options.extras {
+            Some(extras) => {
+                Ok(ListPromptsResult { prompts: extras.prompts()?, ..ListPromptsResult::default() })
             }
             None => Err(ErrorData::method_not_found::<ListPromptsRequestMethod>()),
         }
@@ -389,8 +409,8 @@ impl ServerHandler for Server {
         request: rmcp::model::GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<rmcp::model::GetPromptResponse, ErrorData> {
-        match &self.fixtures {
-            Some(fixtures) => fixtures.prompt(&request),
+        match &self.options.extras {
+            Some(extras) => extras.prompt(&request),
             None => Err(ErrorData::method_not_found::<GetPromptRequestMethod>()),
         }
     }
@@ -403,8 +423,8 @@ impl ServerHandler for Server {
         let session = self.session(&context);
         let engine = Arc::clone(&self.engine);
         let resources = tokio::task::spawn_blocking(move || resources::list(&engine, &session)).await;
-        let mut resources = resources.unwrap_or_default();
-        resources.extend(self.fixtures.iter().flat_map(|fixtures| fixtures.resources()));
+        let mut resources = resources.unwrap_or_else(|_| Ok(Vec::new()))?;
+        resources.extend(self.options.extras.iter().flat_map(|extras| extras.resources()));
         Ok(ListResourcesResult { resources, ..ListResourcesResult::default() })
     }
 
@@ -414,20 +434,20 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let mut resource_templates = resources::templates();
-        resource_templates.extend(self.fixtures.iter().flat_map(|fixtures| fixtures.templates()));
+        resource_templates.extend(self.options.extras.iter().flat_map(|extras| extras.templates()));
         Ok(ListResourceTemplatesResult { resource_templates, ..ListResourceTemplatesResult::default() })
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if let Some(contents) = self.fixtures.as_ref().and_then(|fixtures| fixtures.read(&request.uri)) {
+        if let Some(contents) = self.options.extras.as_ref().and_then(|extras| extras.read(&request.uri)) {
             return contents.map(ReadResourceResponse::from);
         }
-        let engine = Arc::clone(&self.engine);
-        tokio::task::spawn_blocking(move || resources::read(&engine, &request.uri))
+        let (engine, session) = (Arc::clone(&self.engine), self.session(&context));
+        tokio::task::spawn_blocking(move || resources::read(&engine, &session, &request.uri))
             .await
             .unwrap_or_else(|error| Err(ErrorData::internal_error(error.to_string(), None)))
             .map(ReadResourceResponse::from)
@@ -438,7 +458,7 @@ impl ServerHandler for Server {
         _request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        match self.fixtures {
+        match self.options.extras {
             Some(_) => Ok(()),
             None => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
         }
@@ -449,7 +469,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if self.fixtures.as_ref().is_some_and(|fixtures| fixtures.is_watched(&request.uri)) {
+        if self.options.extras.as_ref().is_some_and(|extras| extras.is_watched(&request.uri)) {
             return Ok(());
         }
         self.subscriptions.begin(&self.engine, &request.uri, context.peer)

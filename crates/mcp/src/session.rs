@@ -1,23 +1,23 @@
-//! Who calls: so that two conversations are told apart, and one is known again when its server is started anew.
+//! Who calls: distinguishes conversations, and recognises one after its server was restarted.
 //!
-//! A client that names its conversation is believed. Otherwise a conversation is the process that talks to us: the
-//! agent at the other end of standard input, or a session over HTTP.
+//! If a client names its conversation, that counts. Otherwise a conversation is the process that talks to us:
+//! the agent at the other end of stdin, or an HTTP session.
 
 use outlast_job::session::agent_lives;
 use rmcp::RoleServer;
 use rmcp::model::RequestMetaObject;
 use rmcp::service::RequestContext;
 
-/// What clients put into `_meta` to name a conversation, in the order in which we believe it.
+/// The `_meta` keys with which clients name a conversation, in order of preference.
 const THREADS: [&str; 4] =
     ["threadId", "io.modelcontextprotocol/threadId", "sessionId", "io.modelcontextprotocol/sessionId"];
-/// Names a session over HTTP, in the protocol's older era.
+/// The header that names an HTTP session, in the older protocol.
 const HTTP_SESSION: &str = "mcp-session-id";
-/// Stands between the client with its folder, and the one conversation.
+/// Separates the client and its folder from the conversation.
 const MARK: char = '#';
 
-/// The session of a request: what the server was told to use, else the client's own conversation, else the client, the
-/// folder that it started the server in, and who is at the other end.
+/// The session of a request: the one that the server was told to use, else the client's own conversation,
+/// else the client, the folder in which it started the server, and the process at the other end.
 pub(crate) fn of(fixed: Option<&str>, agent: Option<&str>, context: &RequestContext<RoleServer>) -> String {
     if let Some(session) = fixed {
         return session.to_owned();
@@ -30,12 +30,12 @@ pub(crate) fn of(fixed: Option<&str>, agent: Option<&str>, context: &RequestCont
         .map_or_else(|_| "(deleted folder)".into(), |path| path.to_string_lossy().into_owned());
     match http_session(context).or(agent.map(ToOwned::to_owned)) {
         Some(conversation) => format!("{client}:{folder}{MARK}{conversation}"),
-        // Over HTTP in the newer era a request says nothing of what it belongs to.
+        // Over HTTP, a request of the newer protocol does not say what it belongs to.
         None => format!("{client}:{folder}"),
     }
 }
 
-/// Whether a session is an earlier conversation of the same client in the same folder, whose agent is gone.
+/// Whether a session is an earlier conversation of the same client in the same folder, whose agent has ended.
 pub(crate) fn is_predecessor(earlier: &str, session: &str) -> bool {
     let (Some((before, agent)), Some((now, own))) = (earlier.rsplit_once(MARK), session.rsplit_once(MARK))
     else {
@@ -44,8 +44,8 @@ pub(crate) fn is_predecessor(earlier: &str, session: &str) -> bool {
     before == now && agent != own && agent_lives(agent) == Some(false) && agent_lives(own).is_some()
 }
 
-/// What a wake needs to find the caller's conversation again: Codex knows its threads by this variable, and sets it in
-/// shells of its own.
+/// What a wake needs to find the caller's conversation: Codex identifies its threads by this variable, and
+/// sets it in its own shells.
 pub(crate) fn env(context: &RequestContext<RoleServer>) -> Vec<(String, String)> {
     let is_codex = context.client_info().is_some_and(|info| info.name.contains("codex"));
     let thread = thread(&context.meta).filter(|_| is_codex);
@@ -62,7 +62,7 @@ fn http_session(context: &RequestContext<RoleServer>) -> Option<String> {
     Some(format!("http-{}", plain(id)))
 }
 
-/// One line of what can be shown.
+/// One printable line.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_conversation_whose_agent_is_gone_has_left_something() {
+    fn only_a_conversation_whose_agent_has_ended_is_a_predecessor() {
         let living = outlast_job::session::agent_at_stdin().unwrap();
         let gone = "1-18446744073709551615";
         let own = "c:/x#7-8";

@@ -13,6 +13,9 @@ use crate::server::Server;
 /// How long threads that still wait on a job may take to notice that the client has left.
 const GOODBYE: Duration = Duration::from_millis(200);
 
+/// How long a thread that has nothing to do stays: calls that wait have none, so only a burst of calls leaves many.
+const IDLE_THREAD: Duration = Duration::from_secs(2);
+
 /// Serves MCP on standard input and output until the client hangs up. Jobs go on.
 ///
 /// # Errors
@@ -41,6 +44,7 @@ pub fn serve_stdio(options: Options) -> Result<(), Failure> {
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_keep_alive(IDLE_THREAD)
         .build()
         .map_err(|error| Failure::system("the server can't start", error))
 }

@@ -1,96 +1,91 @@
 //! Tells clients when a resource has changed, in both eras. A keeper says when its job prints or something
-//! happens; nobody polls.
+//! happens; nobody polls, and all subscriptions of a server share its one waiting thread.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use outlast_job::Job;
-use outlast_job::client::follow::News;
-use outlast_job::outbox::follow::Changes;
+use outlast_job::request::{News, Subscription};
+use outlast_job::{Failure, Job, Waiting};
 use rmcp::RoleServer;
 use rmcp::model::{
     ErrorData, ResourceListChangedNotification, ResourceUpdatedNotification,
     ResourceUpdatedNotificationParam, ServerNotification,
 };
 use rmcp::service::{Peer, SubscriptionContext};
-use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::engine::Engine;
 use crate::resources::{Part, job_of};
-use crate::watch::Watch;
 
-/// Changes that follow each other this closely are told as one.
-const BATCH: Duration = Duration::from_millis(200);
+/// Debounce: changes that follow each other this closely are told as one.
+const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// Stands for the list itself among the resources that are followed.
 const LIST: &str = "";
 
-/// The subscriptions of one connection, by resource.
+/// The subscriptions of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    running: Mutex<HashMap<String, Arc<Watch>>>,
+    /// What tells of each resource.
+    running: Mutex<HashMap<String, AbortHandle>>,
     /// What tells of the list.
     list: Mutex<Option<AbortHandle>>,
 }
 
-/// Follows the list of jobs once for all connections of a server, from the first that wants to know: the kernel gives a
-/// user few watchers of folders.
+/// Follows the list of jobs once for all connections of a server, from the first that wants to know.
 #[derive(Debug, Default)]
-pub(crate) struct JobList(Mutex<Option<watch::Receiver<()>>>);
+pub(crate) struct JobList(Mutex<Option<(Waiting, watch::Receiver<()>)>>);
 
 impl JobList {
     /// From now on, each change of the list.
     fn follow(&self, engine: &Engine) -> Result<watch::Receiver<()>, ErrorData> {
         let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(changes) = &*followed {
+        if let Some((_, changes)) = &*followed {
             let mut changes = changes.clone();
             changes.mark_unchanged();
             return Ok(changes);
         }
-        let failed = |failure: outlast_job::Failure| ErrorData::internal_error(failure.to_string(), None);
-        let jobs = Changes::of_jobs(engine.outlast.home()).map_err(failed)?;
         let (tell, told) = watch::channel(());
-        std::thread::Builder::new()
-            .name("follow jobs".into())
-            .spawn(move || {
-                loop {
-                    jobs.wait_for_change();
-                    if tell.send(()).is_err() {
-                        return;
-                    }
-                    // Jobs that come together are told as one change.
-                    std::thread::sleep(BATCH);
-                }
-            })
-            .map_err(|error| ErrorData::internal_error(format!("cannot start a thread: {error}"), None))?;
-        Ok(followed.insert(told).clone())
+        let waiting = engine.outlast.subscribe(&Subscription::JobList, move |_| tell.send(()).is_ok());
+        *followed = Some((waiting.map_err(|failure| failed(&failure))?, told.clone()));
+        Ok(told)
     }
+}
+
+fn failed(failure: &Failure) -> ErrorData {
+    ErrorData::internal_error(failure.to_string(), None)
+}
+
+/// Waits for the next change of the list; false when there will be none.
+async fn list_changed(changes: &mut watch::Receiver<()>) -> bool {
+    if changes.changed().await.is_err() {
+        return false;
+    }
+    tokio::time::sleep(DEBOUNCE).await;
+    changes.mark_unchanged();
+    true
 }
 
 impl Subscriptions {
     /// Begins to tell a client of the older era about a resource.
     pub(crate) fn begin(&self, engine: &Engine, uri: &str, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         let (job, part) = job_of(engine, uri)?;
-        let (watch, mut changes) = follow(job, part)?;
-        let before = self.lock().insert(uri.to_owned(), watch);
-        if let Some(before) = before {
-            before.stop();
-        }
-        let uri = uri.to_owned();
-        tokio::spawn(async move {
-            while changes.recv().await.is_some() {
-                if peer
-                    .notify_resource_updated(ResourceUpdatedNotificationParam::new(uri.clone()))
-                    .await
-                    .is_err()
-                {
+        let mut changes = follow(engine, &job, part)?;
+        let told = uri.to_owned();
+        let task = tokio::spawn(async move {
+            while changes.next().await {
+                let update = ResourceUpdatedNotificationParam::new(told.clone());
+                if peer.notify_resource_updated(update).await.is_err() {
                     break;
                 }
             }
         });
+        let before = self.lock().insert(uri.to_owned(), task.abort_handle());
+        if let Some(before) = before {
+            before.abort();
+        }
         Ok(())
     }
 
@@ -98,7 +93,7 @@ impl Subscriptions {
     pub(crate) fn begin_list(&self, engine: &Engine, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         let mut changes = engine.job_list.follow(engine)?;
         let task = tokio::spawn(async move {
-            while changes.changed().await.is_ok() {
+            while list_changed(&mut changes).await {
                 if peer.notify_resource_list_changed().await.is_err() {
                     break;
                 }
@@ -117,20 +112,20 @@ impl Subscriptions {
 
     /// Stops telling it. That nobody was told is no error.
     pub(crate) fn end(&self, uri: &str) {
-        if let Some(watch) = self.lock().remove(uri) {
-            watch.stop();
+        if let Some(task) = self.lock().remove(uri) {
+            task.abort();
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Watch>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, AbortHandle>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
-        for watch in self.lock().values() {
-            watch.stop();
+        for task in self.lock().values() {
+            task.abort();
         }
         self.tell_list_by(None);
     }
@@ -139,28 +134,20 @@ impl Drop for Subscriptions {
 /// Tells a client of the newer era about its resources until it hangs up.
 pub(crate) async fn listen(engine: &Engine, context: SubscriptionContext) -> Result<(), ErrorData> {
     let (tell, mut told) = mpsc::channel::<String>(16);
-    let mut watches = Vec::new();
+    // Dropped at the end, which ends all of them.
+    let mut tasks = JoinSet::new();
     if context.accepted().resources_list_changed == Some(true) {
         let mut changes = engine.job_list.follow(engine)?;
         let tell = tell.clone();
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    changed = changes.changed() => {
-                        if changed.is_err() || tell.send(LIST.to_owned()).await.is_err() {
-                            break;
-                        }
-                    }
-                    () = tell.closed() => break,
-                }
-            }
+        tasks.spawn(async move {
+            while list_changed(&mut changes).await && tell.send(LIST.to_owned()).await.is_ok() {}
         });
     }
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         let (job, part) = job_of(engine, uri)?;
-        let (watch, changes) = follow(job, part)?;
-        watches.push(watch);
-        pass_on(changes, tell.clone(), uri.clone());
+        let mut changes = follow(engine, &job, part)?;
+        let (tell, uri) = (tell.clone(), uri.clone());
+        tasks.spawn(async move { while changes.next().await && tell.send(uri.clone()).await.is_ok() {} });
     }
     loop {
         tokio::select! {
@@ -179,66 +166,39 @@ pub(crate) async fn listen(engine: &Engine, context: SubscriptionContext) -> Res
             }
         }
     }
-    for watch in watches {
-        watch.stop();
-    }
     Ok(())
 }
 
-/// Passes changes on under a name.
-fn pass_on(mut changes: mpsc::Receiver<()>, tell: mpsc::Sender<String>, name: String) {
-    tokio::spawn(async move {
-        while changes.recv().await.is_some() {
-            if tell.send(name.clone()).await.is_err() {
-                break;
-            }
-        }
-    });
+/// The changes of one resource, until its job is over.
+struct Changes {
+    told: mpsc::Receiver<()>,
+    _waiting: Waiting,
 }
 
-/// Follows a job in a thread of its own; each message is a change. Ends when the job is over or the watch stops it.
-fn follow(job: Job, part: Part) -> Result<(Arc<Watch>, mpsc::Receiver<()>), ErrorData> {
-    let watch = Watch::new().map_err(|failure| ErrorData::internal_error(failure.to_string(), None))?;
-    let watch = Arc::new(watch);
-    let (tell, told) = mpsc::channel(1);
-    let stop = Arc::clone(&watch);
-    std::thread::Builder::new()
-        .name(format!("follow {}", job.handle()))
-        .spawn(move || follow_until(&job, part, &stop, &tell))
-        .map_err(|error| ErrorData::internal_error(format!("no thread can be had: {error}"), None))?;
-    Ok((watch, told))
-}
-
-fn follow_until(job: &Job, part: Part, stop: &Watch, tell: &mpsc::Sender<()>) {
-    let Ok(mut follower) = job.follow() else { return };
-    let mut first = true;
-    while let Some(fd) = follower.fd() {
-        let mut fds = [
-            PollFd::from_borrowed_fd(fd, PollFlags::IN),
-            PollFd::from_borrowed_fd(stop.bell(), PollFlags::IN),
-        ];
-        if poll(&mut fds, None).is_err() || !fds[1].revents().is_empty() {
-            return;
+impl Changes {
+    /// Waits for the next change; false when there will be none.
+    async fn next(&mut self) -> bool {
+        if self.told.recv().await.is_none() {
+            return false;
         }
-        let began = Instant::now();
-        let mut changed = false;
-        let mut over = false;
-        loop {
-            match follower.next(Some(began + BATCH)) {
-                // The first line only says how things are.
-                Ok(Some(News::Grown(_))) => changed |= part != Part::Events && !std::mem::take(&mut first),
-                Ok(Some(News::Event(_))) => changed = true,
-                Ok(Some(News::Over)) | Err(_) => {
-                    over = true;
-                    changed = true;
-                    break;
-                }
-                Ok(None) => break,
-            }
-        }
-        // A client that is slow to listen is told once of all that happened meanwhile.
-        if changed && matches!(tell.try_send(()), Err(mpsc::error::TrySendError::Closed(()))) || over {
-            return;
-        }
+        tokio::time::sleep(DEBOUNCE).await;
+        while self.told.try_recv().is_ok() {}
+        true
     }
+}
+
+fn follow(engine: &Engine, job: &Job, part: Part) -> Result<Changes, ErrorData> {
+    let (tell, told) = mpsc::channel(1);
+    let mut first = true;
+    let waiting = engine.outlast.subscribe(&Subscription::Job { job: job.ticket() }, move |news| {
+        let changed = match news {
+            // The first only says how things are.
+            News::Grown(_) => part != Part::Events && !std::mem::take(&mut first),
+            News::Event(_) | News::Over => true,
+            News::Changed => false,
+        };
+        // A client that is slow to listen is told once of all that happened meanwhile.
+        !changed || !matches!(tell.try_send(()), Err(mpsc::error::TrySendError::Closed(())))
+    });
+    Ok(Changes { told, _waiting: waiting.map_err(|failure| failed(&failure))? })
 }

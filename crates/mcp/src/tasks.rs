@@ -1,13 +1,14 @@
-//! Tasks: calls that a client of the newer era lets go of, and asks about later.
+//! Tasks: calls that a client of the newer protocol detaches from, and asks about later.
 //!
-//! A task is a wait on a job that goes on without a call. What it waits for is a file below the home, so any server
-//! knows it, also one that was started meanwhile; the job itself goes on anyway. Its result is written there once it
-//! is known, and is the same however often it is asked for.
+//! A task is a wait on a job that continues without a call. What it waits for is a file in the home, so every
+//! server knows it, even one that was started later; the job itself continues anyway. Its result is written
+//! there once it is known, and is the same however often it is read.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, SecondsFormat};
 use outlast_job::clock::now_ms;
 use outlast_job::registry::Home;
 use outlast_job::registry::replace::{Durability, read_small, replace};
@@ -17,20 +18,20 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 const FOLDER: &str = "tasks";
-/// How long a task is known.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How often a client may ask.
+/// How long a task is kept.
+const TASK_TTL: Duration = Duration::from_secs(24 * 3600);
+/// How often a client may poll.
 const POLL_MS: u64 = 1000;
 
-/// What a call waits for that did not wait to the end.
+/// What a call that returned early was waiting for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pending {
     pub(crate) session: String,
     pub(crate) handle: Handle,
     pub(crate) wait: Wait,
-    /// Where the answer's output begins.
+    /// Where the answer's output starts.
     pub(crate) from: u64,
-    /// When its time is up, in milliseconds since 1970.
+    /// When it times out, in milliseconds since 1970.
     pub(crate) until: u64,
     pub(crate) budget: usize,
 }
@@ -64,12 +65,12 @@ impl Tasks {
         Self { folder: home.path().join(FOLDER) }
     }
 
-    /// Writes a task down; from then on it is known to every server.
+    /// Writes a task to the disk; from then on every server knows it.
     pub(crate) fn create(&self, pending: Pending) -> Result<Record, Failure> {
         let mut random = [0_u8; 16];
         let got = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
         if got != Ok(random.len()) {
-            return Err(Failure::system("no random numbers can be had", "getrandom"));
+            return Err(Failure::system("cannot get random numbers", "getrandom"));
         }
         let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = format!("{}-{random}", pending.handle);
@@ -93,7 +94,7 @@ impl Tasks {
         rustix::fs::open(&self.folder, flags, Mode::empty())
     }
 
-    /// The task of an id.
+    /// The task with an id.
     pub(crate) fn get(&self, id: &str) -> Result<Record, ErrorData> {
         let unknown = || ErrorData::invalid_params(format!("there is no task {id:?}"), None);
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
@@ -103,7 +104,7 @@ impl Tasks {
         serde_json::from_slice(&bytes).map_err(|_| unknown())
     }
 
-    /// Writes down how a task ended, unless it has already; returns it as it is then.
+    /// Records how a task ended, unless it has already; returns it as it is then.
     pub(crate) fn end(&self, id: &str, ended: Ended) -> Result<Record, ErrorData> {
         let mut record = self.get(id)?;
         if record.ended.is_none() {
@@ -114,12 +115,12 @@ impl Tasks {
         Ok(record)
     }
 
-    /// Forgets tasks that are older than they need to be.
+    /// Removes old tasks.
     pub(crate) fn sweep(&self) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let age = entry.metadata().and_then(|data| data.modified()).map(|at| at.elapsed());
-            if matches!(age, Ok(Ok(age)) if age > KEPT) {
+            if matches!(age, Ok(Ok(age)) if age > TASK_TTL) {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
@@ -127,16 +128,16 @@ impl Tasks {
 }
 
 impl Record {
-    /// The task in the words of the protocol, before anything is known of its result.
+    /// The task in the protocol's form, without its result.
     pub(crate) fn task(&self) -> Task {
-        let kept = u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX);
+        let kept = u64::try_from(TASK_TTL.as_millis()).unwrap_or(u64::MAX);
         let left = self.pending.until.saturating_sub(self.created_at);
         Task::new(&self.id, TaskStatus::Working, date(self.created_at), date(self.updated_at))
             .with_ttl_ms(kept.saturating_add(left))
             .with_poll_interval_ms(POLL_MS)
     }
 
-    /// The task with its result, or with a word about how it goes.
+    /// The task with its result, or with a message about its progress.
     pub(crate) fn detailed(&self, message: String) -> DetailedTask {
         match &self.ended {
             Some(Ended::Cancelled) => DetailedTask::new(self.task(), TaskPayload::Cancelled),
@@ -148,19 +149,10 @@ impl Record {
     }
 }
 
-/// A time as the protocol writes it.
+/// A time in the protocol's format.
 fn date(ms: u64) -> String {
-    let (days, rest) = (ms / 86_400_000, ms % 86_400_000);
-    // Counted in years that begin in March, so that the day that comes and goes is the last one.
-    let days = days + 719_468;
-    let era_day = days % 146_097;
-    let era_year = (era_day - era_day / 1460 + era_day / 36_524 - era_day / 146_096) / 365;
-    let year_day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
-    let (month, day) = ((5 * year_day + 2) / 153, year_day - (153 * ((5 * year_day + 2) / 153) + 2) / 5 + 1);
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era_year + 400 * (days / 146_097) + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1000)
+    let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

@@ -1,15 +1,20 @@
 //! The seven tools as a model sees them: names, descriptions, parameters.
 //!
-//! Schemas are written by hand and stay plain: no null, no union, no format, nothing forbidden. Clients differ in
-//! what they make of more than that. A handle is declared as text, so that a name fits, and a number is taken too.
+//! Schemas are written by hand and stay plain: no null, no union, no format, nothing forbidden. Clients
+//! differ in what they make of more than that. A handle is declared as text, so that a name fits, and a
+//! number is taken too.
 
 mod schema;
 mod texts;
 
 use std::sync::Arc;
 
+use outlast_job::Failure;
 use rmcp::model::{Tool, ToolAnnotations};
 
+use crate::arguments::Arguments;
+use crate::calls::Call;
+use crate::engine::Engine;
 use crate::options::Profile;
 use crate::profiles;
 use crate::words::Words;
@@ -27,9 +32,15 @@ pub(crate) enum Effect {
     Acts,
 }
 
+/// Makes a call of the arguments of a tool.
+pub(crate) type Parse = fn(&Engine, &Arguments) -> Result<Call, Failure>;
+
 /// A tool's definition.
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
+    /// How its arguments become a call. There is no other way to one, so no tool is carried out that the gate
+    /// was not asked about.
+    pub(crate) parse: Parse,
     pub(crate) title: &'static str,
     pub(crate) description: &'static str,
     pub(crate) effect: Effect,
@@ -58,16 +69,20 @@ impl Definition {
 }
 
 /// All tools of a profile, in the order in which they are listed.
-pub(crate) fn of(profile: Profile) -> Vec<Tool> {
+pub(crate) fn definitions(profile: Profile) -> Vec<Definition> {
     let plain = texts::seven();
-    let definitions = match profile {
+    match profile {
         Profile::Plain => plain,
         Profile::Gemini => profiles::gemini::extend(plain),
         Profile::Codex => profiles::codex::replace(plain),
         Profile::Claude => profiles::claude::replace(plain),
-    };
+    }
+}
+
+/// The same, as a client is told of them.
+pub(crate) fn of(profile: Profile) -> Vec<Tool> {
     let words = Words(profile);
-    definitions.into_iter().map(|definition| definition.tool(words)).collect()
+    definitions(profile).into_iter().map(|definition| definition.tool(words)).collect()
 }
 
 /// The names of a tool's parameters.

@@ -1,6 +1,7 @@
 //! How the tools of the active profile are called: a hint names only what the model has.
 
 use outlast_job::Handle;
+use outlast_protocol::{Call, Hint};
 
 use crate::options::Profile;
 
@@ -97,58 +98,45 @@ impl Words {
         }
     }
 
-    /// The library speaks of the command line; a model has tools. What only a person can do stays.
-    pub(crate) fn translated(self, text: &str) -> String {
-        let (folder, pipes) = match self.0 {
-            Profile::Plain | Profile::Gemini => ("dir_path", "pty=false"),
-            Profile::Codex => ("workdir", "tty=false"),
-            Profile::Claude => ("cd in the command", "give it as a file: COMMAND < FILE"),
-        };
-        let text = text
-            .replace("--cwd DIR", folder)
-            .replace("--cwd", folder)
-            .replace("outlast run --pipe", pipes)
-            .replace("(--pipe)", &format!("({pipes})"));
-        let (mut said, mut rest) = (String::new(), text.as_str());
-        while let Some((before, after)) = rest.split_once("outlast ") {
-            said.push_str(before);
-            rest = match self.call(after) {
-                Some((call, rest)) => {
-                    said.push_str(&call);
-                    rest
-                }
-                None => {
-                    said.push_str("outlast ");
-                    after
-                }
-            };
-        }
-        said.push_str(rest);
-        said
+    /// A hint in calls that the model has. What only a person can do is asked of the user.
+    pub(crate) fn hint(self, hint: &Hint) -> String {
+        hint.worded(|call| self.call(call))
     }
 
-    /// The call for a command line, without its first word, and what comes after it.
-    fn call(self, line: &str) -> Option<(String, &str)> {
-        if let Some(rest) = line.strip_prefix("run 'echo hello'") {
-            let name = if self.0 == Profile::Codex { "cmd" } else { "command" };
-            return Some((format!("{name}=\"echo hello\""), rest));
+    fn call(self, call: &Call) -> String {
+        let command = if self.0 == Profile::Codex { "cmd" } else { "command" };
+        match call {
+            Call::Read(job) | Call::Follow(job) => self.read_new(job),
+            Call::Screen(job) => format!("read_shell(handle={})", value(job)),
+            Call::Send(job) => self.type_into(job),
+            Call::Kill(job) => self.end(job),
+            Call::AttachShared(job) => format!("ask the user to attach to job {job} with a shared keyboard"),
+            Call::Watches(job) => format!("ask the user for the watches of job {job}"),
+            Call::AllJobs => "jobs(all=true)".into(),
+            Call::RunExample(example) => format!("{command}={example:?}"),
+            Call::RunForInput => self.run().into(),
+            Call::RunOnPipes => match self.0 {
+                Profile::Plain | Profile::Gemini => "pty=false".into(),
+                Profile::Codex => "tty=false".into(),
+                Profile::Claude => "give it as a file: COMMAND < FILE".into(),
+            },
+            Call::RunInFolder => match self.0 {
+                Profile::Plain | Profile::Gemini => "dir_path".into(),
+                Profile::Codex => "workdir".into(),
+                Profile::Claude => "cd in the command".into(),
+            },
+            Call::Doctor => "ask the user to check what this machine can do".into(),
+            Call::ExplainPolicy => "the user can have the policy explained".into(),
         }
-        if let Some(rest) = line.strip_prefix("jobs --all") {
-            return Some(("jobs(all=true)".into(), rest));
+    }
+
+    /// The tool that runs a command.
+    fn run(self) -> &'static str {
+        match self.0 {
+            Profile::Plain | Profile::Gemini => "run_shell_command",
+            Profile::Codex => "exec_command",
+            Profile::Claude => "Bash",
         }
-        let (verb, rest) = line.split_once(' ')?;
-        let rest = rest.strip_prefix("-f ").unwrap_or(rest);
-        let end = rest.find(|c: char| !c.is_alphanumeric() && !"_-.".contains(c)).unwrap_or(rest.len());
-        let job = rest[..end].trim_end_matches('.');
-        let call = match verb {
-            _ if job.is_empty() => return None,
-            "read" | "logs" => self.read_new(job),
-            "screen" => format!("read_shell(handle={})", value(job)),
-            "kill" => self.end(job),
-            "send" => self.type_into(job),
-            _ => return None,
-        };
-        Some((call, &rest[job.len()..]))
     }
 }
 
@@ -162,21 +150,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_name_the_tools_of_the_profile() {
-        let hint =
-            "see how: outlast read 3, or: outlast jobs --all; or end it: outlast kill web, or give --cwd";
-        let said = |profile| Words(profile).translated(hint);
-        assert_eq!(
-            said(Profile::Plain),
-            "see how: read_output(handle=3), or: jobs(all=true); or end it: kill(handle=\"web\"), or give dir_path"
-        );
-        assert!(said(Profile::Claude).starts_with("see how: BashOutput(bash_id=3), or: jobs(all=true); "));
-        assert!(said(Profile::Claude).contains("KillShell(shell_id=\"web\")"));
-        assert!(said(Profile::Codex).ends_with("or give workdir"));
-        assert_eq!(Words(Profile::Plain).translated("this outlast knows"), "this outlast knows");
-        assert_eq!(
-            Words(Profile::Plain).translated("look: outlast screen 4."),
-            "look: read_shell(handle=4)."
-        );
+    fn hints_name_only_what_the_profile_has() {
+        for profile in [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude] {
+            let tools = crate::tools::definitions(profile);
+            for call in Call::samples() {
+                let said = Words(profile).hint(&Hint::call("next: ", call.clone()));
+                assert!(!said.contains("outlast "), "{profile:?}: {said}");
+                assert!(!said.contains("--"), "{profile:?}: {said}");
+                if let Some((tool, _)) = said.trim_start_matches("next: ").split_once('(') {
+                    assert!(
+                        tools.iter().any(|known| known.name == tool),
+                        "{profile:?} has no {tool}: {said}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hint_is_worded_for_the_profile() {
+        let hint = Hint::call("see how: ", Call::Read("3".into()))
+            .and(", or end it: ")
+            .then(Call::Kill("web".into()));
+        let said = |profile| Words(profile).hint(&hint);
+        assert_eq!(said(Profile::Plain), "see how: read_output(handle=3), or end it: kill(handle=\"web\")");
+        assert!(said(Profile::Claude).starts_with("see how: BashOutput(bash_id=3), or end it: KillShell"));
     }
 }

@@ -1,111 +1,51 @@
 //! The facts of an answer, in the same words everywhere.
 
-use outlast_job::client::read::{Stream, Text};
 use outlast_job::lifecycle::Receipt;
 use outlast_job::registry::format::Info;
-use outlast_job::registry::layout;
-use outlast_job::wire::{Awaiting, Found};
-use outlast_job::{Failure, Job, Reason, Waited};
-use serde::Serialize;
+use outlast_job::request::{ReadText, Stream, Text};
+use outlast_job::{Failure, Job, Waited};
+use outlast_protocol::JobReport;
 
-/// What every answer about one job says.
-#[derive(Debug, Serialize)]
-pub(crate) struct Answer {
-    pub(crate) handle: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    pub(crate) pid: Option<i32>,
-    pub(crate) status: &'static str,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_by: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) left_behind: Vec<outlast_job::lifecycle::Process>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) elapsed_ms: Option<u64>,
-    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    pub(crate) found: Option<Found>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) awaiting_input: Option<Awaiting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) port: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) output: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stderr: Option<String>,
-    pub(crate) offset: u64,
-    pub(crate) omitted_bytes: u64,
-    pub(crate) gone_bytes: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) wakes: Vec<outlast_job::wakes::Will>,
-    pub(crate) output_file: String,
-    pub(crate) transcript_file: String,
+/// What is known of a job, without its output.
+pub(crate) fn report(job: &Job, info: &Info) -> JobReport {
+    JobReport {
+        ended_by: info.state.receipt().map(|receipt| receipt.ended_by.describe()),
+        left_behind: job.left_behind(info),
+        gone_bytes: Some(0),
+        ..JobReport::new(info, job.files(), job.log_end())
+    }
 }
 
-impl Answer {
-    /// What is known of a job, without its output.
-    pub(crate) fn of(job: &Job, info: &Info) -> Self {
-        let file = |name| job.dir().file(name).to_string_lossy().into_owned();
-        let receipt = info.state.receipt();
-        Self {
-            handle: info.handle.0,
-            name: info.name.clone(),
-            pid: info.process.as_ref().map(|process| process.pid),
-            status: info.state.name(),
-            exit_code: info.state.exit_code(),
-            signal: info.state.signal().map(ToOwned::to_owned),
-            ended_by: receipt.map(|receipt| receipt.ended_by.describe()),
-            left_behind: outlast_job::client::leftover::find(info),
-            reason: None,
-            elapsed_ms: None,
-            found: None,
-            awaiting_input: None,
-            port: None,
-            output: None,
-            stderr: None,
-            offset: job.log_end(),
-            omitted_bytes: 0,
-            gone_bytes: 0,
-            wakes: Vec::new(),
-            output_file: file(layout::OUTPUT),
-            transcript_file: file(layout::TRANSCRIPT),
-        }
+/// Adds what was printed.
+pub(crate) fn with_text(report: JobReport, text: &Text, reference: &str) -> JobReport {
+    JobReport {
+        output: Some(joined(text, reference)),
+        offset: text.offset,
+        omitted_bytes: text.omitted_bytes(),
+        gone_bytes: Some(text.lost_bytes),
+        ..report
     }
+}
 
-    /// Adds how a wait ended.
-    pub(crate) fn waited(mut self, waited: &Waited) -> Self {
-        self.reason = Some(waited.reason.name());
-        self.elapsed_ms = Some(waited.elapsed_ms);
-        self.found.clone_from(&waited.found);
-        self.awaiting_input.clone_from(&waited.awaiting_input);
-        self.port = waited.port;
-        self
-    }
+/// How a wait ended, and what was printed from an offset on; in pipe mode stderr too.
+pub(crate) fn waited(
+    (job, info): (&Job, &Info),
+    waited: &Waited,
+    (from, max): (u64, usize),
+) -> Result<JobReport, Failure> {
+    let handle = job.handle();
+    let stderr = job.read(ReadText { stream: Stream::Stderr, max, ..ReadText::default() })?;
+    let stderr = joined(&stderr, &format!("{handle} --stderr"));
+    let report = JobReport {
+        stderr: Some(stderr).filter(|text| !text.is_empty()),
+        ..report(job, info).waited(waited.clone())
+    };
+    Ok(with_text(report, &job.read_text(from, max)?, &handle.to_string()))
+}
 
-    /// Adds a reason alone.
-    pub(crate) fn because(mut self, reason: Reason) -> Self {
-        self.reason = Some(reason.name());
-        self
-    }
-
-    /// Adds what was printed.
-    pub(crate) fn with_text(mut self, text: Text) -> Self {
-        self.output = Some(text.text);
-        self.offset = text.offset;
-        self.omitted_bytes = text.omitted_bytes;
-        self.gone_bytes = text.gone_bytes;
-        self
-    }
-
-    /// Adds what was printed from an offset on; in pipe mode stderr too.
-    pub(crate) fn with_output(mut self, job: &Job, from: u64, max: usize) -> Result<Self, Failure> {
-        let errors = job.range(Stream::Errors, 0, None)?.text(max, &format!("{} --stderr", self.handle));
-        self.stderr = Some(errors.text).filter(|text| !text.is_empty());
-        Ok(self.with_text(job.read_text(from, max)?))
-    }
+/// Text, and in it the call that reads what is left out.
+pub(crate) fn joined(text: &Text, reference: &str) -> String {
+    text.joined(|from, to| format!("outlast read {reference} --since {from} --until {to}"))
 }
 
 /// What can be said of a job that is over and has no receipt.

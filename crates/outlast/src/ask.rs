@@ -6,42 +6,55 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use outlast_job::registry::Home;
-use outlast_job::{Failure, session};
-use outlast_policy::{Answer, Door, Gate, Judged, Question};
+use outlast_job::{Failure, Job, session};
+use outlast_policy::{Answer, Door, Gate, Judged, Order, OrderKind, Pass, Question};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
 /// How long a person may think about it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The door of the command line.
+/// The gate of the command line.
 #[derive(Debug)]
-pub(crate) struct AtTheDoor {
+pub(crate) struct CliGate {
     gate: Gate,
     session: String,
 }
 
-impl AtTheDoor {
+impl CliGate {
     /// Loads the policy.
     pub(crate) fn open(home: &Home) -> Result<Self, Failure> {
         Ok(Self { gate: Gate::open(home, Door::CommandLine)?, session: session::current() })
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
+    /// The session that everything is done for.
     pub(crate) fn session(&self) -> &str {
         &self.session
     }
 
-    /// Goes on if it may: asks if need be.
-    pub(crate) fn pass(&self, judged: Judged) -> Result<(), Failure> {
-        match judged {
-            Judged::Free => Ok(()),
+    /// Whether anything that is typed into the job could be asked for or denied.
+    pub(crate) fn checks_input(&self, job: &Job) -> Result<bool, Failure> {
+        self.gate.checks_input(job)
+    }
+
+    /// Has an order judged: asks if need be, and gives a pass if it may be carried out.
+    pub(crate) fn pass(&self, kind: OrderKind<'_>) -> Result<Pass, Failure> {
+        match self.gate.judge(&Order { session: &self.session, kind })? {
+            Judged::Free(pass) => Ok(pass),
             Judged::Refused(failure) => Err(failure),
             Judged::Asked(question) => self.gate.answered(&question, ask(&question)),
         }
+    }
+}
+
+/// Has one order judged. A policy that does not load stops whatever acts; it does not stop a person from
+/// looking at their jobs or attaching to them.
+pub(crate) fn allowed(home: &Home, kind: OrderKind<'_>) -> Result<(), Failure> {
+    let is_persons = matches!(kind, OrderKind::Secret | OrderKind::Attach { .. });
+    match CliGate::open(home) {
+        Ok(gate) => gate.pass(kind).map(|_| ()),
+        Err(_) if is_persons || kind.only_looks() => Ok(()),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -74,7 +87,7 @@ fn own_terminal() -> Option<File> {
 }
 
 fn answer(terminal: &mut File) -> Answer {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     let mut line = Vec::new();
     while !line.contains(&b'\n') && line.len() < 1024 {
         let left = until.saturating_duration_since(Instant::now());

@@ -23,9 +23,9 @@ mod tmux;
 mod wait;
 mod watch;
 
+use outlast_cli::{Cli, Verb};
 use outlast_job::{Failure, Outlast};
 
-use crate::cli::{Cli, Verb};
 use crate::output::Output;
 
 /// Runs the verb; returns the exit code.

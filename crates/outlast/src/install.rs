@@ -1,6 +1,5 @@
 //! Making the MCP server known to the clients on this machine, and unknown again.
 
-pub(crate) mod args;
 pub(crate) mod clients;
 mod jsonc;
 pub(crate) mod settings;

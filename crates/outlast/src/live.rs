@@ -3,18 +3,22 @@
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
-use outlast_job::client::follow::{Follower, News};
-use outlast_job::client::read::{Piece, Stream};
+use outlast_job::client::Piece;
 use outlast_job::client::signals::{Signal, Signals};
+use outlast_job::client::{Follower, News};
 use outlast_job::registry::format::Info;
+use outlast_job::request::{ReadBytes, Stream};
 use outlast_job::wire::INPUT_PIECE;
-use outlast_job::wire::event::What;
-use outlast_job::{Failure, Job, Outlast, Send};
+use outlast_job::wire::event::EventKind;
+use outlast_job::{Failure, Job, Send};
 use outlast_stream::{Outcome, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::output::Output;
 use crate::terminal::Taken;
+
+/// How much of a log is read at once.
+const PIECE: usize = 256 << 10;
 
 /// Why we are no longer in front of a job.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, F
         .map_err(|error| Failure::system("signals can't be caught", error))?;
     let somebody_types = stdin && std::io::stdin().is_terminal();
     if somebody_types {
-        forward_stdin(job)?;
+        forward_stdin(job);
     }
     let mut printer = Printer::new(&info, 0, false);
     let mut follower = job.follow()?;
@@ -106,16 +110,16 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
 }
 
 /// Takes in all that has come; says whether that was the end.
-fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result<Option<Left>, Failure> {
+fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Option<Left>, Failure> {
     let mut ended = false;
     let mut asked = None;
     while let Some(news) = follower.next_now()? {
         match news {
-            News::Grown(_) => {}
+            News::Grown(_) | News::Changed => {}
             News::Event(event) => match event.what {
-                What::Ended { .. } => ended = true,
-                What::AwaitingInput { awaiting } => asked = Some(awaiting.prompt),
-                What::WentOn => asked = None,
+                EventKind::Exit { .. } => ended = true,
+                EventKind::AwaitingInput { awaiting } => asked = Some(awaiting.prompt),
+                EventKind::WentOn => asked = None,
                 _ => {}
             },
             News::Over => ended = true,
@@ -124,7 +128,7 @@ fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result
             break;
         }
     }
-    ended |= job.dir().info().is_ok_and(|info| !info.state.is_live());
+    ended |= job.has_ended_on_record();
     // What can't be read now may be readable later, and how it ends is worth knowing all the same.
     printer.trouble = printer.print(job).err();
     if ended {
@@ -133,7 +137,7 @@ fn hear(job: &Job, follower: &mut Follower<'_>, printer: &mut Printer) -> Result
     Ok(asked.map(Left::Asked))
 }
 
-fn sleep(follower: &Follower<'_>, signals: &Signals) {
+fn sleep(follower: &Follower, signals: &Signals) {
     let mut fds = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
     if let Some(fd) = follower.fd() {
         fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -153,9 +157,8 @@ fn press(job: &Job, info: &Info, signal: Signal) -> Result<(), Failure> {
 }
 
 /// Passes on what is typed, in a thread of its own: a program that does not read holds up nothing else.
-fn forward_stdin(job: &Job) -> Result<(), Failure> {
-    let home = job.dir().path().ancestors().nth(2).map(std::path::Path::to_path_buf).unwrap_or_default();
-    let job = Outlast::at(&home)?.job(&job.handle().to_string())?;
+fn forward_stdin(job: &Job) {
+    let job = job.clone();
     std::thread::spawn(move || {
         let mut stdin = std::io::stdin();
         let mut piece = vec![0; INPUT_PIECE];
@@ -175,7 +178,6 @@ fn forward_stdin(job: &Job) -> Result<(), Failure> {
             }
         }
     });
-    Ok(())
 }
 
 /// Prints a job's output from where it stopped.
@@ -206,12 +208,12 @@ impl Printer {
     fn new(info: &Info, from: u64, raw: bool) -> Self {
         let form = |to_terminal: bool| {
             if to_terminal {
-                let fold = outlast_job::client::read::fold_from(info, from);
+                let fold = outlast_job::client::fold_from(info, from);
                 Form::Safe(Box::new((Passthrough::new(), fold)))
             } else if raw || !info.has_terminal() {
                 Form::Raw
             } else {
-                Form::Text(Box::new((outlast_job::client::read::fold_from(info, from), Outcome::default())))
+                Form::Text(Box::new((outlast_job::client::fold_from(info, from), Outcome::default())))
             }
         };
         let output =
@@ -219,7 +221,7 @@ impl Printer {
         let mut streams = vec![output];
         if !info.has_terminal() {
             let form = form(std::io::stderr().is_terminal());
-            streams.push(Printed { stream: Stream::Errors, offset: 0, form });
+            streams.push(Printed { stream: Stream::Stderr, offset: 0, form });
         }
         Self { streams, reader_gone: false, trouble: None }
     }
@@ -227,21 +229,20 @@ impl Printer {
     fn print(&mut self, job: &Job) -> Result<(), Failure> {
         let mut gone = false;
         for printed in &mut self.streams {
-            let range = job.range(printed.stream, printed.offset, None)?;
             let (stream, form) = (printed.stream, &mut printed.form);
-            range.pieces(|_, piece| {
+            let read = ReadBytes { stream, from: printed.offset, max: PIECE, ..ReadBytes::default() };
+            printed.offset = job.read_pieces(read, |piece| {
                 let mark;
                 let bytes = match piece {
                     Piece::Bytes(bytes) => bytes,
-                    Piece::Gone { from, to } => {
+                    Piece::Lost { from, to } => {
                         mark = format!("\r\n[{} bytes are gone, from {from} to {to}]\r\n", to - from);
                         mark.as_bytes()
                     }
                 };
                 gone |= !write(stream, form, bytes);
                 !gone
-            });
-            printed.offset = range.to();
+            })?;
         }
         self.reader_gone |= gone;
         Ok(())
@@ -296,6 +297,6 @@ fn put(stream: Stream, bytes: &[u8]) -> bool {
             let mut stdout = std::io::stdout().lock();
             stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
         }
-        Stream::Errors => std::io::stderr().lock().write_all(bytes).is_ok(),
+        Stream::Stderr => std::io::stderr().lock().write_all(bytes).is_ok(),
     }
 }

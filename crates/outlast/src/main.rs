@@ -2,7 +2,6 @@
 
 mod answer;
 mod ask;
-mod cli;
 mod commands;
 mod install;
 mod live;
@@ -20,7 +19,7 @@ fn main() {
     }
     outlast_job::client::signals::see_children();
     outlast_job::client::init::fork_if_first();
-    let cli = match cli::Cli::try_parse() {
+    let cli = match outlast_cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };

@@ -67,7 +67,11 @@ impl Output {
     pub(crate) fn failure(&mut self, failure: &Failure) -> i32 {
         if self.json {
             let error = serde_json::json!({
-                "error": { "kind": failure.kind.name(), "message": failure.message, "hint": failure.hint }
+                "error": {
+                    "kind": failure.kind.name(),
+                    "message": failure.message,
+                    "hint": failure.hint.as_ref().map(ToString::to_string),
+                }
             });
             self.value(&error);
         } else {

@@ -11,11 +11,12 @@ mod hint;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use outlast_job::client::attach::{Seen, Viewing};
-use outlast_job::client::read::{Piece, Stream};
+use outlast_job::client::Piece;
 use outlast_job::client::signals::{Signal, Signals};
+use outlast_job::client::{Seen, Viewing};
+use outlast_job::request::ReadBytes;
 use outlast_job::wire::Attach;
-use outlast_job::wire::event::What;
+use outlast_job::wire::event::EventKind;
 use outlast_job::{Failure, Job, Size};
 use outlast_stream::{Config, Outcome, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,6 +33,8 @@ const DETACH: u8 = 0x1d;
 const INTERRUPT: u8 = 0x03;
 /// So much is shown at once; then keys and signals are looked at.
 const PIECE: u64 = 64 << 10;
+/// How much of a log is read at once.
+const READ: usize = 256 << 10;
 
 /// What a person comes to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,7 +218,7 @@ impl Viewer<'_> {
             match seen {
                 Some(Seen::Grown(_)) => self.behind = true,
                 Some(Seen::Repainted) => self.look_anew(viewing, out)?,
-                Some(Seen::Event(event)) if matches!(event.what, What::Ended { .. }) => {
+                Some(Seen::Event(event)) if matches!(event.what, EventKind::Exit { .. }) => {
                     self.show_rest(out)?;
                     return Ok(Some(Left::Ended));
                 }
@@ -263,7 +266,7 @@ impl Viewer<'_> {
 
     /// The job has ended: shows what is left. Whoever has interrupted a flood wants to see its end, not all of it.
     fn show_rest(&mut self, out: &mut Output) -> Result<(), Failure> {
-        let end = self.job.range(Stream::Output, self.offset, None)?.to();
+        let end = self.job.log_end();
         let skipped = end.saturating_sub(self.offset + PIECE);
         if self.interrupted && skipped > PIECE {
             self.skip_to(end - PIECE)?;
@@ -276,29 +279,28 @@ impl Viewer<'_> {
 
     /// Takes in what the log has up to an offset, without showing it.
     fn skip_to(&mut self, to: u64) -> Result<(), Failure> {
-        let range = self.job.range(Stream::Output, self.offset, Some(to))?;
-        self.offset = range.to();
-        range.pieces(|_, piece| {
+        let fold = &mut self.fold;
+        self.offset = self.job.read_pieces(log(self.offset, Some(to)), |piece| {
             if let Piece::Bytes(bytes) = piece {
-                self.fold.feed_more(bytes, &mut Outcome::default());
+                fold.feed_more(bytes, &mut Outcome::default());
             }
             true
-        });
+        })?;
         Ok(())
     }
 
     /// Shows what the log has, up to an offset or all of it.
     fn show_more(&mut self, to: Option<u64>, out: &mut Output) -> Result<(), Failure> {
-        let range = self.job.range(Stream::Output, self.offset, to)?;
-        if range.to() <= self.offset {
+        let (_, end) = self.job.borders(log(self.offset, to))?;
+        if end <= self.offset {
             return Ok(());
         }
         self.unhint(out);
-        self.offset = range.to();
-        range.pieces(|_, piece| match piece {
+        let (job, from) = (self.job.clone(), std::mem::replace(&mut self.offset, end));
+        job.read_pieces(log(from, Some(end)), |piece| match piece {
             Piece::Bytes(bytes) => self.show(bytes, out),
-            Piece::Gone { .. } => true,
-        });
+            Piece::Lost { .. } => true,
+        })?;
         if self.frame.is_some() {
             self.draw_frame(out);
         }
@@ -415,4 +417,9 @@ fn until_turn(bytes: &[u8], before: u8) -> usize {
         return 1;
     }
     bytes.windows(2).position(|pair| TURNS.iter().any(|turn| turn == pair)).map_or(bytes.len(), |at| at + 2)
+}
+
+/// A range of what the job printed.
+fn log(from: u64, to: Option<u64>) -> ReadBytes {
+    ReadBytes { from, to, max: READ, ..ReadBytes::default() }
 }

@@ -1,7 +1,7 @@
 //! The audit log: one line for each act that was asked about or refused, with the answer.
 //!
-//! It is `audit.jsonl` in the home. It is only ever appended to, one write a line, by any number of processes; past
-//! its limit it becomes `audit.1.jsonl`, in place of the one before.
+//! It is `audit.jsonl` in the home. It is append-only, with one write per line, by any number of processes.
+//! Beyond its size limit it is renamed to `audit.1.jsonl`, replacing the previous one.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,13 +14,13 @@ use serde::Serialize;
 use crate::question::{Answer, Question};
 
 const FILE: &str = "audit.jsonl";
-const OLDER: &str = "audit.1.jsonl";
-/// How long it may grow.
-const LIMIT: u64 = 4 << 20;
-/// How much of a command is noted.
-const LONGEST: usize = 2000;
+const ROTATED_FILE: &str = "audit.1.jsonl";
+/// The log is rotated beyond this size.
+const MAX_LOG_BYTES: u64 = 4 << 20;
+/// How much of a command is recorded.
+const MAX_COMMAND_BYTES: usize = 2000;
 
-/// Where acts are noted.
+/// Where acts are recorded.
 #[derive(Clone, Debug)]
 pub struct Audit {
     home: PathBuf,
@@ -28,7 +28,7 @@ pub struct Audit {
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct AuditEntry<'a> {
     at: u64,
     door: &'a str,
     session: &'a str,
@@ -50,21 +50,21 @@ impl Audit {
     /// The log of a home.
     #[must_use]
     pub fn of(home: &Path) -> Self {
-        Self { home: home.to_owned(), limit: LIMIT }
+        Self { home: home.to_owned(), limit: MAX_LOG_BYTES }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.home.join(FILE)
     }
 
-    /// Notes what was asked, and what came of it; without an answer it was refused unasked.
+    /// Records a question and its answer; without an answer it was refused without asking.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it cannot be written.
     pub fn note(&self, question: &Question, answer: Option<Answer>) -> io::Result<()> {
-        let entry = Entry {
+        let entry = AuditEntry {
             at: now_ms(),
             door: question.door.name(),
             session: cut(&question.session),
@@ -80,12 +80,12 @@ impl Audit {
         let mut line = serde_json::to_vec(&entry)?;
         line.push(b'\n');
         let file = self.open_current()?;
-        // One write: lines of several processes do not mix.
+        // A single write: lines of several processes do not mix.
         let written = rustix::io::write(&file, &line)?;
         if written == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// The file to append to, with a lock on it that nobody turns it over under.
+    /// The file to append to, locked so that no other process rotates it meanwhile.
     fn open_current(&self) -> io::Result<OwnedFd> {
         let path = self.file();
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -101,20 +101,21 @@ impl Audit {
             if u64::try_from(ours.st_size).unwrap_or(0) < self.limit {
                 return Ok(file);
             }
-            std::fs::rename(&path, self.home.join(OLDER))?;
+            std::fs::rename(&path, self.home.join(ROTATED_FILE))?;
         }
     }
 }
 
 fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST)]
+    &text[..text.floor_char_boundary(MAX_COMMAND_BYTES)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::decision::Tool;
-    use crate::question::{Door, Topic};
+    use crate::question::Topic;
+    use outlast_protocol::Door;
     use std::os::unix::fs::PermissionsExt;
 
     fn question(what: &str) -> Question {
@@ -129,11 +130,12 @@ mod tests {
             why: "because".into(),
             rule: Some("ask x".into()),
             place: Some("policy.toml:1".into()),
+            typed_after: None,
         }
     }
 
     #[test]
-    fn lines_are_private_bounded_and_turned_over_once() {
+    fn lines_are_private_bounded_and_rotated_once() {
         let home = tempfile::tempdir().unwrap();
         let audit = Audit { limit: 2000, ..Audit::of(home.path()) };
         for i in 0..40 {
@@ -145,19 +147,19 @@ mod tests {
         let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert!(last["what"].as_str().unwrap().starts_with("act 39 "), "{last}");
         assert_eq!((&last["decision"], &last["answer"]), (&"ask".into(), &"no".into()));
-        assert!(last["what"].as_str().unwrap().len() <= LONGEST);
+        assert!(last["what"].as_str().unwrap().len() <= MAX_COMMAND_BYTES);
         let mode = std::fs::metadata(audit.file()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mut files: Vec<_> =
             std::fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         files.sort();
-        assert_eq!(files, [OLDER, FILE]);
-        let older = std::fs::read_to_string(home.path().join(OLDER)).unwrap();
+        assert_eq!(files, [ROTATED_FILE, FILE]);
+        let older = std::fs::read_to_string(home.path().join(ROTATED_FILE)).unwrap();
         assert!(older.len() < 2000 + 5000 && older.lines().all(|line| line.ends_with('}')), "{older}");
     }
 
     #[test]
-    fn a_planted_link_is_not_followed() {
+    fn a_planted_symlink_is_not_followed() {
         let home = tempfile::tempdir().unwrap();
         let elsewhere = home.path().join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, home.path().join(FILE)).unwrap();
@@ -179,8 +181,8 @@ mod tests {
                 });
             }
         });
-        // Two files of at most the limit and a line each; every line in them is whole.
-        for file in [FILE, OLDER] {
+        // Two files of at most the limit plus a line; every line in them is complete.
+        for file in [FILE, ROTATED_FILE] {
             let text = std::fs::read_to_string(home.path().join(file)).unwrap();
             assert!(text.len() < 1500 + 300 && !text.is_empty(), "{file}: {}", text.len());
             assert!(

@@ -1,6 +1,7 @@
-//! What can be decided, and about which tool.
+//! What can be decided.
 
 use outlast_job::Failure;
+pub use outlast_protocol::Tool;
 use serde::{Deserialize, Serialize};
 
 /// What may be done. The stricter is the greater.
@@ -36,55 +37,5 @@ impl Decision {
             Decision::Ask => "ask",
             Decision::Deny => "deny",
         }
-    }
-}
-
-/// What is asked for, whatever the front door calls it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tool {
-    /// Runs a command.
-    Run,
-    /// Types into a job.
-    Send,
-    /// Ends a job.
-    Kill,
-    /// Shows a screen.
-    Screen,
-    /// Reads what was printed.
-    Read,
-    /// Waits.
-    Wait,
-    /// Lists jobs.
-    Jobs,
-}
-
-/// Each tool, and every name that it goes by in some profile or on the command line.
-const NAMES: [(Tool, &[&str]); 7] = [
-    (Tool::Run, &["run_shell_command", "run", "exec_command", "Bash"]),
-    (Tool::Send, &["send_input", "send", "write_to_shell", "write_stdin"]),
-    (Tool::Kill, &["kill", "KillShell"]),
-    (Tool::Screen, &["read_shell", "screen"]),
-    (Tool::Read, &["read_output", "read", "BashOutput", "read_background_output"]),
-    (Tool::Wait, &["wait_for", "wait"]),
-    (Tool::Jobs, &["jobs", "list_background_processes"]),
-];
-
-impl Tool {
-    /// The tool of a name: another name for a tool is no way around its rules.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(tool, _)| *tool)
-    }
-
-    /// Its first name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        NAMES.iter().find(|(tool, _)| *tool == self).map_or("", |(_, names)| names[0])
-    }
-
-    /// The first names of all tools.
-    #[must_use]
-    pub fn names() -> Vec<&'static str> {
-        NAMES.iter().map(|(_, names)| names[0]).collect()
     }
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outlast_protocol::UnknownWord;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -175,8 +176,8 @@ fn rule(table: RuleTable, place: Place) -> Result<Arc<Rule>, String> {
     };
     let tool = match &table.tool {
         None => None,
-        Some(name) => Some(Tool::from_name(name).ok_or_else(|| {
-            format!("there is no tool {name:?}; the tools are {}", Tool::names().join(", "))
+        Some(name) => Some(name.parse().map_err(|UnknownWord { known, .. }| {
+            format!("there is no tool {name:?}; the tools are {}", known.join(", "))
         })?),
     };
     check_words(&prefix, tool, &table)?;

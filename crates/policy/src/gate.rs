@@ -1,36 +1,39 @@
 //! What every front door asks before it acts, in the same words: may this session do that?
 //!
-//! A door [judges](Gate::judge_run) first. [`Judged::Asked`] is put to a person in whatever way the door has, now or
-//! over several calls, and the answer is given [back](Gate::answered), which notes it and says whether to go on.
+//! A door has its [`Order`] [judged](Gate::judge) first, whatever it is. [`Judged::Asked`] is put to a person
+//! in whatever way the door has, now or over several calls, and the answer is given [back](Gate::answered),
+//! which notes it. Only with the [`Pass`] that comes of it the door goes on.
 
 mod inside;
 mod reader;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use outlast_job::registry::Home;
 use outlast_job::registry::format::Info;
-use outlast_job::wire::Send;
-use outlast_job::{Failure, Job, Kind, Run};
+use outlast_job::{Failure, Job, Kind};
+use outlast_protocol::Door;
+use outlast_protocol::{Call, Hint};
 
 use crate::audit::Audit;
 use crate::decision::{Decision, Tool};
 use crate::judge::Verdict;
+use crate::order::{Order, OrderKind, Pass, Start, TypedInput};
 use crate::policy::Policy;
-use crate::question::{Answer, Door, Question, Topic, typed};
+use crate::question::{Answer, Question, Topic, typed};
 
 /// A key that makes a line into something unknown.
 const UNSEEN: u8 = 0x1b;
 /// How many answers are remembered.
-const MOST_REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 /// What a door is told.
 #[derive(Debug)]
 pub enum Judged {
     /// Go ahead.
-    Free,
+    Free(Pass),
     /// Ask, and give the answer back.
     Asked(Box<Question>),
     /// No; it is noted.
@@ -51,19 +54,6 @@ pub struct Gate {
     remembered: Mutex<HashSet<(String, u64)>>,
 }
 
-/// A command to be run.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// The command.
-    pub run: &'a Run,
-    /// The folder it runs in.
-    pub folder: &'a Path,
-    /// What the caller adds to their own environment.
-    pub env: &'a BTreeMap<String, String>,
-    /// Whether something that we do not see is fed to it.
-    pub fed: bool,
-}
-
 /// Who wants something, and what.
 struct Act<'a> {
     session: &'a str,
@@ -72,6 +62,24 @@ struct Act<'a> {
     what: String,
     /// What a person is shown instead, who must know it to decide.
     typed: Option<String>,
+    /// After how much input it is judged.
+    typed_after: Option<u64>,
+}
+
+impl<'a> Act<'a> {
+    fn of(session: &'a str, tool: Tool, what: String) -> Self {
+        Self { session, tool, job: None, what, typed: None, typed_after: None }
+    }
+
+    fn free(&self) -> Judged {
+        Judged::Free(Pass { typed_after: self.typed_after })
+    }
+}
+
+impl Judged {
+    fn free() -> Self {
+        Self::Free(Pass { typed_after: None })
+    }
 }
 
 impl Gate {
@@ -113,34 +121,62 @@ impl Gate {
         &self.policy
     }
 
-    /// May this command be run there?
+    /// May this be done?
     ///
     /// # Errors
-    /// When the policy of the project around the folder does not load.
-    pub fn judge_run(&self, session: &str, wanted: &Wanted<'_>) -> Result<Judged, Failure> {
-        let policy = self.policy_at(wanted.folder)?;
-        let said = policy.judge_run(wanted.run, wanted.env, wanted.fed);
+    /// When a policy does not load, or a job that it is about can't be asked.
+    pub fn judge(&self, order: &Order<'_>) -> Result<Judged, Failure> {
+        let (session, tool) = (order.session, order.kind.tool());
+        match order.kind {
+            OrderKind::Start(start) => self.judge_start(session, &start),
+            OrderKind::TypeLine(line) => self.judge_line(session, line),
+            OrderKind::Send { job, input } => self.judge_send(session, job, input),
+            // A person at a terminal of their own types what they like. A command that would do it is judged
+            // as a command.
+            OrderKind::Secret | OrderKind::Attach { read_only: false } => Ok(Judged::free()),
+            OrderKind::Kill { job, force } | OrderKind::Signal { job, force } => {
+                self.judge_kill(session, job, force)
+            }
+            OrderKind::Resize { job } | OrderKind::Watch { job } | OrderKind::Unwatch { job } => {
+                self.judge_change(session, tool, job)
+            }
+            OrderKind::Ack { session: whose } => Ok(self.judge_ack(session, whose)),
+            OrderKind::Prune { dry_run: false } => Ok(self.judge_prune(session)),
+            OrderKind::Attach { read_only: true }
+            | OrderKind::Prune { dry_run: true }
+            | OrderKind::Watches
+            | OrderKind::List
+            | OrderKind::Read
+            | OrderKind::Follow
+            | OrderKind::Replay
+            | OrderKind::Screen
+            | OrderKind::Wait
+            | OrderKind::Events => Ok(self.judge_look(session, tool)),
+        }
+    }
+
+    /// May this command be run there?
+    fn judge_start(&self, session: &str, start: &Start<'_>) -> Result<Judged, Failure> {
+        let mut policy = self.policy_at(start.folder)?;
+        let mut said = policy.judge_run(start.run, start.env, start.fed);
+        if let Some(nested) = policy.at_nested(start.folder, &said)? {
+            policy = nested;
+            said = policy.judge_run(start.run, start.env, start.fed);
+        }
         let verdict = policy.judge_tool(Tool::Run).and(said);
-        let act = Act { session, tool: Tool::Run, job: None, what: wanted.run.display(), typed: None };
+        let act = Act::of(session, Tool::Run, start.run.display());
         if verdict.decision == Decision::Allow && self.door.is_agents() && !verdict.reaches.is_empty() {
             let others = policy.for_agents(self.own).others;
-            return Ok(self.decided(
-                others,
-                &act,
-                Topic::Others,
-                "it uses outlast itself, and so could touch any job",
-            ));
+            let why = "it uses outlast itself, and so could touch any job";
+            return Ok(self.decided(others, &act, Topic::Others, why));
         }
         Ok(self.judged(&act, &verdict))
     }
 
     /// May this line be typed somewhere that is no job of ours?
-    ///
-    /// # Errors
-    /// When the policy of the project around us does not load.
-    pub fn judge_line(&self, session: &str, line: &str) -> Result<Judged, Failure> {
+    fn judge_line(&self, session: &str, line: &str) -> Result<Judged, Failure> {
         let policy = self.policy.at(&self.here.as_deref().into_iter().collect::<Vec<_>>())?;
-        let act = Act { session, tool: Tool::Send, job: None, what: line.to_owned(), typed: None };
+        let act = Act::of(session, Tool::Send, line.to_owned());
         let verdict = policy.judge_tool(Tool::Send).and(policy.judge_line(Tool::Send, line));
         Ok(self.judged(&act, &verdict))
     }
@@ -161,68 +197,44 @@ impl Gate {
     ///
     /// # Errors
     /// When the job's record can't be read, or the policy of its project does not load.
-    pub fn minds_typing(&self, job: &Job) -> Result<bool, Failure> {
+    pub fn checks_input(&self, job: &Job) -> Result<bool, Failure> {
         let policy = self.policy_at(Path::new(&job.info()?.cwd))?;
         Ok(self.door.is_agents() || !policy.is_empty())
     }
 
-    /// May this be typed into the job? What is returned beside it belongs into [`Send::after`]: should somebody
-    /// type in between, the keeper refuses, and it must be judged again.
-    ///
-    /// # Errors
-    /// For a key that does not exist, and when the job can't be asked what was typed into it.
-    pub fn judge_send(
-        &self,
-        session: &str,
-        job: &Job,
-        send: &Send,
-    ) -> Result<(Judged, Option<u64>), Failure> {
-        // Nobody is asked about keys that can't be pressed.
-        outlast_job::keys::parse(&send.keys)?;
+    /// May this be typed into the job? Should somebody type in between, it must be judged again.
+    fn judge_send(&self, session: &str, job: &Job, input: &TypedInput) -> Result<Judged, Failure> {
         let info = job.info()?;
         let mut act = Act {
-            session,
-            tool: Tool::Send,
             job: Some(&info),
-            what: "some keys".into(),
-            typed: Some(typed(send)),
+            typed: Some(typed(input)),
+            ..Act::of(session, Tool::Send, "some keys".into())
         };
         let policy = self.policy_at(Path::new(&info.cwd))?;
-        let mut after = None;
         let mut verdict = policy.judge_tool(Tool::Send);
-        if policy.has_teeth(Tool::Send) && info.state.is_live() {
+        if policy.can_restrict(Tool::Send) && info.state.is_live() {
             let (before, count) = typed_before(job)?;
-            after = count;
-            verdict = policy.judge_typed(&reader::of(job)?, &before, send);
+            act.typed_after = count;
+            verdict = policy.judge_typed(&reader::of(job)?, &before, input);
         }
         // What is no command may be a password: a person sees all of it, but only what a rule is about is
         // noted.
         if let Some(finding) = verdict.first().filter(|finding| finding.decision > Decision::Allow) {
             act.what.clone_from(&finding.part);
-        } else if !send.text.is_empty() {
-            act.what = format!("{} characters", send.text.chars().count());
+        } else if !input.as_given().text.is_empty() {
+            act.what = format!("{} characters", input.text().chars().count());
         }
-        let judged = match self.judged(&act, &verdict) {
-            Judged::Free => self.owned(&act, &info, policy.for_agents(self.own).input, &policy),
+        Ok(match self.judged(&act, &verdict) {
+            Judged::Free(_) => self.owned(&act, &info, policy.for_agents(self.own).input, &policy),
             judged => judged,
-        };
-        Ok((judged, after))
+        })
     }
 
-    /// May this job be ended, or sent a signal? Never the one that whoever asks runs in, unless a person at the
-    /// command line insists.
-    ///
-    /// # Errors
-    /// When the job's record can't be read.
-    pub fn judge_kill(&self, session: &str, job: &Job, insists: bool) -> Result<Judged, Failure> {
+    /// May this job be ended, or sent a signal? Never the one that whoever asks runs in, unless a person at
+    /// the command line insists.
+    fn judge_kill(&self, session: &str, job: &Job, insists: bool) -> Result<Judged, Failure> {
         let info = job.info()?;
-        let act = Act {
-            session,
-            tool: Tool::Kill,
-            job: Some(&info),
-            what: format!("$ {}", info.command),
-            typed: None,
-        };
+        let act = Act { job: Some(&info), ..Act::of(session, Tool::Kill, format!("$ {}", info.command)) };
         let may_insist = insists && !self.door.is_agents();
         if info.state.is_live() && !may_insist && inside::we_are_in(&info) {
             let why = format!("job {} is the one that this runs in: it would end who asks", info.handle);
@@ -231,15 +243,50 @@ impl Gate {
         let policy = self.policy_at(Path::new(&info.cwd))?;
         let verdict = policy.judge_tool(Tool::Kill);
         Ok(match self.judged(&act, &verdict) {
-            Judged::Free => self.owned(&act, &info, policy.for_agents(self.own).kill, &policy),
+            Judged::Free(_) => self.owned(&act, &info, policy.for_agents(self.own).kill, &policy),
             judged => judged,
         })
     }
 
-    /// May this tool be used? For tools that only look.
-    #[must_use]
-    pub fn judge_look(&self, session: &str, tool: Tool) -> Judged {
-        let act = Act { session, tool, job: None, what: tool.name().to_owned(), typed: None };
+    /// May something about the job be changed that its command does not notice as input? An agent's own jobs
+    /// are its own to change.
+    fn judge_change(&self, session: &str, tool: Tool, job: &Job) -> Result<Judged, Failure> {
+        let info = job.info()?;
+        let act = Act { job: Some(&info), ..Act::of(session, tool, format!("$ {}", info.command)) };
+        let policy = self.policy_at(Path::new(&info.cwd))?;
+        Ok(match self.judged(&act, &policy.judge_tool(tool)) {
+            Judged::Free(_) => self.owned(&act, &info, Decision::Allow, &policy),
+            judged => judged,
+        })
+    }
+
+    /// May it be noted how far a session has got? An agent notes it for itself.
+    fn judge_ack(&self, session: &str, whose: &str) -> Judged {
+        let act = Act::of(session, Tool::Events, format!("events of {whose}"));
+        match self.judged(&act, &self.policy.judge_tool(Tool::Events)) {
+            Judged::Free(_) if self.door.is_agents() && session != whose => {
+                let why = format!("these are events of another session ({whose})");
+                self.decided(self.policy.for_agents(self.own).others, &act, Topic::Others, &why)
+            }
+            judged => judged,
+        }
+    }
+
+    /// May finished jobs be removed? They may be of any session.
+    fn judge_prune(&self, session: &str) -> Judged {
+        let act = Act::of(session, Tool::Prune, "finished jobs".into());
+        match self.judged(&act, &self.policy.judge_tool(Tool::Prune)) {
+            Judged::Free(_) if self.door.is_agents() => {
+                let others = self.policy.for_agents(self.own).others;
+                self.decided(others, &act, Topic::Others, "jobs of other sessions would be removed too")
+            }
+            judged => judged,
+        }
+    }
+
+    /// May this tool be used, only to look?
+    fn judge_look(&self, session: &str, tool: Tool) -> Judged {
+        let act = Act::of(session, tool, tool.name().to_owned());
         self.judged(&act, &self.policy.judge_tool(tool))
     }
 
@@ -253,9 +300,10 @@ impl Gate {
     ///
     /// # Errors
     /// [`Kind::Denied`] unless it is a yes; [`Kind::System`] when a yes can't be noted.
-    pub fn answered(&self, question: &Question, answer: Answer) -> Result<(), Failure> {
+    pub fn answered(&self, question: &Question, answer: Answer) -> Result<Pass, Failure> {
+        let pass = Pass { typed_after: question.typed_after };
         if answer == Answer::Unable && question.allows(answer) {
-            return Ok(());
+            return Ok(pass);
         }
         let noted = self.audit.note(question, Some(answer));
         if !question.allows(answer) {
@@ -274,11 +322,11 @@ impl Gate {
             && let Some(job) = question.job
         {
             let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            if remembered.len() < MOST_REMEMBERED {
+            if remembered.len() < MAX_REMEMBERED {
                 remembered.insert((question.session.clone(), job));
             }
         }
-        Ok(())
+        Ok(pass)
     }
 
     /// Whose job it is, and what that means for an agent.
@@ -287,7 +335,7 @@ impl Gate {
             || !info.state.is_live()
             || self.is_remembered(act.session, info.handle.0) && act.tool == Tool::Send
         {
-            return Judged::Free;
+            return act.free();
         }
         if info.session != act.session {
             let why = format!("job {} belongs to another session ({})", info.handle, info.session);
@@ -306,16 +354,16 @@ impl Gate {
 
     fn decided(&self, decision: Decision, act: &Act<'_>, topic: Topic, why: &str) -> Judged {
         match decision {
-            Decision::Allow => Judged::Free,
+            Decision::Allow => act.free(),
             Decision::Ask => Judged::Asked(Box::new(self.question(act, topic, why, None))),
             Decision::Deny => self.refused(act, why, None),
         }
     }
 
     fn judged(&self, act: &Act<'_>, verdict: &Verdict) -> Judged {
-        let Some(finding) = verdict.first() else { return Judged::Free };
+        let Some(finding) = verdict.first() else { return act.free() };
         match finding.decision {
-            Decision::Allow => Judged::Free,
+            Decision::Allow => act.free(),
             Decision::Ask => {
                 Judged::Asked(Box::new(self.question(act, Topic::Rule, &finding.why, Some(finding))))
             }
@@ -344,6 +392,7 @@ impl Gate {
             why: format!("{why}{reason}"),
             rule: rule.map(|rule| rule.shown()),
             place: rule.map(|rule| rule.place.to_string()),
+            typed_after: act.typed_after,
         }
     }
 
@@ -354,18 +403,17 @@ impl Gate {
         let place = question.place.map(|place| format!(" ({place})")).unwrap_or_default();
         let hint = match act.tool {
             Tool::Kill if finding.is_none() => {
-                "end it from outside; on the command line, --force does it anyway".to_owned()
+                Hint::text("end it from outside; on the command line, --force does it anyway")
             }
-            _ => {
-                "see why: outlast policy check --explain 'COMMAND'; do not try to get around it: ask the user"
-                    .to_owned()
-            }
+            _ => Hint::call("see why: ", Call::ExplainPolicy)
+                .and("; do not try to get around it: ask the user"),
         };
         Judged::Refused(Failure::new(Kind::Denied, format!("denied: {}{place}", question.why)).hint(hint))
     }
 }
 
-/// What was typed before, and how often. A keeper of an older version does not know: then the line can't be seen.
+/// What was typed before, and how often. A keeper of an older version does not know: then the line can't be
+/// seen.
 fn typed_before(job: &Job) -> Result<(Vec<u8>, Option<u64>), Failure> {
     match job.typed() {
         Ok(typed) => Ok((typed.bytes(), Some(typed.count))),

@@ -1,52 +1,56 @@
 //! From what a line does, and what the files say, to a decision with its reasons.
 //!
-//! Each file judges for itself, and the strictest wins: so a project can tighten what the user allows, and never
-//! loosen it.
+//! Each file judges by itself, and the strictest decision wins. So a project can tighten what the user
+//! allows, but never loosen it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::decision::{Decision, Tool};
 use crate::file::Layer;
-use crate::reading::{Found, Piece, Reading};
+use crate::reading::{FoundPiece, Piece, Reading};
 use crate::rule::{Rule, Strength};
 use crate::word::{Word, base};
 
 /// A reason for a decision.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What it asks for.
+    /// What it decides.
     pub decision: Decision,
     /// Why, in a sentence.
     pub why: String,
-    /// The rule, if it is one.
+    /// The rule, if there is one.
     pub rule: Option<Arc<Rule>>,
     /// The part of the command that it is about.
     pub part: String,
 }
 
-/// A decision, with its reasons: the strictest first.
+/// A decision with its reasons, the strictest first.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// What is decided.
+    /// The decision.
     pub decision: Decision,
-    /// Why; empty when nothing speaks against it.
+    /// The reasons; empty if there are no objections.
     pub findings: Vec<Finding>,
-    /// Our own tools that the command would use.
+    /// Our own tools that the command would act with.
     pub reaches: Vec<Tool>,
+    /// Other folders that a nested command would run in.
+    pub folders: Vec<PathBuf>,
 }
 
 impl Verdict {
     pub(crate) fn of(mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.decision), finding.rule.is_none()));
         let decision = findings.first().map_or(Decision::Allow, |finding| finding.decision);
-        Self { decision, findings, reaches: Vec::new() }
+        Self { decision, findings, reaches: Vec::new(), folders: Vec::new() }
     }
 
-    /// Both together: the stricter.
+    /// The stricter of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut both = Self::of([self.findings, other.findings].concat());
         both.reaches = [self.reaches, other.reaches].concat();
+        both.folders = [self.folders, other.folders].concat();
         both
     }
 
@@ -57,8 +61,9 @@ impl Verdict {
     }
 }
 
-/// Files that are run later, unseen: by a shell that starts, by git, by cron, or that say what is allowed.
-const LATER: &[&str] = &[
+/// Files that are run later without being seen: by a shell at its start, by git or by cron; or that say what
+/// is allowed.
+const RUN_LATER_FILES: &[&str] = &[
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -81,23 +86,24 @@ const LATER: &[&str] = &[
     ".vimrc",
     ".envrc",
 ];
-const LATER_FOLDERS: &[&str] =
+const RUN_LATER_FOLDERS: &[&str] =
     &[".git/hooks/", "/etc/profile.d/", "/etc/cron", ".config/autostart/", ".config/systemd/", ".ssh/"];
 
 fn is_run_later(target: &Word) -> bool {
-    LATER.contains(&base(&target.text)) || LATER_FOLDERS.iter().any(|folder| target.text.contains(folder))
+    RUN_LATER_FILES.contains(&base(&target.text))
+        || RUN_LATER_FOLDERS.iter().any(|folder| target.text.contains(folder))
 }
 
 impl Layer {
-    /// Whether it has anything against any command of a tool.
-    pub(crate) fn has_teeth(&self, tool: Tool) -> bool {
-        let bites = |rule: &Arc<Rule>| {
+    /// Whether it could ask about or deny any command of a tool.
+    pub(crate) fn can_restrict(&self, tool: Tool) -> bool {
+        let restricts = |rule: &Arc<Rule>| {
             rule.decision > Decision::Allow && !rule.prefix.is_empty() && rule.is_about(tool)
         };
-        self.default > Decision::Allow || self.rules.iter().any(bites)
+        self.default > Decision::Allow || self.rules.iter().any(restricts)
     }
 
-    /// What it says of the tool itself.
+    /// Judges the use of a tool, whatever it is used for.
     pub(crate) fn judge_tool(&self, tool: Tool) -> Vec<Finding> {
         let about = |rule: &&Arc<Rule>| rule.prefix.is_empty() && rule.tool == Some(tool);
         let finding = |rule: &Arc<Rule>| Finding {
@@ -109,13 +115,13 @@ impl Layer {
         self.rules.iter().filter(about).map(finding).collect()
     }
 
-    /// What it says of what a line does.
+    /// Judges what a line does.
     pub(crate) fn judge(&self, tool: Tool, reading: &Reading) -> Vec<Finding> {
         let rules: Vec<&Arc<Rule>> = self.rules.iter().filter(|rule| rule.is_about(tool)).collect();
         let mut allowed = vec![false; reading.found.len()];
         let mut findings = Vec::new();
         for (i, found) in reading.found.iter().enumerate() {
-            let leave = found.of.is_some_and(|of| allowed[of]);
+            let permitted = found.of.is_some_and(|of| allowed[of]);
             match &found.piece {
                 Piece::Command { words, transparent } => {
                     allowed[i] = self.command(&rules, (words, *transparent), found, &mut findings);
@@ -123,18 +129,19 @@ impl Layer {
                 Piece::Write { target } => {
                     let words = [Word::plain(">"), target.clone()];
                     let transparent = found.of.is_some() || self.default == Decision::Allow;
-                    let leave = self.command(&rules, (&words, transparent), found, &mut findings) || leave;
-                    if !leave && self.has_teeth(tool) && is_run_later(target) {
+                    let permitted =
+                        self.command(&rules, (&words, transparent), found, &mut findings) || permitted;
+                    if !permitted && self.can_restrict(tool) && is_run_later(target) {
                         findings.push(self.suspect("it writes a file that is run later", found));
                     }
                 }
-                Piece::Opaque { why } if !leave && self.has_teeth(tool) => {
+                Piece::Opaque { why } if !permitted && self.can_restrict(tool) => {
                     findings.push(self.suspect(why, found))
                 }
-                Piece::Mention { text } if !leave => {
+                Piece::Mention { text } if !permitted => {
                     findings.extend(rules.iter().filter_map(|rule| mentioned(rule, text, found)));
                 }
-                Piece::Tool { tool } => findings.extend(self.judge_tool(*tool)),
+                Piece::Tool { tool, .. } => findings.extend(self.judge_tool(*tool)),
                 Piece::Bare if self.default > Decision::Allow => {
                     findings.push(self.suspect("it runs no program that a rule could allow", found));
                 }
@@ -145,25 +152,25 @@ impl Layer {
         findings
     }
 
-    /// Judges one command; says whether it has leave of its own.
+    /// Judges one command. Returns whether a rule permits it.
     fn command(
         &self,
         rules: &[&Arc<Rule>],
         (words, transparent): (&[Word], bool),
-        found: &Found,
+        found: &FoundPiece,
         findings: &mut Vec<Finding>,
     ) -> bool {
-        let mut leave = false;
+        let mut permitted = false;
         for rule in rules {
             match rule.speaks_of(words) {
                 Strength::No => {}
                 strength => {
-                    leave |= rule.decision == Decision::Allow;
-                    findings.push(spoken(rule, strength, found));
+                    permitted |= rule.decision == Decision::Allow;
+                    findings.push(matched(rule, strength, found));
                 }
             }
         }
-        if !leave && !transparent && self.default > Decision::Allow {
+        if !permitted && !transparent && self.default > Decision::Allow {
             findings.push(Finding {
                 decision: self.default,
                 why: format!(
@@ -175,10 +182,10 @@ impl Layer {
                 part: found.shown.clone(),
             });
         }
-        leave
+        permitted
     }
 
-    fn suspect(&self, why: &str, found: &Found) -> Finding {
+    fn suspect(&self, why: &str, found: &FoundPiece) -> Finding {
         Finding {
             decision: self.default.max(Decision::Ask),
             why: format!("{why}: a rule of {} could be about what it runs", self.file.display()),
@@ -188,7 +195,7 @@ impl Layer {
     }
 }
 
-fn spoken(rule: &Arc<Rule>, strength: Strength, found: &Found) -> Finding {
+fn matched(rule: &Arc<Rule>, strength: Strength, found: &FoundPiece) -> Finding {
     let (decision, why) = match strength {
         Strength::Yes => (rule.decision, format!("the rule \"{}\" matches it", rule.shown())),
         _ => (Decision::Ask, format!("the rule \"{}\" could be about it", rule.shown())),
@@ -196,7 +203,7 @@ fn spoken(rule: &Arc<Rule>, strength: Strength, found: &Found) -> Finding {
     Finding { decision, why, rule: Some(Arc::clone(rule)), part: found.shown.clone() }
 }
 
-fn mentioned(rule: &Arc<Rule>, text: &str, found: &Found) -> Option<Finding> {
+fn mentioned(rule: &Arc<Rule>, text: &str, found: &FoundPiece) -> Option<Finding> {
     rule.is_mentioned_in(text).then(|| Finding {
         decision: Decision::Ask,
         why: format!("it mentions what the rule \"{}\" is about, and could run it", rule.shown()),
@@ -205,16 +212,16 @@ fn mentioned(rule: &Arc<Rule>, text: &str, found: &Found) -> Option<Finding> {
     })
 }
 
-/// What one rule alone says of what a line does.
+/// What one rule by itself says about what a line does.
 pub(crate) fn of_rule(rule: &Arc<Rule>, reading: &Reading) -> Vec<(Strength, Finding)> {
-    let one = |found: &Found| match &found.piece {
+    let one = |found: &FoundPiece| match &found.piece {
         Piece::Command { words, .. } => match rule.speaks_of(words) {
             Strength::No => None,
-            strength => Some((strength, spoken(rule, strength, found))),
+            strength => Some((strength, matched(rule, strength, found))),
         },
         Piece::Write { target } => match rule.speaks_of(&[Word::plain(">"), target.clone()]) {
             Strength::No => None,
-            strength => Some((strength, spoken(rule, strength, found))),
+            strength => Some((strength, matched(rule, strength, found))),
         },
         Piece::Mention { text } => mentioned(rule, text, found).map(|finding| (Strength::Maybe, finding)),
         Piece::Opaque { .. } | Piece::Tool { .. } | Piece::Bare => None,

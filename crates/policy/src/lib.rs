@@ -1,9 +1,9 @@
 //! Who may do what: rules for commands and tools, questions to a person, and the audit log.
 //!
-//! [`Policy`] is what the files say; it reads a command as the shell would (`reading`, `unwrap`)
-//! and gives a [`Verdict`] with its reasons. It does no I/O but loading its files. [`Gate`] is what front doors use:
-//! it knows whose job it is and who reads what is typed, makes [`Question`]s, and notes their [`Answer`]s in the
-//! [`Audit`] log.
+//! [`Policy`] is what the files say. It reads a command as the shell would (`reading`, `unwrap`) and gives a
+//! [`Verdict`] with its reasons. Its only I/O is loading its files. [`Gate`] is what front doors use: it
+//! judges an [`Order`], knows who owns a job and what reads its input, asks [`Question`]s, and records their
+//! [`Answer`]s in the [`Audit`] log. What it lets through gets a [`Pass`].
 
 mod decision;
 mod word;
@@ -15,6 +15,7 @@ mod judge;
 mod file;
 mod policy;
 mod typed;
+mod order;
 mod question;
 mod audit;
 mod gate;
@@ -22,9 +23,11 @@ mod gate;
 pub use audit::Audit;
 pub use decision::{Decision, Tool};
 pub use file::LoadError;
-pub use gate::{Gate, Judged, Wanted};
+pub use gate::{Gate, Judged};
 pub use judge::{Finding, Verdict};
+pub use order::{Order, OrderKind, Pass, Start, TypedInput};
+pub use outlast_protocol::Door;
 pub use policy::{ForAgents, Policy};
-pub use question::{Answer, Door, Question, Topic};
+pub use question::{Answer, Question, Topic};
 pub use rule::{Place, Rule};
 pub use typed::Reader;

@@ -1,21 +1,21 @@
-//! Where lines end for a shell: not in quotes, not behind a backslash or an operator, not in a here-document.
+//! Where lines end for a shell: not inside quotes, after a backslash or an operator, or in a here-document.
 //!
-//! This is a second opinion beside the grammar, which now and then sees one command where the shell sees two.
+//! This is a second opinion to the grammar, which sometimes sees one command where the shell sees two.
 
 use std::collections::VecDeque;
 
 use crate::reading::without_quotes;
 
-/// Follows quotes and here-documents from line to line.
+/// Tracks quotes and here-documents from line to line.
 #[derive(Debug, Default)]
 struct Scanner {
     quote: Option<char>,
-    /// The ends of here-documents that are open, and whether tabs may stand before them.
+    /// The delimiters of open here-documents, and whether tabs may precede them.
     documents: VecDeque<(String, bool)>,
 }
 
 impl Scanner {
-    /// Takes a line; says whether a shell would ask for more.
+    /// Reads a line. Returns whether a shell would ask for more.
     fn feed(&mut self, line: &str) -> bool {
         if self.quote.is_none()
             && let Some((end, tabs)) = self.documents.front()
@@ -30,7 +30,7 @@ impl Scanner {
         goes_on || self.quote.is_some() || !self.documents.is_empty()
     }
 
-    /// Follows quotes through a line; says whether it goes on behind its end.
+    /// Tracks quotes through a line. Returns whether it continues on the next one.
     fn scan(&mut self, line: &str) -> bool {
         let mut chars = line.char_indices().peekable();
         let mut word_start = true;
@@ -50,7 +50,7 @@ impl Scanner {
                 }
                 _ => {}
             }
-            // As bash has it: no other white space, and a `)` may end a part of a word.
+            // As in bash: no other white space counts, and a `)` may be part of a word.
             word_start = " \t;&|(".contains(c);
         }
         let end = line.trim_end();
@@ -58,7 +58,7 @@ impl Scanner {
     }
 }
 
-/// What ends a here-document, from what stands behind its `<<`.
+/// The delimiter of a here-document, from the text after its `<<`.
 fn document(rest: &str) -> Option<(String, bool)> {
     let word = rest.trim_start_matches('-').trim_start();
     let end: String = word.chars().take_while(|c| !c.is_whitespace() && !";&|<>()".contains(*c)).collect();
@@ -71,7 +71,7 @@ pub(crate) fn is_unfinished(text: &str) -> bool {
     text.lines().fold(false, |_, line| scanner.feed(line))
 }
 
-/// A text in the lines that a shell would read it in, here-documents and all.
+/// Splits a text into the lines in which a shell would read it, including here-documents.
 pub(crate) fn logical_lines(text: &str) -> Vec<String> {
     let mut scanner = Scanner::default();
     let mut lines = Vec::new();
@@ -90,11 +90,11 @@ pub(crate) fn logical_lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// Words of the shell that may begin a part of a block, and what is behind them.
+/// Shell keywords that may come before a command in a block.
 const KEYWORDS: [&str; 13] =
     ["then", "do", "else", "elif", "if", "while", "until", "{", "(", "!", "time", "fi", "}"];
 
-/// A line without the words before its command that only belong to a block.
+/// A line without the keywords before its command.
 pub(crate) fn behind_keywords(text: &str) -> &str {
     let mut rest = text.trim_start();
     while let Some(after) = KEYWORDS.iter().find_map(|keyword| {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_would_go_on_with() {
+    fn a_shell_asks_for_more() {
         for text in [
             "echo 'a",
             "echo \"a",

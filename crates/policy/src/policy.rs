@@ -14,8 +14,8 @@ use crate::word::plain_words;
 
 /// Where a project keeps its policy.
 const IN_PROJECT: &str = ".outlast/policy.toml";
-/// A policy longer than this is a mistake.
-const LONGEST: u64 = 1 << 20;
+/// A larger policy file is refused.
+const MAX_POLICY_BYTES: u64 = 1 << 20;
 
 /// What agents may do to jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,22 @@ impl Policy {
         let mut policy = self.clone();
         policy.add_projects(folders)?;
         Ok(policy)
+    }
+
+    /// The same, with what the projects say that nested commands of a verdict would run in; none when there
+    /// are none of those. Their folders are named from where the command runs.
+    ///
+    /// # Errors
+    /// When a file can't be read, or is wrong.
+    pub fn at_nested(&self, folder: &Path, verdict: &Verdict) -> Result<Option<Self>, LoadError> {
+        if verdict.folders.is_empty() {
+            return Ok(None);
+        }
+        let named = || verdict.folders.iter();
+        let bases = std::iter::once(folder).chain(named().map(PathBuf::as_path));
+        let folders: Vec<PathBuf> =
+            bases.flat_map(|base| named().map(move |folder| base.join(folder))).collect();
+        self.at(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>()).map(Some)
     }
 
     /// The policy of one text, as the user's own.
@@ -115,12 +131,12 @@ impl Policy {
 
     /// Whether any command of a tool could be asked for or denied.
     #[must_use]
-    pub fn has_teeth(&self, tool: Tool) -> bool {
-        self.layers.iter().any(|layer| layer.has_teeth(tool))
+    pub fn can_restrict(&self, tool: Tool) -> bool {
+        self.layers.iter().any(|layer| layer.can_restrict(tool))
     }
 
-    /// What agents may do to jobs. Unless the user says otherwise a person is asked; a project can only tighten.
-    /// `own` is what whoever started the server said of an agent's own jobs.
+    /// What agents may do to jobs. Unless the user says otherwise a person is asked; a project can only
+    /// tighten. `own` is what whoever started the server said of an agent's own jobs.
     #[must_use]
     pub fn for_agents(&self, own: Option<Decision>) -> ForAgents {
         let resolved = |default: Option<Decision>, said: fn(&Layer) -> Option<Decision>| {
@@ -155,8 +171,8 @@ impl Policy {
         self.judge(tool, &Reading::of_line(line))
     }
 
-    /// What is said of a command, and of the variables that it is given besides those of its caller; `fed` when
-    /// something that we do not see comes on its standard input.
+    /// What is said of a command, and of the variables that it is given besides those of its caller; `fed`
+    /// when something that we do not see comes on its standard input.
     #[must_use]
     pub fn judge_run(&self, run: &Run, env: &BTreeMap<String, String>, fed: bool) -> Verdict {
         let mut verdict = match run {
@@ -186,10 +202,11 @@ impl Policy {
             .found
             .iter()
             .filter_map(|found| match found.piece {
-                Piece::Tool { tool } => Some(tool),
+                Piece::Tool { tool, acts: true } => Some(tool),
                 _ => None,
             })
             .collect();
+        verdict.folders.clone_from(&reading.folders);
         verdict
     }
 }
@@ -197,7 +214,7 @@ impl Policy {
 fn read(path: &Path) -> Result<Option<Layer>, LoadError> {
     let fail = |message: String| LoadError { file: path.to_owned(), line: None, message };
     match std::fs::metadata(path) {
-        Ok(meta) if meta.len() > LONGEST => return Err(fail("it is longer than 1 MiB".into())),
+        Ok(meta) if meta.len() > MAX_POLICY_BYTES => return Err(fail("it is longer than 1 MiB".into())),
         Ok(_) => {}
         Err(error)
             if [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory].contains(&error.kind()) =>

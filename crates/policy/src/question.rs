@@ -1,97 +1,70 @@
-//! A question to a person, and what comes back, whoever carries it: an MCP client's dialogue, an ACP client's
+//! A question to a person and its answer, whatever carries it: an MCP client's dialogue, an ACP client's
 //! permission request, or the terminal.
 
-use outlast_job::wire::base64;
-use outlast_job::{Failure, Kind, Send};
+use outlast_job::{Failure, Kind};
+use outlast_protocol::{Door, Tool};
 
-use crate::decision::Tool;
+use crate::order::TypedInput;
 
-/// Through which door somebody comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// `outlast` on the command line: a person, as a rule.
-    CommandLine,
-    /// An agent over MCP.
-    Mcp,
-    /// An agent over ACP.
-    Acp,
-}
-
-impl Door {
-    /// The word for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Door::CommandLine => "cli",
-            Door::Mcp => "mcp",
-            Door::Acp => "acp",
-        }
-    }
-
-    /// Whether it is an agent that comes through it.
-    #[must_use]
-    pub fn is_agents(self) -> bool {
-        self != Door::CommandLine
-    }
-}
-
-/// What makes it a question.
+/// Why a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// A rule of a policy file says so.
     Rule,
     /// The job belongs to another session.
     Others,
-    /// An agent's own job: unless the user said otherwise, agents are asked about before they end or type into
-    /// anything.
+    /// An agent's own job: unless the user said otherwise, a person is asked before an agent ends it or types
+    /// into it.
     Own,
 }
 
-/// Something that a person must agree to.
+/// Something that needs a person's approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Through which door it comes.
+    /// The door it comes through.
     pub door: Door,
-    /// What makes it a question.
-    pub topic: Topic,
-    /// Who wants it.
-    pub session: String,
-    /// What they use.
-    pub tool: Tool,
-    /// The job that it is about.
-    pub job: Option<u64>,
-    /// What they want, in one line: this is noted.
-    pub what: String,
-    /// What is to be typed, for the person alone: it may be a secret.
-    pub typed: Option<String>,
     /// Why it is asked.
+    pub topic: Topic,
+    /// The session that asks.
+    pub session: String,
+    /// The tool it uses.
+    pub tool: Tool,
+    /// The job it is about.
+    pub job: Option<u64>,
+    /// What it wants to do, in one line. This is recorded.
+    pub what: String,
+    /// What it wants to type, shown to the person only: it may be a secret.
+    pub typed: Option<String>,
+    /// The reason, in words.
     pub why: String,
-    /// The rule that says so.
+    /// The rule that asks.
     pub rule: Option<String>,
-    /// Where that is written.
+    /// Where that rule is written.
     pub place: Option<String>,
+    /// After how much input it was judged.
+    pub(crate) typed_after: Option<u64>,
 }
 
-/// What came of a question.
+/// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A person agreed.
     Yes,
-    /// A person did not.
+    /// A person refused.
     No,
     /// Nobody answered in time.
     Late,
-    /// There is nobody who could be asked.
+    /// There is no way to ask a person.
     Unable,
-    /// The client could ask, but it runs with nobody in front of it.
+    /// The client could ask, but no one is in front of it.
     Headless,
-    /// There is nobody who could be asked, and the call says that the user has agreed: the client's own approval
+    /// There is no way to ask a person, and the call says that the user has agreed: the client's own approval
     /// of the call showed them that.
     Confirmed,
 }
 
 impl Answer {
-    /// The word for it.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -106,7 +79,7 @@ impl Answer {
 }
 
 impl Question {
-    /// The question as a person reads it. What comes from an agent can't draw on their screen.
+    /// The question as a person reads it. Text from an agent cannot draw on their screen.
     #[must_use]
     pub fn text(&self) -> String {
         let what = self.typed.as_ref().unwrap_or(&self.what);
@@ -131,8 +104,8 @@ impl Question {
         }
     }
 
-    /// Whether an answer lets it happen. That nobody can be asked is a no, except about an agent's own jobs: there
-    /// the client's approval of the call is all there is.
+    /// Whether an answer permits it. If no one can be asked, it is refused, except for an agent's own jobs:
+    /// there the client's approval of the call is all there is.
     #[must_use]
     pub fn allows(&self, answer: Answer) -> bool {
         match answer {
@@ -143,7 +116,7 @@ impl Question {
         }
     }
 
-    /// The refusal after an answer.
+    /// The failure that an agent gets for an answer.
     #[must_use]
     pub fn refusal(&self, answer: Answer) -> Failure {
         let job = self.job.map(|job| format!(" job {job}")).unwrap_or_default();
@@ -181,11 +154,11 @@ impl Question {
     }
 }
 
-/// How many characters of a text are shown at most: so many of its beginning, and so many of its end.
-const SHOWN: (usize, usize) = (700, 300);
+/// How many characters of a text are shown at most: of its start, and of its end.
+const MAX_SHOWN_CHARS: (usize, usize) = (700, 300);
 
-/// What can be shown, of bearable length: the middle is left out, because the end of a command counts as much
-/// as its beginning.
+/// The text with control characters escaped, and cut to a readable length. The middle is left out: the end of
+/// a command matters as much as its start.
 fn shown(text: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     let escaped = |part: &[char]| {
@@ -199,22 +172,18 @@ fn shown(text: &str) -> String {
         }
         line
     };
-    let left_out = characters.len().saturating_sub(SHOWN.0 + SHOWN.1);
+    let left_out = characters.len().saturating_sub(MAX_SHOWN_CHARS.0 + MAX_SHOWN_CHARS.1);
     if left_out == 0 {
         return escaped(&characters);
     }
-    let (start, end) = (&characters[..SHOWN.0], &characters[characters.len() - SHOWN.1..]);
+    let (start, end) =
+        (&characters[..MAX_SHOWN_CHARS.0], &characters[characters.len() - MAX_SHOWN_CHARS.1..]);
     format!("{}\n  [... {left_out} characters are not shown ...]\n  {}", escaped(start), escaped(end))
 }
 
 /// What is to be typed, as a person reads it.
-pub(crate) fn typed(send: &Send) -> String {
-    let mut said = if send.bytes.is_empty() {
-        send.text.clone()
-    } else {
-        let bytes = base64::decode(&send.bytes).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
+pub(crate) fn typed(input: &TypedInput) -> String {
+    let (mut said, send) = (input.text().to_owned(), input.as_given());
     let mut keys: Vec<&str> = Vec::new();
     if send.newline {
         keys.push("Enter");
@@ -230,7 +199,7 @@ pub(crate) fn typed(send: &Send) -> String {
     said
 }
 
-/// Characters that turn the text around, or are not seen.
+/// Characters that reorder text, or are invisible.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'

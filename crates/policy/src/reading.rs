@@ -1,7 +1,7 @@
-//! What a line would run, as far as its text tells: every simple command in it, also those in substitutions, in
-//! strings for other shells and behind wrappers, and what can't be told.
+//! What a line would run, as far as its text tells: every simple command in it, including those in
+//! substitutions, in strings for other shells and behind wrappers; and what cannot be told.
 //!
-//! The grammar is that of bash. What it does not understand, and every node that is not known here, becomes
+//! The grammar is that of bash. What it does not understand, and every node that is unknown here, becomes
 //! [`Piece::Opaque`]: it may be anything.
 
 mod evaluated;
@@ -10,6 +10,7 @@ mod words;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use tree_sitter::Parser;
 
@@ -19,17 +20,17 @@ use crate::unwrap::{Inner, assignment, unwrap};
 use crate::word::{Word, base, known_text};
 use walk::Walk;
 
-/// Shells in shells deeper than this are not followed.
-const DEEPEST: usize = 8;
-/// A line longer than this is not read.
-const LONGEST: usize = 256 << 10;
+/// Nested shells are followed to this depth.
+const MAX_DEPTH: usize = 8;
+/// A longer line is not read.
+const MAX_LINE_BYTES: usize = 256 << 10;
 
 const UNPARSED: &str = "it can't be parsed";
 
-/// Where a command's standard input comes from.
+/// Where a command's stdin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fed {
-    /// From where its line was started.
+pub(crate) enum StdinSource {
+    /// From outside the line.
     Outside,
     /// From the line itself.
     Text(String),
@@ -43,34 +44,38 @@ pub(crate) enum Piece {
     /// A program with its arguments.
     Command {
         words: Vec<Word>,
-        /// Only starts another command, which is a piece of its own.
+        /// It only starts another command, which is a piece of its own.
         transparent: bool,
     },
-    /// Writes into a file.
+    /// Writes to a file.
     Write { target: Word },
-    /// Could be anything.
+    /// It could be anything.
     Opaque { why: &'static str },
-    /// Could be what its text mentions.
+    /// It could be what its text mentions.
     Mention { text: String },
     /// A line that runs no program: it only sets variables, compares or computes.
     Bare,
-    /// One of our own tools by its verb on the command line.
-    Tool { tool: Tool },
+    /// One of our own tools, by its verb on the command line.
+    Tool {
+        tool: Tool,
+        /// More than a look.
+        acts: bool,
+    },
 }
 
-/// A piece, and where it was found.
+/// A piece of a line, with its text.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundPiece {
     pub(crate) piece: Piece,
-    /// As it was written.
+    /// The text as it was written.
     pub(crate) shown: String,
-    /// The command that it belongs to: leave for that one is leave for this.
+    /// The command that it belongs to. If that one is permitted, so is this.
     pub(crate) of: Option<usize>,
 }
 
-/// Whether it matters that something can't be parsed.
+/// Whether parse errors count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Errors {
+enum ParseErrors {
     Count,
     Forgive,
 }
@@ -78,27 +83,29 @@ enum Errors {
 /// Everything that a line does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
-    pub(crate) found: Vec<Found>,
-    /// Variables that the line gives a value which is not known.
-    made: BTreeSet<String>,
-    /// Whether a substitution is in it somewhere as mere text.
-    hides: bool,
+    pub(crate) found: Vec<FoundPiece>,
+    /// Other folders that nested commands run in.
+    pub(crate) folders: Vec<PathBuf>,
+    /// Variables that the line sets to an unknown value.
+    unknown_variables: BTreeSet<String>,
+    /// Whether a substitution is hidden somewhere in it as quoted text.
+    hides_substitution: bool,
 }
 
 impl Reading {
-    /// Reads a line for the shell.
+    /// Reads a shell line.
     pub(crate) fn of_line(line: &str) -> Self {
         let mut reading = Self::default();
-        reading.line(line, &Fed::Outside, 0);
+        reading.line(line, &StdinSource::Outside, 0);
         reading.runs_what_it_wrote();
         reading.runs_nothing(line);
         reading
     }
 
-    /// Reads a line for a shell that something is fed to.
+    /// Reads a line for a shell that gets unknown input on its stdin.
     pub(crate) fn of_fed_line(line: &str) -> Self {
         let mut reading = Self::default();
-        reading.line(line, &Fed::Unknown, 0);
+        reading.line(line, &StdinSource::Unknown, 0);
         reading.runs_what_it_wrote();
         reading.runs_nothing(line);
         reading
@@ -108,7 +115,7 @@ impl Reading {
     pub(crate) fn of_words(words: Vec<Word>, fed: bool) -> Self {
         let mut reading = Self::default();
         let shown = known_text(&words);
-        let fed = if fed { Fed::Unknown } else { Fed::Outside };
+        let fed = if fed { StdinSource::Unknown } else { StdinSource::Outside };
         reading.command(words, &fed, &shown, 0);
         reading
     }
@@ -120,17 +127,17 @@ impl Reading {
         reading
     }
 
-    /// A text that may mention something.
+    /// A text that may mention a command.
     pub(crate) fn of_mention(text: String, shown: &str) -> Self {
         let mut reading = Self::default();
         reading.push(Piece::Mention { text }, shown, None);
         reading
     }
 
-    /// Takes back that parts could not be parsed.
+    /// Removes the pieces that could not be parsed.
     pub(crate) fn forget_parse_errors(&mut self, from: usize) {
         let is_error = |piece: &Piece| matches!(piece, Piece::Opaque { why } if *why == UNPARSED);
-        // Places of pieces are kept: others refer to them.
+        // Indices are kept, because other pieces refer to them.
         for found in self.found[from..].iter_mut().filter(|found| is_error(&found.piece)) {
             found.piece = Piece::Mention { text: String::new() };
         }
@@ -142,34 +149,35 @@ impl Reading {
             shown.truncate(shown.floor_char_boundary(200));
             shown.push_str("...");
         }
-        self.found.push(Found { piece, shown, of });
+        self.found.push(FoundPiece { piece, shown, of });
     }
 
     pub(crate) fn opaque(&mut self, why: &'static str, shown: &str) {
         self.push(Piece::Opaque { why }, shown, None);
     }
 
-    fn line(&mut self, line: &str, fed: &Fed, depth: usize) {
-        if depth > DEEPEST || line.len() > LONGEST {
-            return self.opaque("it is too long, or too deep in itself, to be read", line);
+    fn line(&mut self, line: &str, fed: &StdinSource, depth: usize) {
+        if depth > MAX_DEPTH || line.len() > MAX_LINE_BYTES {
+            return self.opaque("it is too long or too deeply nested to be read", line);
         }
-        // Bash takes them for parts of words where others see blanks.
+        // Bash takes them as parts of words where others see blanks.
         if line.contains(|c: char| c.is_control() && c != '\t' && c != '\n') {
             self.opaque("it has a control character", line);
         }
-        self.parse(line, fed, depth, Errors::Count);
+        self.parse(line, fed, depth, ParseErrors::Count);
         if line.contains("\\\n") {
             // The shell joins such lines, except in comments and quotes: both readings count.
-            self.parse(&line.replace("\\\n", ""), fed, depth, Errors::Count);
+            self.parse(&line.replace("\\\n", ""), fed, depth, ParseErrors::Count);
         }
-        // The grammar sees one command in some that are two for the shell. Alone, a line of a block is no whole.
+        // The grammar sometimes sees one command where the shell sees two. A single line of a block need not
+        // parse.
         let lines = logical_lines(line);
         for line in lines.iter().filter(|_| lines.len() > 1) {
-            self.parse(behind_keywords(line), fed, depth, Errors::Forgive);
+            self.parse(behind_keywords(line), fed, depth, ParseErrors::Forgive);
         }
     }
 
-    fn parse(&mut self, line: &str, fed: &Fed, depth: usize, errors: Errors) {
+    fn parse(&mut self, line: &str, fed: &StdinSource, depth: usize, errors: ParseErrors) {
         thread_local! {
             static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
         }
@@ -187,23 +195,23 @@ impl Reading {
         let Some(tree) = tree else { return self.opaque(UNPARSED, line) };
         let root = tree.root_node();
         let before = self.found.len();
-        if root.has_error() && errors == Errors::Count {
+        if root.has_error() && errors == ParseErrors::Count {
             self.opaque(UNPARSED, line);
-            // What can't be parsed may still say plainly what it wants.
+            // Text that cannot be parsed may still mention a command.
             self.push(Piece::Mention { text: without_quotes(line) }, line, None);
         }
         let mut walk = Walk { source: line, depth, reading: self };
         walk.evaluations(root);
         walk.node(root, fed);
-        if errors == Errors::Forgive {
+        if errors == ParseErrors::Forgive {
             self.forget_parse_errors(before);
         }
     }
 
-    /// A command, and what is inside it.
-    fn command(&mut self, words: Vec<Word>, fed: &Fed, shown: &str, depth: usize) {
-        if depth > DEEPEST {
-            return self.opaque("it is too deep in itself to be read", shown);
+    /// Reads a command, and what is inside it.
+    fn command(&mut self, words: Vec<Word>, fed: &StdinSource, shown: &str, depth: usize) {
+        if depth > MAX_DEPTH {
+            return self.opaque("it is too deeply nested to be read", shown);
         }
         let inner = unwrap(&words, fed);
         let starts = |inner: &Inner| matches!(inner, Inner::Words(_) | Inner::Line(_));
@@ -217,7 +225,9 @@ impl Reading {
                 Inner::Opaque(why) => self.push(Piece::Opaque { why }, shown, Some(me)),
                 Inner::Mention(text) => self.push(Piece::Mention { text }, shown, Some(me)),
                 Inner::Write(target) => self.push(Piece::Write { target }, shown, Some(me)),
-                Inner::Tool(tool) => self.push(Piece::Tool { tool }, shown, Some(me)),
+                Inner::Tool(tool) => self.push(Piece::Tool { tool, acts: true }, shown, Some(me)),
+                Inner::Look(tool) => self.push(Piece::Tool { tool, acts: false }, shown, Some(me)),
+                Inner::Folder(folder) => self.folders.push(folder),
                 Inner::Set(name, value) => self.assigned(&name, &value, shown, depth),
                 Inner::Transparent => {}
             }
@@ -227,7 +237,7 @@ impl Reading {
     fn assigned(&mut self, name: &str, value: &Word, shown: &str, depth: usize) {
         for inner in assignment(name, value) {
             match inner {
-                Inner::Line(line) => self.line(&line, &Fed::Outside, depth + 1),
+                Inner::Line(line) => self.line(&line, &StdinSource::Outside, depth + 1),
                 Inner::Opaque(why) => self.opaque(why, shown),
                 _ => {}
             }
@@ -236,8 +246,8 @@ impl Reading {
 
     /// A line without a program is judged too: no rule can be about it.
     fn runs_nothing(&mut self, line: &str) {
-        // A wrapper such as `eval ''` runs nothing by itself.
-        let runs = |found: &Found| {
+        // A wrapper around nothing, such as `eval ''`, runs no program.
+        let runs = |found: &FoundPiece| {
             matches!(found.piece, Piece::Command { transparent: false, .. } | Piece::Write { .. })
         };
         let is_comment = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('#');
@@ -247,7 +257,7 @@ impl Reading {
         }
     }
 
-    /// A file that the same line made is not known to be what its name says.
+    /// A file that the same line created may not be what its name says.
     fn runs_what_it_wrote(&mut self) {
         let mut written: Vec<String> = Vec::new();
         for found in &self.found {
@@ -259,7 +269,7 @@ impl Reading {
                 _ => {}
             }
         }
-        let runs = |found: &Found| match &found.piece {
+        let runs = |found: &FoundPiece| match &found.piece {
             Piece::Command { words, .. } => words.first().is_some_and(|word| {
                 word.text.contains('/') && written.iter().any(|name| *name == base(&word.text))
             }),
@@ -277,7 +287,7 @@ fn makes_files(program: &str) -> bool {
     ["chmod", "cp", "mv", "ln", "install", "tee", "curl", "wget"].contains(&base(program))
 }
 
-/// A text as it reads when its quotes and backslashes are gone.
+/// The text without its quotes and backslashes.
 pub(crate) fn without_quotes(text: &str) -> String {
     text.chars().filter(|c| !['\'', '"', '\\'].contains(c)).collect()
 }

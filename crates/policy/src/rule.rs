@@ -1,8 +1,9 @@
-//! One rule, and whether it speaks of a command.
+//! One rule, and whether it applies to a command.
 //!
-//! A rule names a program and words after it. Options may stand anywhere and be written together or apart, and
-//! the options of the program itself may come before its verb: so `git push` is also `git -C there push`, and `rm
-//! -rf` also `rm -v -f -R x`. Where that is not certain the answer is [`Strength::Maybe`], and somebody is asked.
+//! A rule names a program and words after it. Options may come anywhere and be written together or apart, and
+//! options of the program itself may come before its verb. So `git push` also matches `git -C there push`,
+//! and `rm -rf` also matches `rm -v -f -R x`. If a match is not certain it is [`Strength::Maybe`], and a
+//! person is asked.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,17 +31,17 @@ impl std::fmt::Display for Place {
 pub struct Rule {
     /// What it decides.
     pub decision: Decision,
-    /// The words that a command must begin with, each with its alternatives; empty for a rule about a tool.
+    /// The words that a command must start with, each with its alternatives; empty for a rule about a tool.
     pub prefix: Vec<Vec<String>>,
-    /// The only tool it speaks of.
+    /// The only tool it applies to.
     pub tool: Option<Tool>,
-    /// Why, in the words of whoever wrote it.
+    /// The reason, in the words of its author.
     pub why: Option<String>,
     /// Where it is written.
     pub place: Place,
 }
 
-/// Whether a rule speaks of a command.
+/// Whether a rule applies to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Strength {
     No,
@@ -49,7 +50,7 @@ pub(crate) enum Strength {
 }
 
 impl Rule {
-    /// As a person would say it.
+    /// The rule as a person would write it.
     #[must_use]
     pub fn shown(&self) -> String {
         let words: Vec<String> = self
@@ -73,7 +74,7 @@ impl Rule {
         self.tool.is_none_or(|mine| mine == tool)
     }
 
-    /// Whether it speaks of this command.
+    /// Whether it applies to this command.
     pub(crate) fn speaks_of(&self, words: &[Word]) -> Strength {
         if self.prefix.is_empty() {
             return Strength::No;
@@ -81,7 +82,7 @@ impl Rule {
         if self.decision == Decision::Allow { self.allows(words) } else { self.forbids(words) }
     }
 
-    /// Leave is given only for what is written exactly so.
+    /// A command is only permitted if it is written exactly like the rule.
     fn allows(&self, words: &[Word]) -> Strength {
         let exact = |(choice, word): (&Vec<String>, &Word)| word.is_plain() && choice.contains(&word.text);
         let all = self.prefix.len() <= words.len() && self.prefix.iter().zip(words).all(exact);
@@ -115,7 +116,7 @@ impl Rule {
         (self.prefix.len() > 1).then(|| [Word::plain(first), Word::plain(verb)])
     }
 
-    /// Whether a text of any sort, such as code or a message, has the rule's words in it in this order.
+    /// Whether a text of any kind, such as code or a message, has the rule's words in this order.
     pub(crate) fn is_mentioned_in(&self, text: &str) -> bool {
         if self.prefix.is_empty() || self.decision == Decision::Allow {
             return false;
@@ -131,7 +132,7 @@ fn is_program(choice: &[String], program: &Word) -> Strength {
     if !program.is_plain() {
         return Strength::Maybe;
     }
-    // For zsh, `=rm` is the path of rm.
+    // In zsh, `=rm` is the path of rm.
     let name = base(&program.text).trim_start_matches('=');
     let one = |token: &String| {
         if *token == program.text || (!token.contains('/') && token == name) {
@@ -155,7 +156,7 @@ const WITH_VALUE: [(&str, &[&str]); 6] = [
     ("cargo", &["--color", "-C", "--config", "-Z"]),
 ];
 
-/// Options of those programs that stand alone.
+/// Options of those programs that take no value.
 const ALONE: [(&str, &[&str]); 6] = [
     (
         "git",
@@ -168,14 +169,14 @@ const ALONE: [(&str, &[&str]); 6] = [
     ("cargo", &["-v", "-vv", "-q", "--verbose", "--quiet", "--offline", "--locked", "--frozen"]),
 ];
 
-/// Whether words come in this order, with nothing but options and their values between them.
+/// Whether words come in this order, with only options and their values between them.
 fn in_order(wanted: &[&Vec<String>], program: &str, words: &[Word]) -> Strength {
     let known = |table: &[(&str, &[&str])], option: &str| {
         table.iter().any(|(name, options)| *name == program && options.contains(&option))
     };
     let mut strength = Strength::Yes;
     let mut wanted = wanted.iter().peekable();
-    // Whether the word before was an option that may have taken this one as its value.
+    // Whether the previous word was an option that may take this one as its value.
     let mut maybe_value = false;
     let mut only_words = false;
     let mut words = words.iter();
@@ -213,7 +214,7 @@ fn is_toolchain(program: &str, word: &str) -> bool {
     program == "cargo" && word.starts_with('+')
 }
 
-/// Whether an option is among the words, alone, among others in one word, or by its other name.
+/// Whether an option is among the words: alone, combined with others, or by its other name.
 fn has_option(option: &str, words: &[Word]) -> Strength {
     let unknown = words.iter().any(|word| word.kind == Kind::Dynamic);
     let given: Vec<&str> = words
@@ -235,7 +236,7 @@ fn has_long(long: &str, given: &[&str]) -> Strength {
     let first = long.chars().next();
     let one = |option: &&str| match option.strip_prefix("--") {
         Some(name) if name == long => Strength::Yes,
-        // Programs take an unambiguous beginning for the whole.
+        // Programs accept an unambiguous prefix of a long option.
         Some(name) if !name.is_empty() && long.starts_with(name) => Strength::Maybe,
         Some(_) => Strength::No,
         None if first.is_some_and(|first| has_letter(option, first)) => Strength::Maybe,
@@ -266,7 +267,7 @@ fn has_short(letters: &str, given: &[&str]) -> Strength {
     letters.chars().map(one).min().unwrap_or(Strength::No)
 }
 
-/// Whether a group of short options has a letter, small or capital.
+/// Whether a group of short options has a letter, in lower or upper case.
 fn has_letter(option: &str, letter: char) -> bool {
     option.chars().skip(1).any(|c| c.eq_ignore_ascii_case(&letter))
 }

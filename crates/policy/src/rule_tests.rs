@@ -1,4 +1,4 @@
-//! What a rule matches, and how surely.
+//! What a rule matches, and how certainly.
 
 use super::*;
 use crate::word::plain_words;
@@ -87,7 +87,7 @@ fn options_may_be_written_together_apart_and_by_their_long_names() {
 }
 
 #[test]
-fn leave_is_given_only_for_what_is_written_exactly_so() {
+fn only_commands_that_are_written_exactly_so_are_permitted() {
     let rule = rule(Decision::Allow, &["git", "status"]);
     assert_eq!(rule.speaks_of(&words("git status --short")), Yes);
     for line in ["git -C x status", "./git status", "/tmp/git status", "git $x", "git", "$x status"] {
@@ -96,7 +96,7 @@ fn leave_is_given_only_for_what_is_written_exactly_so() {
 }
 
 #[test]
-fn a_mention_is_words_in_order_and_not_parts_of_words() {
+fn a_mention_is_whole_words_in_order() {
     let push = rule(Decision::Deny, &["git", "push"]);
     assert!(push.is_mentioned_in("os.system('git push')"));
     assert!(push.is_mentioned_in("['/usr/bin/git', '-C', 'x', 'push']"));

@@ -1,48 +1,48 @@
-//! What is typed into a job: a command, where a shell reads it.
+//! What is typed into a job: a command, if a shell reads it.
 //!
-//! A line may come in parts, over several calls, and may be put together by keys that recall or change it. So what
-//! was typed before and has not been run counts; every end of a line is judged, with what it continues and alone;
-//! and a line that keys have made into something that we can't see is asked for.
+//! A line may come in parts, over several calls, and may be edited or recalled with keys. So what was typed
+//! before and has not been run counts. Every end of a line is judged, with the line it continues and alone.
+//! If keys have turned the line into something that cannot be seen from here, a person is asked.
 
-use outlast_job::wire::{Send, base64};
 use outlast_stream::{Base, Key};
 
 use crate::decision::{Decision, Tool};
 use crate::judge::Verdict;
 use crate::lines::{behind_keywords, is_unfinished};
+use crate::order::TypedInput;
 use crate::policy::Policy;
 use crate::reading::{Reading, without_quotes};
 
-/// Who reads what is typed.
+/// What reads the job's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// A shell, or something that a shell may be behind, or nobody knows.
+    /// A shell, or a program that may have a shell behind it, or it is unknown.
     Shell,
-    /// Another program; a shell is behind it and reads what it leaves.
+    /// Another program; a shell behind it reads what it leaves.
     Before {
         /// The program.
         program: String,
     },
-    /// Another program, and no shell.
+    /// Another program, without a shell.
     Program {
         /// The program.
         program: String,
     },
 }
 
-/// One thing that is typed.
+/// One key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stroke {
     Char(char),
     /// Runs the line.
     Run,
-    /// Throws the line away, whoever reads it.
+    /// Discards the line, for any reader.
     Drop,
-    /// Takes the last character back, for who edits lines.
+    /// Deletes the last character, in a line editor.
     Erase,
-    /// Throws the line away, for who edits lines.
+    /// Discards the line, in a line editor.
     Clear,
-    /// Does something to the line that can't be seen from here.
+    /// Changes the line in a way that cannot be seen from here.
     Unseen,
     /// The same, and may run it.
     UnseenRun,
@@ -55,7 +55,7 @@ fn of_char(c: char) -> Stroke {
         '\u{8}' | '\u{7f}' => Stroke::Erase,
         '\u{15}' => Stroke::Clear,
         '\u{18}' => Stroke::UnseenRun,
-        // It draws the screen anew.
+        // It only redraws the screen.
         '\u{c}' => Stroke::Char(' '),
         c if c.is_control() => Stroke::Unseen,
         c => Stroke::Char(c),
@@ -63,49 +63,64 @@ fn of_char(c: char) -> Stroke {
 }
 
 fn of_text(text: &str, strokes: &mut Vec<Stroke>) {
-    // The marks of a paste are no keys.
+    // Bracketed paste marks are not keys.
     let text = text.replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
     strokes.extend(text.chars().map(of_char));
 }
 
-fn of_key(name: &str) -> Stroke {
-    match Key::parse(name) {
-        Ok(Key { base: Base::Enter | Base::Keypad('\r'), .. }) => Stroke::Run,
-        Ok(Key { base: Base::Backspace, ctrl: false, alt: false, .. }) => Stroke::Erase,
-        Ok(Key { base: Base::Keypad(c) | Base::Char(c), ctrl: false, alt: false, .. }) => of_char(c),
-        Ok(Key { base: Base::Char(c), ctrl: true, alt: false, .. }) if c.is_ascii_alphabetic() => {
+fn of_key(key: Key) -> Stroke {
+    match key {
+        Key { base: Base::Enter | Base::Keypad('\r'), .. } => Stroke::Run,
+        Key { base: Base::Backspace, ctrl: false, alt: false, .. } => Stroke::Erase,
+        Key { base: Base::Keypad(c) | Base::Char(c), ctrl: false, alt: false, .. } => of_char(c),
+        Key { base: Base::Char(c), ctrl: true, alt: false, .. } if c.is_ascii_alphabetic() => {
             of_char(char::from(c.to_ascii_lowercase() as u8 & 0x1f))
         }
         _ => Stroke::Unseen,
     }
 }
 
-fn of_send(send: &Send) -> Vec<Stroke> {
+fn of_input(input: &TypedInput) -> Vec<Stroke> {
     let mut strokes = Vec::new();
-    if send.bytes.is_empty() {
-        of_text(&send.text, &mut strokes);
-    } else {
-        let bytes = base64::decode(&send.bytes).unwrap_or_default();
-        of_text(&String::from_utf8_lossy(&bytes), &mut strokes);
-    }
+    of_text(input.text(), &mut strokes);
+    let send = input.as_given();
     if send.newline {
         strokes.push(Stroke::Run);
     }
-    strokes.extend(send.keys.iter().map(|key| of_key(key)));
+    strokes.extend(input.keys().iter().copied().map(of_key));
     if send.eof {
         strokes.push(Stroke::Run);
     }
     strokes
 }
 
-/// A line as it comes about.
+/// The line that a text and keys after it make on an empty line, and whether keys make it into something
+/// else.
+pub(crate) fn line_of(text: &str, keys: &[String]) -> (String, bool) {
+    let mut strokes = Vec::new();
+    of_text(text, &mut strokes);
+    strokes.extend(keys.iter().map(|key| Key::parse(key).map_or(Stroke::Unseen, of_key)));
+    let (mut line, mut unseen) = (String::new(), false);
+    for stroke in strokes {
+        match stroke {
+            Stroke::Char(c) => line.push(c),
+            Stroke::Run => line.push('\n'),
+            // What was typed may have been read by then.
+            Stroke::Drop => line.push('\n'),
+            Stroke::Erase | Stroke::Clear | Stroke::Unseen | Stroke::UnseenRun => unseen = true,
+        }
+    }
+    (line, unseen)
+}
+
+/// The line so far.
 #[derive(Debug, Default)]
 struct Line {
-    /// Lines before it that it continues.
+    /// Earlier lines that it continues.
     continues: String,
-    /// As somebody who edits lines has it.
+    /// The line as a line editor has it.
     edited: String,
-    /// What was typed between keys that edit.
+    /// What was typed between editing keys.
     parts: Vec<String>,
     unseen: bool,
 }
@@ -139,7 +154,7 @@ impl Line {
         }
     }
 
-    /// The line was run: what goes on is a line that the shell would ask to be continued.
+    /// The line was run. If the shell would ask for more, the next line continues it.
     fn ran(&mut self) {
         let whole = self.whole();
         let continues = if is_unfinished(&whole) { format!("{whole}\n") } else { String::new() };
@@ -150,7 +165,7 @@ impl Line {
         format!("{}{}", self.continues, self.edited)
     }
 
-    /// Every way to read it.
+    /// All possible readings of the line.
     fn readings(&self) -> Vec<String> {
         let mut readings = vec![self.whole(), self.edited.clone()];
         if self.parts.len() > 1 {
@@ -165,14 +180,14 @@ impl Line {
 }
 
 impl Policy {
-    /// What is said of something that is typed, after what was typed before and may not have been run yet.
+    /// Judges what is typed, after what was typed before and may not have been run yet.
     #[must_use]
-    pub fn judge_typed(&self, reader: &Reader, before: &[u8], send: &Send) -> Verdict {
+    pub fn judge_typed(&self, reader: &Reader, before: &[u8], input: &TypedInput) -> Verdict {
         let tool = self.judge_tool(Tool::Send);
-        if !self.has_teeth(Tool::Send) {
+        if !self.can_restrict(Tool::Send) {
             return tool;
         }
-        let strokes = of_send(send);
+        let strokes = of_input(input);
         if let Reader::Program { program } = reader {
             return tool.and(self.judge_words(program, &strokes));
         }
@@ -205,7 +220,7 @@ impl Policy {
                 if recalls(text) {
                     reading.opaque("it recalls a line from the shell's history", text);
                 }
-                // Another program's language is no mistake, and half of a command is none either.
+                // Another program's language is not an error, and neither is half of a command.
                 if goes_on || matches!(reader, Reader::Before { .. }) || is_part_of_a_block(text) {
                     reading.forget_parse_errors(0);
                 }
@@ -221,7 +236,7 @@ impl Policy {
         verdict
     }
 
-    /// What is not run yet is only refused, and only when it is plain.
+    /// A line that is not run yet is only denied, and only if it is clear.
     fn judge_half_a_line(&self, line: &Line) -> Verdict {
         let mut findings = Vec::new();
         for text in line.readings() {
@@ -233,7 +248,7 @@ impl Policy {
         Verdict::of(findings)
     }
 
-    /// What another program makes of it can't be known: only what it plainly mentions.
+    /// What another program does with it is unknown: only what it clearly mentions is judged.
     fn judge_words(&self, program: &str, strokes: &[Stroke]) -> Verdict {
         let text: String = strokes
             .iter()
@@ -262,7 +277,7 @@ fn is_part_of_a_block(text: &str) -> bool {
         || ["if", "while", "until", "for", "case", "select"].contains(&first)
 }
 
-/// Whether an interactive shell would put an older line in its place.
+/// Whether an interactive shell would replace it with an older line (history expansion).
 fn recalls(text: &str) -> bool {
     let begins = |next: char| !next.is_whitespace() && !['=', '(', '"', ')'].contains(&next);
     let mut single = false;

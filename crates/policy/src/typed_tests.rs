@@ -1,16 +1,19 @@
-//! What is typed, as the line that it makes, and how that is judged.
+//! What is typed, the line that it makes, and how that is judged.
 
 use std::path::Path;
+
+use outlast_job::wire::{Send, base64};
 
 use super::*;
 
 fn policy() -> Policy {
-    let text = "[[rule]]\ndecision = \"deny\"\nprefix = \"rm\"\n[[rule]]\ndecision = \"deny\"\nprefix = \"git push\"\n";
+    let text = "[[rule]]\ndecision = \"deny\"\nprefix = \"rm\"\n\
+    [[rule]]\ndecision = \"deny\"\nprefix = \"git push\"\n";
     Policy::parse(Path::new("policy.toml"), text).unwrap()
 }
 
 fn judged(reader: &Reader, before: &str, send: &Send) -> Decision {
-    policy().judge_typed(reader, before.as_bytes(), send).decision
+    policy().judge_typed(reader, before.as_bytes(), &TypedInput::new(send.clone()).unwrap()).decision
 }
 
 fn line(text: &str) -> Send {
@@ -67,7 +70,7 @@ fn every_way_to_end_a_line_counts() {
 }
 
 #[test]
-fn a_line_that_can_not_be_seen_is_asked_for() {
+fn a_line_that_cannot_be_seen_is_a_question() {
     for (before, send) in [
         ("", keys("", &["Up", "Enter"])),
         ("\u{1b}[A", keys("", &["Enter"])),
@@ -90,14 +93,14 @@ fn a_line_that_can_not_be_seen_is_asked_for() {
 }
 
 #[test]
-fn taking_characters_back_hides_nothing() {
+fn deleting_characters_hides_nothing() {
     assert_eq!(judged(&Reader::Shell, "", &line("rx\u{7f}m x")), Decision::Deny);
     assert_eq!(judged(&Reader::Shell, "", &line("rm x;\u{15}ls")), Decision::Deny);
     assert_eq!(judged(&Reader::Shell, "lz\u{7f}", &line("s")), Decision::Allow);
 }
 
 #[test]
-fn ordinary_lines_and_blocks_are_left_alone() {
+fn ordinary_lines_and_blocks_are_allowed() {
     for text in [
         "ls -la",
         "echo \"don't\"",
@@ -118,7 +121,7 @@ fn ordinary_lines_and_blocks_are_left_alone() {
 }
 
 #[test]
-fn another_program_is_asked_for_what_is_plainly_mentioned() {
+fn another_program_is_a_question_if_it_clearly_mentions_a_rule() {
     let python = Reader::Program { program: "python3".into() };
     assert_eq!(judged(&python, "", &line("os.system('rm x')")), Decision::Ask);
     assert_eq!(judged(&python, "", &line("print('it is fine')")), Decision::Allow);

@@ -1,32 +1,39 @@
 //! Commands that start other commands: what is inside them.
 //!
-//! A wrapper that is known is taken apart exactly. Of any other program, what it is told is searched for words of
-//! rules: it may be a wrapper too.
+//! A known wrapper is unwrapped exactly. The arguments of any other program are searched for words of rules:
+//! it may be a wrapper too.
 
+mod nested;
 mod programs;
 mod tables;
 
+use std::path::PathBuf;
+
 use crate::decision::Tool;
-use crate::reading::Fed;
+use crate::reading::StdinSource;
 use crate::word::{Kind, Word, base, joined, known_text};
-pub(crate) use tables::{FRONTS, SHELLS};
-use tables::{HARMLESS, Then, VALUES, WRAPPERS, Wrapper};
+use tables::{ARGUMENTS_NOT_RUN, COMMAND_VARIABLES, CommandForm, WRAPPERS, Wrapper};
+pub(crate) use tables::{MAY_START_SHELL, SHELLS};
 
 /// What is inside a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Inner {
     /// Another command.
     Words(Vec<Word>),
-    /// A line for a shell.
+    /// A shell line.
     Line(String),
     /// It could be anything.
     Opaque(&'static str),
     /// It could be what its text mentions.
     Mention(String),
-    /// It writes into a file.
+    /// It writes to a file.
     Write(Word),
-    /// It is one of our own tools.
+    /// It acts with one of our own tools, and could reach any job.
     Tool(Tool),
+    /// It looks with one of our own tools.
+    Look(Tool),
+    /// It runs its command in another folder.
+    Folder(PathBuf),
     /// It sets a variable.
     Set(String, Word),
     /// The command itself does nothing of its own.
@@ -35,8 +42,8 @@ pub(crate) enum Inner {
 
 pub(crate) const MADE: &str = "a part of it is made only when it runs";
 
-/// Takes a command apart.
-pub(crate) fn unwrap(words: &[Word], fed: &Fed) -> Vec<Inner> {
+/// Unwraps a command.
+pub(crate) fn unwrap(words: &[Word], fed: &StdinSource) -> Vec<Inner> {
     let Some((program, rest)) = words.split_first() else { return Vec::new() };
     let Some(path) = program.known() else {
         return vec![
@@ -49,18 +56,20 @@ pub(crate) fn unwrap(words: &[Word], fed: &Fed) -> Vec<Inner> {
         return shell(name, rest, fed);
     }
     let mut inner = told(name, rest, fed);
-    // What is fed to it, a shell behind it may get.
+    // Its stdin may reach a shell behind it.
     match fed {
-        Fed::Text(text) if FRONTS.contains(&name) => inner.push(Inner::Line(text.clone())),
-        Fed::Unknown if FRONTS.contains(&name) => inner.push(Inner::Opaque("a shell behind it may be fed")),
+        StdinSource::Text(text) if MAY_START_SHELL.contains(&name) => inner.push(Inner::Line(text.clone())),
+        StdinSource::Unknown if MAY_START_SHELL.contains(&name) => {
+            inner.push(Inner::Opaque("a shell behind it may read its input"))
+        }
         _ => {}
     }
     inner
 }
 
-/// What is inside a command that is no shell, by what it is told.
-fn told(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
-    // Only says what it would run.
+/// What is inside a command that is not a shell, by its arguments.
+fn told(name: &str, rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
+    // It only prints what it would run.
     if name == "command"
         && rest.iter().take_while(|word| word.is_option()).any(|word| word.text.contains(['v', 'V']))
     {
@@ -70,12 +79,12 @@ fn told(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
         return wrapped(wrapper, name, rest);
     }
     programs::unwrap(name, rest, fed).unwrap_or_else(|| {
-        if HARMLESS.contains(&name) { Vec::new() } else { vec![Inner::Mention(known_text(rest))] }
+        if ARGUMENTS_NOT_RUN.contains(&name) { Vec::new() } else { vec![Inner::Mention(known_text(rest))] }
     })
 }
 
-/// A shell: with a string, a file, something fed to it, or somebody who types.
-fn shell(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
+/// A shell: with a string, a script, something on its stdin, or interactive.
+fn shell(name: &str, rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
     let mut string = false;
     let mut words = rest.iter();
     let mut operand = None;
@@ -113,18 +122,20 @@ fn shell(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
             None => inner.extend([Inner::Mention(line.text.clone()), Inner::Opaque(MADE)]),
         },
         (true, None, _) => {}
-        (false, Some(_), _) => inner.push(Inner::Opaque("it runs a file of commands, which is not read")),
-        (false, None, Fed::Outside) => {}
-        (false, None, Fed::Text(text)) => inner.push(Inner::Line(text.clone())),
-        (false, None, Fed::Unknown) => inner.push(Inner::Opaque("it is a shell that something is fed to")),
+        (false, Some(_), _) => inner.push(Inner::Opaque("it runs a script, which is not read")),
+        (false, None, StdinSource::Outside) => {}
+        (false, None, StdinSource::Text(text)) => inner.push(Inner::Line(text.clone())),
+        (false, None, StdinSource::Unknown) => {
+            inner.push(Inner::Opaque("it is a shell that reads commands from its input"))
+        }
     }
-    if !tables::LIKE_BASH.contains(&name) && !inner.is_empty() {
+    if !tables::BASH_LIKE_SHELLS.contains(&name) && !inner.is_empty() {
         inner.push(Inner::Opaque("it is in the language of another shell"));
     }
     inner
 }
 
-/// A known wrapper: behind its options and their values comes the command.
+/// A known wrapper: the command comes after its options and their values.
 fn wrapped(wrapper: &Wrapper, name: &str, rest: &[Word]) -> Vec<Inner> {
     let mut inner = Vec::new();
     if wrapper.transparent {
@@ -164,18 +175,18 @@ fn wrapped(wrapper: &Wrapper, name: &str, rest: &[Word]) -> Vec<Inner> {
         return inner;
     }
     match wrapper.then {
-        Then::Words => inner.push(Inner::Words(command.to_vec())),
-        Then::Line => inner.extend(line_of(command)),
-        Then::More => inner.push(Inner::Words(with_replaced(command, rest))),
+        CommandForm::Words => inner.push(Inner::Words(command.to_vec())),
+        CommandForm::Line => inner.extend(line_of(command)),
+        CommandForm::More => inner.push(Inner::Words(with_replaced(command, rest))),
     }
-    // Its options may be read otherwise than we do.
+    // We may misread its options.
     if name != "env" && name != "command" {
         inner.push(Inner::Mention(known_text(rest)));
     }
     inner
 }
 
-/// Steps over an option of a wrapper; says how many words it takes.
+/// Skips an option of a wrapper; returns how many words it takes.
 fn option(wrapper: &Wrapper, rest: &[Word], at: usize, inner: &mut Vec<Inner>) -> usize {
     let text = rest[at].text.as_str();
     let next = rest.get(at + 1);
@@ -216,7 +227,7 @@ fn one_line(word: &Word) -> Vec<Inner> {
     line_of(std::slice::from_ref(word))
 }
 
-/// Words that are put together to a line for a shell.
+/// Words that are joined into a shell line.
 pub(crate) fn line_of(words: &[Word]) -> Vec<Inner> {
     match joined(words) {
         Some(line) => vec![Inner::Line(line)],
@@ -224,7 +235,7 @@ pub(crate) fn line_of(words: &[Word]) -> Vec<Inner> {
     }
 }
 
-/// What `xargs` runs: its words, those with the mark replaced, and more behind them.
+/// What `xargs` runs: its words, with the replacement mark replaced, and more words after them.
 fn with_replaced(command: &[Word], all: &[Word]) -> Vec<Word> {
     let mut marks = vec!["{}".to_owned()];
     for pair in all.windows(2) {
@@ -242,7 +253,7 @@ fn with_replaced(command: &[Word], all: &[Word]) -> Vec<Word> {
     words
 }
 
-/// Words in which a mark stands for something else.
+/// Words in which a mark stands for something unknown.
 pub(crate) fn replaced(words: &[Word], marks: &[String]) -> Vec<Word> {
     let marked = |word: &Word| marks.iter().any(|mark| word.text.contains(mark.as_str()));
     words
@@ -251,7 +262,7 @@ pub(crate) fn replaced(words: &[Word], marks: &[String]) -> Vec<Word> {
         .collect()
 }
 
-/// Variables whose value is run, or changes what is.
+/// Variables whose value is run, or changes what is run.
 pub(crate) fn assignment(name: &str, value: &Word) -> Vec<Inner> {
     let name = name.split('[').next().unwrap_or(name);
     let substitutes =
@@ -266,7 +277,7 @@ pub(crate) fn assignment(name: &str, value: &Word) -> Vec<Inner> {
     if value.text.contains("$(") || value.text.contains('`') {
         inner.push(Inner::Opaque("it sets a variable to text that the shell may run later"));
     }
-    if VALUES.contains(&name) {
+    if COMMAND_VARIABLES.contains(&name) || tables::JUDGED_AS_COMMANDS.contains(&name) {
         inner.extend(one_line(value).into_iter().filter(|inner| *inner != Inner::Line(String::new())));
     }
     inner

@@ -1,13 +1,13 @@
-//! A word of a command, as the shell would hand it over, as far as that can be known from the text.
+//! A word of a command as the shell would pass it on, as far as the text tells.
 
-/// How much is known of a word.
+/// How much is known about a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Exactly its text.
     Plain,
-    /// A pattern for file names: one or more words.
+    /// A pattern for file names, which expands to one or more words.
     Glob,
-    /// Made when the command runs: anything.
+    /// Computed when the command runs: it could be anything.
     Dynamic,
 }
 
@@ -27,7 +27,7 @@ impl Word {
         Self { text: String::new(), kind: Kind::Dynamic }
     }
 
-    /// Puts another right behind it.
+    /// Appends another part.
     pub(crate) fn append(&mut self, part: &Self) {
         self.text.push_str(&part.text);
         self.kind = match (self.kind, part.kind) {
@@ -41,7 +41,7 @@ impl Word {
         self.kind == Kind::Plain
     }
 
-    /// The text, if it is known for sure.
+    /// The text, if it is certain.
     pub(crate) fn known(&self) -> Option<&str> {
         self.is_plain().then_some(self.text.as_str())
     }
@@ -51,27 +51,27 @@ impl Word {
     }
 }
 
-/// The program that a path names.
+/// The file name of a path.
 pub(crate) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Plain words from given arguments.
+/// Plain words from arguments.
 pub(crate) fn plain_words(argv: &[String]) -> Vec<Word> {
     argv.iter().map(Word::plain).collect()
 }
 
-/// Words as one line; none if some of them are not known.
+/// The words as one line; `None` if some of them are unknown.
 pub(crate) fn joined(words: &[Word]) -> Option<String> {
     words.iter().map(Word::known).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
 }
 
-/// What is known of the words, in one text.
+/// The known text of all words.
 pub(crate) fn known_text(words: &[Word]) -> String {
     words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// What `$'...'` stands for, given what is between its quotes; none where we do not know what bash makes of it.
+/// What `$'...'` stands for, given the text between its quotes; `None` if it is unknown how bash reads it.
 pub(crate) fn ansi_c(body: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = body.as_bytes();
@@ -103,7 +103,7 @@ pub(crate) fn ansi_c(body: &str) -> Option<String> {
             _ => return None,
         }
     }
-    // A NUL ends the word for bash, in the middle of what we see.
+    // In bash, a NUL ends the word in the middle of the text that we see.
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
@@ -112,10 +112,10 @@ fn push(bytes: &mut Vec<u8>, code: u32) -> Option<()> {
     Some(())
 }
 
-/// Takes a number of so many digits at the most.
-fn number(rest: &mut &[u8], radix: u32, most: usize) -> Option<u32> {
+/// Takes a number of at max_digits `max_digits` digits.
+fn number(rest: &mut &[u8], radix: u32, max_digits: usize) -> Option<u32> {
     let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
-    let count = rest.iter().take(most).take_while(|byte| is_digit(byte)).count();
+    let count = rest.iter().take(max_digits).take_while(|byte| is_digit(byte)).count();
     let (digits, after) = rest.split_at(count);
     *rest = after;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_what_bash_makes_of_them() {
+    fn escapes_are_decoded_like_in_bash() {
         let cases =
             [(r"\x72m", "rm"), (r"\162m", "rm"), (r"r\u006d", "rm"), (r"a\tb\'c", "a\tb'c"), ("é", "é")];
         for (written, meant) in cases {

@@ -1,5 +1,5 @@
-//! The real bash is the judge of the judge: lines put together by chance are run where the denied program only
-//! leaves a mark. Whenever the mark is there, the line must have been refused or asked for.
+//! The real bash is the judge of the judge: lines put together by chance are run where the denied program
+//! only leaves a mark. Whenever the mark is there, the line must have been refused or asked for.
 //!
 //! A few hundred lines with every run; `OUTLAST_LONG_TESTS=1` tries twenty thousand.
 

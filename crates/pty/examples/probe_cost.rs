@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use outlast_pty::evidence::{Hints, Prober, Row};
-use outlast_pty::{Command, Leads, Pty, Size, Stdio, detach, ports, procfs};
+use outlast_pty::{Command, Pty, SessionLeader, Size, Stdio, detach, ports, procfs};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 const LOOKS: usize = 200;
@@ -47,8 +47,8 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         cwd: std::env::temp_dir(),
         env,
         stdio: Stdio::Terminal(pty.slave),
-        leads: Leads::Command,
-        bounds: outlast_pty::spawn::Bounds::default(),
+        session_leader: SessionLeader::Command,
+        confinement: outlast_pty::spawn::Confinement::default(),
     };
     command.spawn()?;
     // Long enough for the slowest of them to have come to rest.
@@ -62,10 +62,9 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         since_input: Duration::from_secs(3),
         row: Row::New,
         offers_choice: false,
-        query_unanswered: false,
     };
     let mut prober = Prober::new(root);
-    let mut watch = ports::Watch::new(root);
+    let mut watch = ports::PortWatch::new(root);
     let (mut looks, mut port_looks) = (Vec::new(), Vec::new());
     let before = processor_time();
     let mut spent_on_ports = Duration::ZERO;

@@ -9,13 +9,13 @@ fn main() {
     use std::time::Instant;
 
     use outlast_pty::confine::{Network, Plan};
-    use outlast_pty::spawn::{Bounds, Command, Leads, Stdio, above_stdio};
+    use outlast_pty::spawn::{Command, Confinement, SessionLeader, Stdio, above_stdio};
 
     let rounds: usize = std::env::args().nth(1).map_or(100, |count| count.parse().unwrap());
     let folder = std::env::current_dir().unwrap();
     let start = |confined: Option<Network>| {
         let began = Instant::now();
-        let mut bounds = Bounds::default();
+        let mut confinement = Confinement::default();
         if let Some(network) = confined {
             let system = [
                 "/usr",
@@ -35,7 +35,7 @@ fn main() {
                 network,
                 unix_sockets: false,
             };
-            bounds.confinement = Some(plan.prepare().unwrap());
+            confinement.sandbox = Some(plan.prepare().unwrap());
         }
         let null = || above_stdio(outlast_pty::open::dev_null().unwrap()).unwrap();
         let command = Command {
@@ -43,8 +43,8 @@ fn main() {
             cwd: folder.clone(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: null(), stdout: null(), stderr: null() },
-            leads: Leads::Command,
-            bounds,
+            session_leader: SessionLeader::Command,
+            confinement,
         };
         let pid = command.spawn().unwrap();
         let spent = began.elapsed().as_secs_f64() * 1000.0;

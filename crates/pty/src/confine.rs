@@ -1,9 +1,10 @@
-//! Confines a command: what it may read, write, reach and ask of the kernel. Once confined it can't undo it, and neither
-//! can anything it starts.
+//! Confines a command: what it may read, write, reach and ask of the kernel. Neither the command nor anything
+//! that it starts can undo it.
 //!
-//! Four parts of the kernel do it together: [`landlock`] for files, TCP, signals and abstract sockets, [`seccomp`] for system
-//! calls, [`network`] namespaces for a loopback of its own, and fewer capabilities for root. Everything is prepared before the
-//! fork; the child only makes system calls. What this kernel can't do is an error before anything is started.
+//! Four kernel features work together: [`landlock`] for files, TCP, signals and abstract sockets; [`seccomp`]
+//! for system calls; [`network`] namespaces for a private loopback; and for root, fewer capabilities.
+//! Everything is prepared before the fork; the child only makes system calls. If the kernel lacks a feature,
+//! that is an error before anything is started.
 
 mod landlock;
 mod network;
@@ -17,9 +18,9 @@ pub use landlock::abi as landlock_abi;
 pub use network::has_namespaces;
 pub use seccomp::filters_of;
 
-/// The oldest Landlock that will do: before it, files could be cut short anywhere.
+/// The oldest Landlock version that is accepted. Before it, any file could be truncated.
 pub const OLDEST_LANDLOCK: i32 = 3;
-/// From this one on, signals and abstract sockets stay inside too.
+/// From this version on, signals and abstract sockets are confined too.
 pub const SCOPED_LANDLOCK: i32 = 6;
 
 /// What a confined command may reach on the network.
@@ -27,84 +28,84 @@ pub const SCOPED_LANDLOCK: i32 = 6;
 pub enum Network {
     /// Nothing.
     Off,
-    /// A loopback of its own: itself, and nobody else.
+    /// A private loopback: the command can only reach itself.
     Loopback,
     /// Everything.
     On,
 }
 
-/// What a command is to be confined to.
+/// What to confine a command to.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Folders and files that it may read and execute; those that are not there are left out.
+    /// Folders and files that it may read and execute. Missing ones are skipped.
     pub readable: Vec<PathBuf>,
     /// Folders and files that it may also change.
     pub writable: Vec<PathBuf>,
-    /// What it may reach.
+    /// What it may reach on the network.
     pub network: Network,
-    /// Whether it may make Unix sockets.
+    /// Whether it may create Unix sockets.
     pub unix_sockets: bool,
 }
 
-/// Why a command can't be confined as asked.
+/// Why a command cannot be confined as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// The kernel has no Landlock, an old one, or was told not to use it.
+    /// The kernel has no Landlock, an old one, or has it disabled.
     #[error(
         "this kernel's Landlock is too old or switched off (version {found}, needed is {OLDEST_LANDLOCK})"
     )]
     NoLandlock {
-        /// What it has; 0 for none.
+        /// The version found; 0 for none.
         found: i32,
     },
     /// The kernel has no seccomp filters.
     #[error("this kernel has no seccomp filters: {0}")]
     NoSeccomp(io::Error),
-    /// Programs of this processor can't be filtered by us.
+    /// There is no filter for this processor architecture.
     #[error("there are no filters for this processor")]
     UnknownProcessor,
-    /// A folder that must be there is not.
+    /// A folder that must exist does not.
     #[error("{path:?} can't be opened for the sandbox: {source}")]
     NoFolder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
     },
-    /// No network namespace can be had.
-    #[error("no network of its own can be had for it: {0}")]
+    /// The kernel cannot create a network namespace.
+    #[error("cannot create a network namespace: {0}")]
     NoNamespace(io::Error),
     /// Anything else.
-    #[error("the sandbox can't be made: {0}")]
+    #[error("cannot create the sandbox: {0}")]
     System(#[from] io::Error),
 }
 
-/// Everything that the child needs, prepared.
+/// A sandbox, prepared for the child to enter.
 #[derive(Debug)]
-pub struct Confinement {
+pub struct PreparedSandbox {
     ruleset: Option<OwnedFd>,
     filter: seccomp::Filter,
     namespace: Option<network::Namespace>,
 }
 
 impl Plan {
-    /// Prepares it.
+    /// Prepares the sandbox.
     ///
     /// # Errors
-    /// [`ConfineError`], when this kernel can't do all of it.
-    pub fn prepare(&self) -> Result<Confinement, ConfineError> {
+    /// [`ConfineError`], if this kernel cannot do all of it.
+    pub fn prepare(&self) -> Result<PreparedSandbox, ConfineError> {
         let filter = seccomp::Filter::new(self.network, self.unix_sockets, seccomp::Processes::All)?;
         let namespace = match self.network {
             Network::Loopback => Some(network::Namespace::prepare()?),
             Network::Off | Network::On => None,
         };
-        Ok(Confinement { ruleset: Some(landlock::ruleset(self)?), filter, namespace })
+        Ok(PreparedSandbox { ruleset: Some(landlock::ruleset(self)?), filter, namespace })
     }
 }
 
-impl Confinement {
-    /// The system calls alone, for a program that confines files and network by itself, and has process and IPC namespaces
-    /// made: its bytes are what such programs read from a descriptor.
+impl PreparedSandbox {
+    /// Only the system call filter, as bytes, for a program that confines files and network itself and
+    /// creates process and IPC namespaces. Such programs read it from a descriptor.
     ///
     /// # Errors
     /// [`ConfineError::UnknownProcessor`].
@@ -112,7 +113,7 @@ impl Confinement {
         Ok(seccomp::Filter::new(network, unix_sockets, seccomp::Processes::Own)?.bytes())
     }
 
-    /// Runs in the child, between fork and exec: only system calls.
+    /// Runs in the child between fork and exec, so it only makes system calls.
     pub(crate) fn apply(&self) -> io::Result<()> {
         if let Some(namespace) = &self.namespace {
             namespace.enter()?;
@@ -126,7 +127,8 @@ impl Confinement {
     }
 }
 
-/// Capabilities that would let root work around the rest, or harm the machine: none of them is for building software.
+/// Capabilities that would let root bypass the rest, or harm the machine. Building software needs none of
+/// them.
 const DROPPED: [libc::c_ulong; 21] = [
     2,  // DAC_READ_SEARCH: opens files by handle.
     9,  // LINUX_IMMUTABLE
@@ -151,10 +153,10 @@ const DROPPED: [libc::c_ulong; 21] = [
     39, // BPF
 ];
 
-/// For root: takes away what it could get out with. For others there is nothing to take.
+/// Drops capabilities that root could use to escape. Other users have none to drop.
 fn drop_capabilities() {
     for capability in DROPPED {
-        // SAFETY: numbers only; a capability that the kernel does not know, or that we do not have, is refused.
+        // SAFETY: numbers only. The kernel refuses a capability that it does not know or that we do not have.
         #[expect(unsafe_code, reason = "prctl")]
         unsafe {
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -162,7 +164,7 @@ fn drop_capabilities() {
     }
 }
 
-/// From now on no program that it executes gets more rights than it has.
+/// From now on, no program that it executes gets more privileges than it has.
 fn no_new_privileges() -> io::Result<()> {
     // SAFETY: numbers only.
     #[expect(unsafe_code, reason = "prctl")]

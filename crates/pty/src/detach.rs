@@ -1,4 +1,4 @@
-//! Lets a process outlive whoever started it.
+//! Lets a process outlive the one that started it.
 
 use std::io;
 
@@ -7,19 +7,19 @@ use rustix::process::Pid;
 /// What [`fork`] returned, and in which process.
 #[derive(Debug)]
 pub enum Forked {
-    /// This is the old process.
+    /// This is the parent process.
     Parent {
-        /// The new one.
+        /// The child.
         child: Pid,
     },
-    /// This is the new process.
+    /// This is the child process.
     Child,
 }
 
-/// Copies this process. Only to be called while it has a single thread.
+/// Forks this process. It must have a single thread.
 ///
 /// # Errors
-/// `EAGAIN` or `ENOMEM` when no more processes can be had.
+/// `EAGAIN` or `ENOMEM` if the process limit or the memory is exhausted.
 pub fn fork() -> io::Result<Forked> {
     // SAFETY: the callers (the start of a keeper) are single-threaded, so no lock can be held by a thread
     // that does not exist in the copy; allocation and I/O are therefore as safe after it as before.
@@ -32,20 +32,20 @@ pub fn fork() -> io::Result<Forked> {
     }
 }
 
-/// Ends a copy of this process that is not needed, without what its exit would run twice.
+/// Ends a forked copy of this process without running exit handlers a second time.
 pub fn leave() -> ! {
-    // SAFETY: ends the process; nothing of it is used after.
+    // SAFETY: ends the process; nothing is used afterwards.
     #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
     unsafe {
         libc::_exit(0)
     }
 }
 
-/// Closes every descriptor above the standard three: whatever a caller forgot to close is not ours to hold open.
-/// Only to be called first thing in a program, before anything of its own is open.
+/// Closes every descriptor above the standard three, in case the caller leaked some. Call it first in a
+/// program, before anything of its own is open.
 #[cfg(target_os = "linux")]
 pub fn close_inherited() {
-    // SAFETY: takes numbers only. Nothing in this process owns a descriptor above 2 yet, as the caller promises.
+    // SAFETY: numbers only. Nothing in this process owns a descriptor above 2 yet, as the caller guarantees.
     #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
     if closed == 0 {
@@ -56,7 +56,7 @@ pub fn close_inherited() {
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let open: Vec<libc::c_int> = numbers.filter(|fd| *fd > 2).collect();
     for fd in open {
-        // SAFETY: as above; the one of the listing itself is closed already and fails harmlessly.
+        // SAFETY: as above; the descriptor of the listing itself is already closed and fails harmlessly.
         #[expect(unsafe_code, reason = "these descriptors have no owner")]
         unsafe {
             libc::close(fd);
@@ -64,21 +64,21 @@ pub fn close_inherited() {
     }
 }
 
-/// Elsewhere what was inherited stays open.
+/// On other systems, inherited descriptors stay open.
 #[cfg(not(target_os = "linux"))]
 pub fn close_inherited() {}
 
-/// Makes orphans among our descendants our children, instead of init's.
+/// Makes orphans among our descendants our children instead of init's.
 ///
 /// # Errors
-/// `EINVAL` where the kernel has no such thing.
+/// `EINVAL` if the kernel does not support it.
 #[cfg(target_os = "linux")]
 pub fn become_subreaper() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok(())
 }
 
-/// Other systems give orphans to init: what double-forks there escapes `kill`, and is reported as such.
+/// Other systems give orphans to init. What double-forks there escapes `kill`, and is reported as such.
 ///
 /// # Errors
 /// Never.
@@ -87,18 +87,18 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets no other program of the same user look into this process's memory, and leaves no core file of it. What it
-/// executes is not affected.
+/// Keeps other programs of the same user from reading this process's memory, and disables its core dumps.
+/// Programs that it executes are not affected.
 ///
 /// # Errors
-/// `EINVAL` where the kernel has no such thing.
+/// `EINVAL` if the kernel does not support it.
 #[cfg(target_os = "linux")]
 pub fn keep_memory_private() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     Ok(())
 }
 
-/// Elsewhere the system's own rules must do.
+/// Other systems have rules of their own.
 ///
 /// # Errors
 /// Never.

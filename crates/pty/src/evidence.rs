@@ -1,17 +1,17 @@
-//! Is this job waiting for somebody to type? Asked of the kernel, not of a pattern.
+//! Is this job waiting for input? Answered by asking the kernel, not by matching a pattern.
 //!
-//! A [`Prober`] looks at a job from outside: at every process below its keeper, at the system call that each
-//! thread sleeps in, at what else could wake that thread, and at the terminal's own modes. What the screen shows
-//! is a second witness, given as [`Hints`] by whoever owns the screen; it never suffices alone.
+//! A [`Prober`] inspects a job from outside: every process below its keeper, the system call that each thread
+//! sleeps in, what else could wake that thread, and the terminal's modes. What the screen shows is additional
+//! evidence, passed as [`Hints`] by the owner of the screen; it is never enough alone.
 //!
 //! In reading order: the [terminal] in question; when a thread wakes by itself ([alarms]); what
-//! [descriptors](fds) lead to; how the [sets] of poll, select and epoll are taken apart; what each
-//! [thread](threads) does, and what is left to say when that is [denied]; what is [remembered](history) between
-//! looks; the rule itself in [verdict], with the screen as its [witness], which follows [nested] terminals; and
+//! [descriptors](fds) lead to; how the [sets] of poll, select and epoll are read; what each [thread](threads)
+//! does, and what can be inferred when that is [denied]; what is [remembered](history) between samples; the
+//! rule itself in [verdict], with the screen as a second [witness], which follows [nested] terminals; and
 //! what [text] can add.
 //!
-//! Where there is no `/proc`, a written fallback judges by the terminal and the hints alone and never says more
-//! than "possible".
+//! Without a `/proc`, a fallback judges by the terminal and the hints alone and never says more than
+//! "possible".
 
 #[cfg(target_os = "linux")]
 mod terminal;
@@ -50,11 +50,11 @@ pub use prober::Prober;
 /// What the owner of the screen and the clock knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints<'a> {
-    /// What stands left of the cursor on its row, the last 200 characters of it.
+    /// The text left of the cursor on its row, at most the last 200 characters.
     pub text_before_cursor: &'a str,
     /// The program has switched to the alternate screen.
     pub alternate_screen: bool,
-    /// The program has asked for pasted text to be marked.
+    /// The program has asked for bracketed paste.
     pub bracketed_paste: bool,
     /// The program has hidden the cursor.
     pub cursor_hidden: bool,
@@ -62,55 +62,53 @@ pub struct Hints<'a> {
     pub since_output: Duration,
     /// Time since the last byte was sent to it, or since it started.
     pub since_input: Duration,
-    /// What the cursor's row has to do with the one where this job was last known to wait.
+    /// How the cursor's row compares with the one where this job was last known to wait.
     pub row: Row,
-    /// The rows on the screen ask something, or offer a choice: of use where the cursor is hidden, and so does
+    /// The rows on the screen ask something or offer a choice. Matters if the cursor is hidden, and so does
     /// not say where to look.
     pub offers_choice: bool,
-    /// The program has asked its terminal something, as the last thing it wrote, and has no answer yet.
-    pub query_unanswered: bool,
 }
 
-/// What the cursor's row has to do with the one where the job was last known to wait.
+/// How the cursor's row compares with the one where the job was last known to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Row {
-    /// Nothing, or it was never known to wait.
+    /// Not at all, or the job was never known to wait.
     #[default]
     New,
-    /// The text before the cursor is the same to the letter.
+    /// The text before the cursor is exactly the same.
     SamePrompt,
-    /// The same but for the numbers in it, `In [2]: ` after `In [1]: `; or with half a line typed behind it.
+    /// The same except for its numbers (`In [2]: ` after `In [1]: `), or with a partial line typed after it.
     LikePrompt,
-    /// It is the same row still, with input that was typed and ended with Enter: the program has not taken all
-    /// of it yet, and has not asked again.
+    /// Still the same row, with input that was typed and ended with Enter: the program has not read all of it
+    /// yet, and has not asked again.
     Echo,
 }
 
 /// What a job is doing about its input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Somebody has to type, or it will stay as it is.
+    /// Someone has to type, or nothing will happen.
     Waiting(Claim),
-    /// It would take input, but has other things that can wake it: not waiting.
+    /// It would accept input, but other things can wake it: not waiting.
     Listening(Claim),
-    /// At work, or asleep for reasons of its own.
+    /// Working, or sleeping for reasons of its own.
     Busy,
-    /// Stopped by a signal: by hand, or for touching the terminal from the background.
+    /// Stopped by a signal: manually, or for using the terminal from the background.
     Stopped {
-        /// One of the stopped.
+        /// One of the stopped processes.
         pid: Pid,
         /// Its name.
         program: String,
     },
-    /// It can't go on because nobody takes its output.
+    /// It is blocked because nobody reads its output.
     OutputBlocked,
-    /// Nothing can be said: not yet, because a first sign must be seen twice, or not at all, because evidence was
-    /// refused.
+    /// Nothing can be said: not yet, because a first sign must be seen twice; or not at all, because evidence
+    /// was denied.
     Unknown,
 }
 
 impl Verdict {
-    /// The claim that it waits, if that is the verdict.
+    /// The claim, if the verdict is that it waits.
     #[must_use]
     pub fn waiting(&self) -> Option<&Claim> {
         match self {
@@ -120,30 +118,30 @@ impl Verdict {
     }
 }
 
-/// How sure it is.
+/// How certain a claim is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Evidence was refused; what is left speaks for it.
+    /// Evidence was denied; what is left suggests it.
     Possible,
-    /// The terminal is all that can wake it; or a clock or others can, too, and the screen shows a prompt.
+    /// Only the terminal can wake it; or a timer or others can too, and the screen shows a prompt.
     Likely,
-    /// A foreground thread sleeps in a read of the job's own terminal, and no other thread of any process of the
-    /// job can go on by itself.
+    /// A foreground thread sleeps in a read of the job's own terminal, and no other thread of any process of
+    /// the job can continue by itself.
     ///
-    /// It is not said while one of them runs, waits for a disk or for the network, can't be looked into, sleeps
-    /// in a call that is not known here, or in one that has a timeout, however long: a timed lock or wait for a
+    /// It is not reported while one of them runs, waits for a disk or for the network, cannot be inspected,
+    /// sleeps in an unknown call, or in one that has a timeout, however long: a timed lock or wait for a
     /// signal, `poll`, `select`, `epoll_wait` with a timeout or a timer in the set, a sleep, a call that was
-    /// taken up again after a stop. Nor while a process of the job has POSIX timers. What is not seen are the
-    /// timers of `setitimer` and `alarm`, and timeouts that are set on a socket.
+    /// restarted after a stop. Nor while a process of the job has POSIX timers. It cannot see the timers of
+    /// `setitimer` and `alarm`, and timeouts that are set on a socket.
     Certain,
 }
 
-/// What sort of input is wanted.
+/// What kind of input is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InputKind {
     /// A line, ended by Enter.
     Line,
-    /// A line that is not shown.
+    /// A line that is not echoed.
     Password,
     /// A single key.
     Key,
@@ -155,85 +153,66 @@ pub enum Kind {
     Repl,
 }
 
-/// That a job waits or listens, and how that is known.
+/// That a job waits or listens, with the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// How sure it is.
+    /// How certain it is.
     pub level: Level,
-    /// What sort of input is wanted.
-    pub kind: Kind,
-    /// The text before the cursor, without blanks at its ends.
+    /// What kind of input is expected.
+    pub kind: InputKind,
+    /// The text before the cursor, trimmed.
     pub prompt: String,
-    /// Who waits, and where.
+    /// Which process waits, and where.
     pub evidence: Evidence,
 }
 
-/// Who waits, and where.
+/// Which process waits, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// The process; `None` where processes can't be seen.
+    /// The process; `None` if processes cannot be seen.
     pub pid: Option<Pid>,
     /// Its name.
     pub program: String,
-    /// The system call it sleeps in; empty when that is not known.
+    /// The system call it sleeps in; empty if unknown.
     pub syscall: &'static str,
-    /// Its descriptor for the terminal, when known.
+    /// Its descriptor of the terminal, if known.
     pub fd: Option<i32>,
     /// Which terminal it waits at.
     pub tty: Tty,
-    /// The reason in words.
+    /// The reason, in words.
     pub why: String,
 }
 
-/// Which terminal somebody waits at.
+/// Which terminal a process waits at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tty {
     /// The job's own.
     Own,
-    /// One inside it, made by a program that passes input on.
+    /// One inside it, created by a program that relays input.
     Nested,
 }
 
-/// What may be read of other processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// All that the kernel allows.
-    #[default]
-    Full,
-    /// Only what needs no right to attach a debugger, as on kernels that forbid that to everybody. For tests.
-    Hardened,
-}
+/// After this much silence, without any evidence, the text alone may decide.
+pub const LAST_RESORT_SILENCE: Duration = Duration::from_secs(45);
+/// At a prompt that the job was seen to wait at before, no claim is made sooner than this after a byte in
+/// either direction. The caller knows that the program has run since the last input, so it only has to be
+/// seen asleep twice.
+pub const SETTLE_TIME_AT_PROMPT: Duration = Duration::from_micros(150);
+/// At such a prompt, two samples must be at least this far apart to count as two. A thread that has not run
+/// in between has slept.
+pub const MIN_SAMPLE_GAP_AT_PROMPT: Duration = Duration::from_micros(70);
 
-/// How much somebody cares for the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attention {
-    /// Somebody waits for it.
-    Awaited,
-    /// Somebody may look at it: a client is attached.
-    Attached,
-    /// Nobody does.
-    None,
-}
-
-/// After how long a silence, with no evidence at all, the text may speak alone.
-const LAST_RESORT: Duration = Duration::from_secs(45);
-
-/// When to take the next sample.
+/// When to take the next sample, for somebody who waits for the answer.
 ///
-/// Two early looks after each byte, a quick second look to confirm a first sign, and then ever more seldom.
+/// Two early samples after each byte, a quick one to confirm a first sign, then with growing intervals.
 #[must_use]
-pub fn next_look(hints: &Hints<'_>, attention: Attention, unconfirmed: bool) -> Duration {
+pub fn next_look(hints: &Hints<'_>, unconfirmed: bool) -> Duration {
     let quiet = hints.since_output.min(hints.since_input);
     let ms = Duration::from_millis;
-    let early = [ms(20), ms(42)].into_iter().find(|at| *at > quiet).map(|at| at - quiet);
-    match (attention, early) {
-        (Attention::Awaited | Attention::Attached, Some(early)) => early.max(ms(1)),
-        (Attention::Awaited, None) if unconfirmed => ms(20),
-        (Attention::Awaited, None) if quiet < ms(5000) => ms(50),
-        (Attention::Awaited, None) => ms(200),
-        (Attention::Attached, None) if unconfirmed => ms(50),
-        (Attention::Attached, None) if quiet < ms(5000) => ms(100),
-        (Attention::Attached, None) => ms(1000),
-        (Attention::None, _) => ms(5000),
+    match [ms(20), ms(42)].into_iter().find(|at| *at > quiet) {
+        Some(early) => (early - quiet).max(ms(1)),
+        None if unconfirmed => ms(20),
+        None if quiet < ms(5000) => ms(50),
+        None => ms(200),
     }
 }

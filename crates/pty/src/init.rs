@@ -1,30 +1,31 @@
-//! The first process of a container: reaps orphans, passes signals on, and ends with the program's own code.
+//! The first process of a container: reaps orphans, forwards signals, and exits with the program's exit code.
 //!
-//! The kernel gives every orphan of a PID namespace to its first process, and one that does not wait for them collects
-//! zombies. A program that waits for children of its own must not also wait for anybody's: so as PID 1 it forks, the
-//! child is the program, and the parent does nothing but this.
+//! The kernel gives every orphan of a PID namespace to its first process; if that does not wait for them,
+//! zombies pile up. A program that waits for its own children must not also wait for everyone else's. So as
+//! PID 1 it forks: the child is the program, and the parent does nothing but this.
 
 use rustix::process::Pid;
 
 use crate::detach::{Forked, fork};
 
-/// Goes on in a child if this is PID 1. Call it first in `main`, while there is only one thread.
+/// If this is PID 1, forks and continues in the child. Call it first in `main`, while there is only one
+/// thread.
 pub fn fork_if_first() {
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return;
     }
-    // Before the fork: an end of the child must not be missed.
+    // Before the fork, so that the end of the child cannot be missed.
     let before = block_all();
     match fork() {
-        Ok(Forked::Parent { child }) => leave_with(tend(child)),
+        Ok(Forked::Parent { child }) => leave_with(reap_and_forward(child)),
         Ok(Forked::Child) => set_mask(&before),
         // Zombies are better than no program at all.
         Err(_) => set_mask(&before),
     }
 }
 
-/// Reaps whatever ends and passes signals on, until the program has ended. Returns the exit code that stands for it.
-fn tend(program: Pid) -> i32 {
+/// Reaps what ends and forwards signals until the program has ended. Returns its exit code.
+fn reap_and_forward(program: Pid) -> i32 {
     loop {
         let (signal, from_kernel) = next_signal();
         if signal == libc::SIGCHLD {
@@ -32,9 +33,9 @@ fn tend(program: Pid) -> i32 {
                 return code;
             }
         } else if signal > 0 && !from_kernel {
-            // A key of the terminal is sent to the whole foreground group by the kernel: the program has it already.
-            // SAFETY: sends a signal to our own child, which is reaped by nobody but us.
-            #[expect(unsafe_code, reason = "signal numbers that have no name are passed on too")]
+            // The kernel sends a terminal's signals to the whole foreground group: the program has this one
+            // already. SAFETY: sends a signal to our own child, which only we reap.
+            #[expect(unsafe_code, reason = "signals without a name are forwarded too")]
             unsafe {
                 libc::kill(program.as_raw_nonzero().get(), signal);
             }
@@ -42,7 +43,7 @@ fn tend(program: Pid) -> i32 {
     }
 }
 
-/// Lets go of everything that has ended; the code of the program, if it is among them.
+/// Reaps everything that has ended. Returns the exit code of the program, if it is among them.
 fn reap_all(program: Pid) -> Option<i32> {
     let mut code = None;
     loop {
@@ -63,7 +64,7 @@ fn reap_all(program: Pid) -> Option<i32> {
     }
 }
 
-/// Sleeps until a signal comes; its number, and whether the kernel sent it.
+/// Sleeps until a signal comes. Returns its number, and whether the kernel sent it.
 fn next_signal() -> (i32, bool) {
     // SAFETY: waits for members of a valid set, and fills a zeroed siginfo.
     #[expect(unsafe_code, reason = "sigwaitinfo has no safe wrapper")]
@@ -80,7 +81,7 @@ fn all() -> Box<libc::sigset_t> {
     unsafe {
         let mut set: Box<libc::sigset_t> = Box::new(std::mem::zeroed());
         libc::sigfillset(&raw mut *set);
-        // These tell of a mistake of our own, and come to the thread that made it.
+        // These report a fault in our own code, and go to the thread that caused it.
         for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT, libc::SIGTRAP]
         {
             libc::sigdelset(&raw mut *set, signal);
@@ -89,7 +90,7 @@ fn all() -> Box<libc::sigset_t> {
     }
 }
 
-/// Holds all signals back; returns what was held back before.
+/// Blocks all signals, and returns the previous mask.
 fn block_all() -> Box<libc::sigset_t> {
     // SAFETY: only touches this thread's signal mask, and fills a zeroed set with the old one.
     #[expect(unsafe_code, reason = "sigprocmask has no safe wrapper")]
@@ -109,7 +110,7 @@ fn set_mask(mask: &libc::sigset_t) {
 }
 
 fn leave_with(code: i32) -> ! {
-    // SAFETY: ends the process; nothing of it is used after, and nothing of it is buffered.
+    // SAFETY: ends the process; nothing is used afterwards, and nothing is buffered.
     #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
     unsafe {
         libc::_exit(code)

@@ -1,23 +1,24 @@
-//! Talks to the kernel: terminals, processes and signals. Bytes come from here.
+//! Talks to the kernel: terminals, processes and signals.
 //!
-//! This crate knows nothing of jobs, logs or clients, and it is the only one with `unsafe` in it. What is
-//! Linux-only lives in [`procfs`], [`evidence`] and [`ports`] behind a written fallback.
+//! This crate knows nothing of jobs, logs or clients, and it is the only one with `unsafe`. Linux-only code
+//! is in [`procfs`], [`evidence`] and [`ports`], with a fallback for other systems.
 //!
-//! In reading order: a terminal is [opened](open), a command is [spawned](spawn) in it, the keeper of both
-//! has [detached](detach) itself from whoever started it. From then on [`procfs`] knows the job's processes,
-//! [`evidence`] whether they wait for somebody to type, and [`ports`] where they can be reached.
+//! In reading order: a terminal is [opened](open), a command is [spawned](spawn) on it, and the keeper of
+//! both [detaches](detach) from the process that started it. From then on [`procfs`] knows the job's
+//! processes, [`evidence`] whether they wait for input, and [`ports`] which ports they listen on.
 
 pub mod detach;
 pub mod init;
 pub mod open;
 pub mod spawn;
 #[cfg(target_os = "linux")]
+pub mod bounded;
 pub mod confine;
 pub mod limits;
 pub mod signals;
 pub mod reap;
 pub mod shared;
-pub mod place;
+pub mod reader_position;
 pub mod memory;
 pub mod procfs;
 pub mod signal;
@@ -28,4 +29,4 @@ pub mod reading;
 mod sockdiag;
 
 pub use open::{Pty, Size};
-pub use spawn::{Command, Leads, SpawnError, Stdio};
+pub use spawn::{Command, SessionLeader, SpawnError, Stdio};

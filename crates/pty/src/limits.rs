@@ -1,23 +1,23 @@
-//! How much a command may use: by a control group of its own, or, where none can be had, process by process.
+//! Resource limits of a command: a cgroup of its own, or limits per process if there is none.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Limits, prepared: what the child does before it becomes the command.
+/// Prepared limits: what the child applies before it executes the command.
 #[derive(Debug, Default)]
 pub struct Limits {
-    /// `cgroup.procs` of the control group to enter.
+    /// `cgroup.procs` of the cgroup to enter.
     pub group: Option<OwnedFd>,
     /// Private memory of each process, in bytes.
     pub memory: Option<u64>,
-    /// Processes of this user, all together.
+    /// The number of processes of this user.
     pub processes: Option<u64>,
     /// CPU time of each process, in seconds.
     pub cpu_seconds: Option<u64>,
 }
 
 impl Limits {
-    /// Runs in the child, between fork and exec: only system calls.
+    /// Runs in the child between fork and exec, so it only makes system calls.
     pub(crate) fn apply(&self) -> io::Result<()> {
         if let Some(group) = &self.group {
             rustix::io::write(group, b"0")?;
@@ -29,7 +29,7 @@ impl Limits {
             limit(libc::RLIMIT_NPROC as i32, count, count)?;
         }
         if let Some(seconds) = self.cpu_seconds {
-            // SIGXCPU first, and a moment to clean up.
+            // SIGXCPU comes first, with some time to clean up.
             limit(libc::RLIMIT_CPU as i32, seconds, seconds.saturating_add(2))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! Gives memory that is no longer used back to the system.
+//! Returns unused memory to the system.
 
-/// Gives back what the allocator holds in reserve. Worth a call after something large was let go of, in a process
-/// that will then sleep for long.
+/// Returns free memory of the allocator. Worth a call after something large was freed, in a process that will
+/// then sleep for long.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn give_back() {
     // SAFETY: only returns unused pages of the allocator's own arenas.

@@ -1,4 +1,4 @@
-//! Makes a terminal pair and sets its size.
+//! Opens a terminal (a PTY pair) and sets its size.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -7,25 +7,10 @@ use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, openpt, unlockpt};
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
-/// A terminal's size in character cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Width of a row.
-    pub cols: u16,
-    /// Number of rows.
-    pub rows: u16,
-}
+pub use outlast_protocol::Size;
 
-impl Default for Size {
-    fn default() -> Self {
-        Self { cols: 120, rows: 40 }
-    }
-}
-
-impl Size {
-    fn winsize(self) -> Winsize {
-        Winsize { ws_row: self.rows, ws_col: self.cols, ws_xpixel: 0, ws_ypixel: 0 }
-    }
+fn winsize(size: Size) -> Winsize {
+    Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 /// Both ends of a terminal: the master is ours, the slave is the job's.
@@ -41,12 +26,12 @@ impl Pty {
     /// Opens a terminal of the given size.
     ///
     /// # Errors
-    /// `ENOSPC` when the system has no terminal left.
+    /// `ENOSPC` if the system has no terminal left.
     pub fn open(size: Size) -> Result<Self, Errno> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         unlockpt(&master)?;
         let slave = open_slave(&master)?;
-        tcsetwinsize(&slave, size.winsize())?;
+        tcsetwinsize(&slave, winsize(size))?;
         rustix::io::ioctl_fionbio(&master, true)?;
         Ok(Self { master, slave })
     }
@@ -64,16 +49,16 @@ fn open_slave(master: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens the slave again by way of its master: to ask a terminal something after our slave was dropped.
+/// Opens the slave again through its master, to query a terminal after our slave was dropped.
 ///
 /// # Errors
-/// Whatever the kernel says when the terminal is gone.
+/// The error of the kernel if the terminal is closed.
 pub fn reopen_slave(master: &OwnedFd) -> Result<OwnedFd, Errno> {
     open_slave(master)
 }
 
-/// Who leads the session of this terminal, if it is ours and the leader can be seen: the kernel says 0 where it
-/// lives outside our pid namespace (`docker exec -t`), which the safe wrapper takes for a pid.
+/// Who leads the session of this terminal, if it is ours and the leader can be seen: the kernel says 0 where
+/// it lives outside our pid namespace (`docker exec -t`), which the safe wrapper takes for a pid.
 #[must_use]
 pub fn session_leader(terminal: impl AsFd) -> Option<rustix::process::Pid> {
     #[expect(unsafe_code, reason = "the safe wrapper does not allow for 0")]
@@ -82,18 +67,18 @@ pub fn session_leader(terminal: impl AsFd) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(leader.max(0))
 }
 
-/// Tells the terminal, and with `SIGWINCH` the program in it, a new size.
+/// Sets the size of the terminal; the kernel sends `SIGWINCH` to the program in it.
 ///
 /// # Errors
-/// `EIO` when the terminal is gone.
+/// `EIO` if the terminal is closed.
 pub fn resize(terminal: impl AsFd, size: Size) -> Result<(), Errno> {
-    tcsetwinsize(terminal, size.winsize())
+    tcsetwinsize(terminal, winsize(size))
 }
 
 /// The size a terminal has now.
 ///
 /// # Errors
-/// `ENOTTY` when it is no terminal.
+/// `ENOTTY` if it is not a terminal.
 pub fn size_of(terminal: impl AsFd) -> Result<Size, Errno> {
     let size = tcgetwinsize(terminal)?;
     Ok(Size { cols: size.ws_col, rows: size.ws_row })
@@ -102,7 +87,7 @@ pub fn size_of(terminal: impl AsFd) -> Result<Size, Errno> {
 /// A plain read-write handle to `/dev/null`.
 ///
 /// # Errors
-/// Whatever opening the device says.
+/// The error of opening the device.
 pub fn dev_null() -> Result<OwnedFd, Errno> {
     rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
 }

@@ -1,17 +1,17 @@
 //! Which ports a job listens on: sockets of its processes, matched with the kernel's list of listeners.
 //!
-//! The list comes over netlink, in one question for all processes that share our network; a process in a
-//! network of its own is asked through its `/proc/P/net` instead. Sockets are known by their inodes, so a port is
-//! never ascribed to a job for its number alone.
+//! The list comes over netlink, in one request for all processes in our network namespace. A process in
+//! another network namespace is looked up through its `/proc/P/net` instead. Sockets are identified by their
+//! inodes, so a port is never attributed to a job by its number alone.
 //!
-//! Like everything that reads `/proc`, not for a thread that moves bytes.
+//! Like everything that reads `/proc`, this may block: do not use it in a thread that moves bytes.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rustix::process::Pid;
 
-use crate::procfs::{Proc, Reader};
+use crate::procfs::{Proc, ProcReader};
 
 /// A TCP port that a process listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Port {
     pub port: u16,
     /// The address it is bound to; all zeroes for any.
     pub address: IpAddr,
-    /// Whether it is a socket of IPv6, which may serve IPv4 as well.
+    /// Whether it is an IPv6 socket, which may serve IPv4 as well.
     pub ipv6: bool,
     /// The first process, parents before children, that holds the socket.
     pub pid: Pid,
@@ -31,7 +31,7 @@ pub struct Port {
 /// A Unix socket that a process listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixPort {
-    /// Its path; with an `@` in front when it is a name and no file.
+    /// Its path; with an `@` in front if it is an abstract name, not a file.
     pub path: String,
     /// The first process that holds the socket.
     pub pid: Pid,
@@ -39,10 +39,10 @@ pub struct UnixPort {
     pub program: String,
 }
 
-/// Every TCP port that a process below `root` listens on, in the order of their numbers.
+/// Every TCP port that a process below `root` listens on, sorted by number.
 #[must_use]
 pub fn listening(root: Pid) -> Vec<Port> {
-    let mut watch = Watch::new(root);
+    let mut watch = PortWatch::new(root);
     watch.refresh();
     watch.ports
 }
@@ -53,7 +53,7 @@ pub fn listening(root: Pid) -> Vec<Port> {
 pub fn unix_listening(root: Pid) -> Vec<UnixPort> {
     let listeners = crate::sockdiag::SockDiag::open().and_then(|mut diag| diag.unix_listeners());
     let Ok(listeners) = listeners else { return Vec::new() };
-    let mut reader = Reader::new();
+    let mut reader = ProcReader::new();
     let mut processes = Vec::new();
     reader.descendants(root, &mut processes);
     let wanted: HashMap<u64, usize> =
@@ -72,7 +72,7 @@ pub fn unix_listening(root: Pid) -> Vec<UnixPort> {
     found
 }
 
-/// Nothing is known of sockets where there is no `/proc`.
+/// Sockets are unknown without a `/proc`.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn unix_listening(_root: Pid) -> Vec<UnixPort> {
@@ -87,17 +87,18 @@ fn unix_path(name: &[u8]) -> String {
     }
 }
 
-/// Follows the ports of one job.
+/// Tracks the ports of one job.
 ///
-/// A look walks the job's processes and asks for the machine's listeners; only when one of the two has changed
-/// does it go through the descriptors of every process. Cheap enough for every 50 ms while somebody waits.
+/// A refresh walks the job's processes and asks for the machine's listeners. Only if one of the two has
+/// changed does it go through the descriptors of every process. It is cheap enough for every 50 ms while a
+/// client waits.
 #[derive(Debug)]
-pub struct Watch {
+pub struct PortWatch {
     root: Pid,
-    reader: Reader,
+    reader: ProcReader,
     #[cfg(target_os = "linux")]
     diag: Option<crate::sockdiag::SockDiag>,
-    /// What the last full look was based on.
+    /// What the last full search was based on.
     basis: Basis,
     ports: Vec<Port>,
 }
@@ -108,7 +109,7 @@ struct Basis {
     listeners: Vec<Listener>,
 }
 
-/// A listening socket, of whichever network.
+/// A listening socket, of any network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Listener {
     inode: u64,
@@ -116,13 +117,13 @@ struct Listener {
     address: IpAddr,
 }
 
-impl Watch {
+impl PortWatch {
     /// For the job whose keeper is `root`: everything below it.
     #[must_use]
     pub fn new(root: Pid) -> Self {
         Self {
             root,
-            reader: Reader::new(),
+            reader: ProcReader::new(),
             #[cfg(target_os = "linux")]
             diag: None,
             basis: Basis::default(),
@@ -130,13 +131,13 @@ impl Watch {
         }
     }
 
-    /// The ports as of the last look.
+    /// The ports as of the last refresh.
     #[must_use]
     pub fn ports(&self) -> &[Port] {
         &self.ports
     }
 
-    /// Looks again; true when the ports are other ones than before.
+    /// Searches again; true if the ports have changed.
     pub fn refresh(&mut self) -> bool {
         let mut processes = Vec::new();
         self.reader.descendants(self.root, &mut processes);
@@ -165,7 +166,7 @@ impl Watch {
                 break;
             }
             for inode in sockets(&mut self.reader, process.pid) {
-                // Taken out, because workers that were forked later hold the same socket.
+                // Removed, because workers that were forked later hold the same socket.
                 let Some(listener) = wanted.remove(&inode) else { continue };
                 ports.push(Port {
                     port: listener.port,
@@ -180,7 +181,7 @@ impl Watch {
         ports
     }
 
-    /// The listeners of every network that the job has a process in.
+    /// The listeners of every network namespace that the job has a process in.
     fn listeners(&mut self, processes: &[Proc]) -> Vec<Listener> {
         let mut listeners = Vec::new();
         let mut networks: Vec<Vec<u8>> = Vec::new();
@@ -188,7 +189,7 @@ impl Watch {
         for process in processes {
             let pid = process.pid;
             let link = self.reader.link(format_args!("/proc/{pid}/ns/net"));
-            // Where we may not look, it is most likely our own: setuid programs share it.
+            // If it may not be inspected, it is most likely our own: setuid programs share it.
             let Some(network) = link.map(<[u8]>::to_vec).ok().or_else(|| ours.clone()) else { continue };
             if networks.contains(&network) {
                 continue;
@@ -231,7 +232,7 @@ impl Watch {
 }
 
 /// The inodes of a process's sockets.
-fn sockets(reader: &mut Reader, pid: Pid) -> Vec<u64> {
+fn sockets(reader: &mut ProcReader, pid: Pid) -> Vec<u64> {
     let mut fds = Vec::new();
     if reader.numbers(format_args!("/proc/{pid}/fd"), |fd| fds.push(fd)).is_err() {
         return Vec::new();
@@ -254,7 +255,7 @@ fn parse_row(row: &str) -> Option<Listener> {
     }
     let port = u16::from_str_radix(port, 16).ok()?;
     let inode = fields.nth(5)?.parse().ok()?;
-    // The address is printed as words in the machine's own order.
+    // The address is printed as words in the machine's byte order.
     let word =
         |at: usize| u32::from_str_radix(address.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
     let address = match address.len() {
@@ -278,16 +279,22 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn rows_of_the_kernel_tables_are_read() {
-        let row = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100";
+        let row = concat!(
+            "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000",
+            "     0        0 4711 1 0 100"
+        );
         let expected = Listener { inode: 4711, port: 8080, address: IpAddr::V4(Ipv4Addr::LOCALHOST) };
         assert_eq!(parse_row(row), Some(expected));
-        let row = "   1: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12 1";
+        let row = concat!(
+            "   1: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000",
+            " 0A 00000000:00000000 00:00000000 00000000     0        0 12 1"
+        );
         let expected = Listener { inode: 12, port: 22, address: IpAddr::V6(Ipv6Addr::LOCALHOST) };
         assert_eq!(parse_row(row), Some(expected));
     }
 
     #[test]
-    fn connections_and_headings_are_no_listeners() {
+    fn connections_and_headings_are_not_listeners() {
         let heading = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
         assert_eq!(parse_row(heading), None);
         let connection =

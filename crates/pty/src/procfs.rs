@@ -1,11 +1,11 @@
-//! Reads what `/proc` says of processes: who they are, who their children are, since when they live.
+//! Reads what `/proc` says about processes: their ids, their children, their start times.
 //!
-//! Pids are recycled, so a process is named by its pid *and* its start time wherever it may outlive a look.
-//! Everything here answers `None` or nothing when the process is gone, when the kernel refuses, and on systems
-//! without a `/proc`: callers must treat that as "not known", never as "not there".
+//! Pids are recycled, so a process that may end in the meantime is identified by its pid *and* its start
+//! time. Everything here returns `None` or nothing if the process has ended, if the kernel refuses, and on
+//! systems without a `/proc`: callers must treat that as "unknown", never as "does not exist".
 //!
-//! Any of these calls may block for as long as the kernel holds the process's locks (it executes a file from a
-//! dead network mount, say). Never call them in a thread that moves bytes.
+//! Any of these calls may block for as long as the kernel holds the process's locks (if it executes a file
+//! from a dead network mount, for example). Never call them in a thread that moves bytes.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -18,17 +18,17 @@ use rustix::process::Pid;
 /// What a process's main thread is doing, by the letter in its `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// On a processor, or ready for one.
+    /// Running, or ready to run.
     Running,
     /// Asleep until something happens.
     Sleeping,
-    /// Asleep in the kernel and deaf to signals: a disk, as a rule.
+    /// Asleep in the kernel and not interruptible: usually waiting for a disk.
     Disk,
     /// Stopped by a signal.
     Stopped,
     /// Stopped by a debugger.
     Traced,
-    /// Ended, not yet reaped; or being taken apart.
+    /// Ended but not yet reaped, or being torn down.
     Dead,
     /// Some other letter.
     Other,
@@ -48,14 +48,14 @@ impl State {
     }
 }
 
-/// A process at the moment of the look.
+/// A snapshot of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proc {
-    /// Its id, which another process may have tomorrow.
+    /// Its id, which may be reused later.
     pub pid: Pid,
-    /// Its parent; `None` when that is outside our pid namespace.
+    /// Its parent; `None` if that is outside our pid namespace.
     pub ppid: Option<Pid>,
-    /// Its process group; 0 when the group is outside our pid namespace.
+    /// Its process group; 0 if the group is outside our pid namespace.
     pub pgrp: i32,
     /// Its session; 0 when outside our pid namespace.
     pub session: i32,
@@ -63,85 +63,86 @@ pub struct Proc {
     pub tty_nr: i32,
     /// The foreground group of that terminal, -1 for none.
     pub tpgid: i32,
-    /// When it started, in clock ticks since the machine did. With the pid it names a process for good.
+    /// When it started, in clock ticks since boot. Together with the pid it identifies a process.
     pub start_time: u64,
     /// What its main thread does.
     pub state: State,
     /// How many threads it has.
     pub threads: u32,
-    /// The name of its main thread: the program's, cut to 15 bytes, unless it gave itself another.
+    /// The name of its main thread: the program's, cut to 15 bytes, unless it was changed.
     pub comm: String,
 }
 
 impl Proc {
-    /// Whether it still runs code, now or some day.
+    /// Whether it can still run code.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.state != State::Dead
     }
 }
 
-/// What `/proc/P/stat` says of one process.
+/// Reads `/proc/P/stat` of one process.
 #[must_use]
 pub fn stat(pid: Pid) -> Option<Proc> {
-    Reader::new().stat(pid)
+    ProcReader::new().stat(pid)
 }
 
-/// When a process started, in clock ticks since the machine did; `None` when there is no such process.
+/// When a process started, in clock ticks since boot; `None` if there is no such process.
 #[must_use]
 pub fn start_time(pid: Pid) -> Option<u64> {
     stat(pid).map(|process| process.start_time)
 }
 
-/// The direct children of a process, of all its threads. Zombies are among them.
+/// The direct children of a process, of all its threads, zombies included.
 ///
-/// The kernel makes no promise about children that come or go meanwhile: look twice before relying on it.
+/// The kernel does not guarantee anything about children that come or go in the meantime: look twice before
+/// relying on it.
 #[must_use]
 pub fn children(pid: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
-    Reader::new().children(pid, &mut found);
+    ProcReader::new().children(pid, &mut found);
     found
 }
 
 /// Every process below `root`, parents before their children; not `root` itself.
 ///
-/// When `root` is a subreaper this is the whole job, daemons that forked twice included.
+/// If `root` is a subreaper this is the whole job, including daemons that forked twice.
 #[must_use]
 pub fn descendants(root: Pid) -> Vec<Proc> {
     let mut found = Vec::new();
-    Reader::new().descendants(root, &mut found);
+    ProcReader::new().descendants(root, &mut found);
     found
 }
 
-/// A random id that the machine drew when it booted: start times of two boots must not be compared.
+/// The random id of this boot: start times of two boots must not be compared.
 #[must_use]
 pub fn boot_id() -> Option<String> {
     static KNOWN: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
-        let mut reader = Reader::new();
+        let mut reader = ProcReader::new();
         let id = reader.read(format_args!("/proc/sys/kernel/random/boot_id")).ok()?;
         Some(String::from_utf8_lossy(id).trim().to_owned())
     };
     KNOWN.get_or_init(read).clone()
 }
 
-/// How many descendants a walk returns at most: a fork bomb must not take the keeper with it.
-const MOST_DESCENDANTS: usize = 20_000;
+/// The most descendants that a walk returns: a fork bomb must not take down the keeper.
+const MAX_DESCENDANTS: usize = 20_000;
 
-/// Reads small kernel files without a fresh allocation for each.
+/// Reads small kernel files without allocating for each.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct ProcReader {
     path: String,
     bytes: Vec<u8>,
-    /// Room for folder listings.
+    /// A buffer for folder listings.
     listing: Vec<u8>,
-    /// Scratch for the thread ids of one process.
+    /// A buffer for the thread ids of one process.
     tids: Vec<Pid>,
-    /// Scratch for the children of one process.
+    /// A buffer for the children of one process.
     queue: Vec<Pid>,
 }
 
-impl Reader {
+impl ProcReader {
     pub(crate) fn new() -> Self {
         Self {
             path: String::with_capacity(64),
@@ -152,12 +153,12 @@ impl Reader {
         }
     }
 
-    /// The whole of a small file.
+    /// Reads a small file completely.
     pub(crate) fn read(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
         self.read_until(path, false)
     }
 
-    /// The whole of a file that the kernel writes in one go: what leaves room is all of it, so it is not asked again.
+    /// Reads a file that the kernel writes in one go: if it leaves space in the buffer, that is all of it.
     pub(crate) fn read_record(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
         self.read_until(path, true)
     }
@@ -183,7 +184,7 @@ impl Reader {
         Ok(&self.bytes[..filled])
     }
 
-    /// Where a link leads.
+    /// The target of a link.
     pub(crate) fn link(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
         self.set_path(path);
         let room = self.bytes.as_mut_slice();
@@ -240,14 +241,14 @@ impl Reader {
                 let words = list.split(u8::is_ascii_whitespace);
                 into.extend(words.filter_map(number).filter_map(Pid::from_raw));
             } else if *tid == pid && self.stat(pid).is_some() {
-                // Other threads may be gone by now. But where the main thread is there and its list is not,
-                // the kernel was built without these lists.
+                // Other threads may have ended. But if the main thread exists and its list does not, the
+                // kernel was built without these lists.
                 return self.children_by_parent(pid, into);
             }
         }
     }
 
-    /// The slow way to find children, for kernels that keep no list: ask everybody for their parent.
+    /// The slow way to find children, for kernels without lists: read the parent of every process.
     fn children_by_parent(&mut self, pid: Pid, into: &mut Vec<Pid>) {
         let mut everybody = Vec::new();
         if self.numbers(format_args!("/proc"), |pid| everybody.extend(Pid::from_raw(pid))).is_err() {
@@ -266,11 +267,11 @@ impl Reader {
         queue.clear();
         self.children(root, &mut queue);
         let mut next = 0;
-        while next < queue.len() && into.len() < MOST_DESCENDANTS {
+        while next < queue.len() && into.len() < MAX_DESCENDANTS {
             let pid = queue[next];
             next += 1;
             let Some(process) = self.stat(pid) else { continue };
-            // A single thread needs no listing of the task folder, and most processes have one.
+            // Most processes have a single thread, and need no listing of the task folder.
             if process.is_alive() && process.threads <= 1 {
                 self.children_of_threads(pid, &[pid], &mut queue);
             } else if process.is_alive() {
@@ -281,8 +282,8 @@ impl Reader {
         self.queue = queue;
     }
 
-    /// What a program is called by those who started it: the name of its main thread, unless it has given
-    /// itself one (`MainThread`, `tmux: client`) that its command line knows nothing of.
+    /// The name of a program as its user knows it: the name of its main thread, unless that was changed
+    /// (`MainThread`, `tmux: client`) to something that is not in its command line.
     pub(crate) fn program(&mut self, pid: Pid, comm: &str) -> String {
         let Ok(line) = self.read(format_args!("/proc/{pid}/cmdline")) else { return comm.to_owned() };
         let base = |word: &[u8]| {
@@ -319,7 +320,7 @@ pub(crate) fn inode_in(link: &[u8], kind: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Takes a `stat` line apart. The name in it may itself contain blanks and brackets, so the last `)` ends it.
+/// Parses a `stat` line. The name in it may contain blanks and brackets, so the last `)` ends it.
 fn parse_stat(line: &[u8]) -> Option<Proc> {
     let open = line.iter().position(|byte| *byte == b'(')?;
     let close = line.iter().rposition(|byte| *byte == b')')?;
@@ -330,7 +331,7 @@ fn parse_stat(line: &[u8]) -> Option<Proc> {
     let state = State::of(*fields.next()?.as_bytes().first()?);
     let mut int = || fields.next()?.parse::<i32>().ok();
     let (ppid, pgrp, session, tty_nr, tpgid) = (int()?, int()?, int()?, int()?, int()?);
-    // Counted as in proc(5): tpgid is field 8, num_threads 20, starttime 22.
+    // Numbered as in proc(5): tpgid is field 8, num_threads 20, starttime 22.
     let threads = fields.nth(11)?.parse().ok()?;
     let start_time = fields.nth(1)?.parse().ok()?;
     let ppid = Pid::from_raw(ppid);
@@ -345,7 +346,7 @@ pub fn arguments(pid: Pid) -> Option<Vec<Vec<u8>>> {
     Some(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
 }
 
-/// The file that a process executes, whatever it calls itself; `None` also when the kernel does not let us know.
+/// The file that a process executes, whatever its name; `None` also if the kernel does not say.
 #[must_use]
 pub fn program_file(pid: Pid) -> Option<String> {
     let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
@@ -353,22 +354,22 @@ pub fn program_file(pid: Pid) -> Option<String> {
     Some(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
 }
 
-/// How often a process's main thread has been given a processor: two looks that find the same number know that
-/// it has slept in between.
+/// How often a process's main thread has been scheduled. If two calls return the same number, it has slept in
+/// between.
 #[must_use]
 pub fn times_run(pid: Pid) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/schedstat", pid.as_raw_nonzero())).ok()?;
     text.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
-/// What the kernel calls one of our own descriptors: a terminal's path, or a pipe's number.
+/// The kernel's name of one of our own descriptors: a terminal's path, or a pipe's number.
 #[must_use]
 pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {
     let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
     Some(link.to_string_lossy().into_owned())
 }
 
-/// What the kernel calls a process's three standard descriptors.
+/// The kernel's names of a process's three standard descriptors.
 #[must_use]
 pub fn standard_descriptors(pid: Pid) -> Vec<String> {
     let name = |fd: i32| {
@@ -378,7 +379,7 @@ pub fn standard_descriptors(pid: Pid) -> Vec<String> {
     (0..3).filter_map(name).collect()
 }
 
-/// Every process there is.
+/// All processes.
 #[must_use]
 pub fn everything() -> Vec<Proc> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -390,7 +391,8 @@ pub fn everything() -> Vec<Proc> {
         .collect()
 }
 
-/// The process at the other end of a Unix socket, as it was when it connected; none if it is outside of what we can see.
+/// The process at the other end of a Unix socket, as it was when it connected; `None` if it is not visible to
+/// us.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn peer_of(socket: impl std::os::fd::AsFd) -> Option<Pid> {
@@ -398,7 +400,7 @@ pub fn peer_of(socket: impl std::os::fd::AsFd) -> Option<Pid> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes into `peer`, and both outlive the call.
-    #[expect(unsafe_code, reason = "the safe wrapper has no word for a process that can't be seen")]
+    #[expect(unsafe_code, reason = "the safe wrapper cannot represent an invisible process")]
     let done = unsafe {
         let fd = socket.as_fd().as_raw_fd();
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut size)
@@ -406,17 +408,18 @@ pub fn peer_of(socket: impl std::os::fd::AsFd) -> Option<Pid> {
     Pid::from_raw(peer.pid).filter(|_| done == 0)
 }
 
-/// Elsewhere nobody is known.
+/// Not supported on other systems.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn peer_of(_socket: impl std::os::fd::AsFd) -> Option<Pid> {
     None
 }
 
-/// Goes from a process to its parent, and so on, for as long as `each` wants more; it can ask for their arguments.
-/// False when one was gone before its parent was known: then there may be more above it than was seen.
+/// Walks from a process to its parent, and so on, while `each` returns true. It can ask for the arguments of
+/// each process. Returns false if one ended before its parent was known: then there may be more ancestors
+/// than were visited.
 pub fn walk_up(from: Pid, mut each: impl FnMut(&Proc, &mut Arguments<'_>) -> bool) -> bool {
-    let mut reader = Reader::new();
+    let mut reader = ProcReader::new();
     let mut seen = Vec::new();
     let mut next = Some(from);
     while let Some(pid) = next.filter(|pid| !seen.contains(pid)) {
@@ -430,15 +433,15 @@ pub fn walk_up(from: Pid, mut each: impl FnMut(&Proc, &mut Arguments<'_>) -> boo
     true
 }
 
-/// The arguments of a process, if they are asked for.
+/// The arguments of a process, read on demand.
 #[derive(Debug)]
 pub struct Arguments<'a> {
-    reader: &'a mut Reader,
+    reader: &'a mut ProcReader,
     pid: Pid,
 }
 
 impl Arguments<'_> {
-    /// All of them, the program's name first; none when the kernel does not tell.
+    /// All arguments, the program's name first; empty if the kernel does not say.
     pub fn read(&mut self) -> Vec<&[u8]> {
         let pid = self.pid;
         let Ok(bytes) = self.reader.read_record(format_args!("/proc/{pid}/cmdline")) else {
@@ -465,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_cut_short_are_refused() {
+    fn truncated_lines_are_refused() {
         let line = b"42 (sh) S 7 42 40 34817 42 4194560 1 2 3 4 5 6 7 8 20 0 3 0 991";
         for end in 0..line.len() - 3 {
             let cut = parse_stat(&line[..end]);
@@ -487,7 +490,7 @@ mod tests {
         use super::super::*;
         use std::process::{Child, Command, Stdio};
 
-        /// Ends and reaps a child also when the test fails.
+        /// Ends and reaps a child even if the test fails.
         struct Ended(Child);
 
         impl Drop for Ended {
@@ -519,7 +522,7 @@ mod tests {
         fn the_slow_way_finds_the_same_children() {
             let child = a_sleeper();
             let mut found = Vec::new();
-            Reader::new().children_by_parent(rustix::process::getpid(), &mut found);
+            ProcReader::new().children_by_parent(rustix::process::getpid(), &mut found);
             assert!(found.contains(&pid_of(&child)));
         }
 
@@ -541,7 +544,7 @@ mod tests {
         }
 
         #[test]
-        fn the_dead_are_not_known() {
+        fn dead_processes_are_unknown() {
             let mut child = a_sleeper();
             let pid = pid_of(&child);
             assert!(stat(pid).unwrap().is_alive());

@@ -1,4 +1,4 @@
-//! Whether anybody reads a terminal that is not ours, such as a tmux pane's.
+//! Whether a program reads a terminal that is not ours, such as a tmux pane's.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid;
 use rustix::termios::{LocalModes, tcgetattr};
 
-/// Who reads a terminal.
+/// Whether a terminal is being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Its foreground programs work, and none of them reads.
+    /// Its foreground programs are working, and none of them reads.
     Nobody {
         /// The first of them.
         program: String,
     },
-    /// Somebody reads, or takes key by key what comes.
+    /// A program reads, or takes input key by key.
     Somebody,
-    /// The system does not tell.
+    /// The system does not say.
     Unknown,
 }
 
@@ -32,20 +32,20 @@ fn modes(terminal: &Path) -> Option<LocalModes> {
     Some(tcgetattr(&tty).ok()?.local_modes)
 }
 
-/// Whether a terminal gives whole lines, and has its own idea of how long they may be; none when it can't be seen.
+/// Whether a terminal passes on whole lines, and so limits their length; `None` if it cannot be opened.
 #[must_use]
 pub fn gives_lines(terminal: &Path) -> Option<bool> {
     Some(modes(terminal)?.contains(LocalModes::ICANON))
 }
 
-/// Whether a terminal gives whole lines and does not show them: somebody asks for a password.
+/// Whether a terminal passes on whole lines without echo: a password prompt.
 #[must_use]
 pub fn hides_lines(terminal: &Path) -> bool {
     modes(terminal)
         .is_some_and(|modes| modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO))
 }
 
-/// Whether a program is a shell, by its name or the name of its file: `-bash`, `/usr/bin/zsh-5.9`.
+/// Whether a program is a shell, by its name or its file name: `-bash`, `/usr/bin/zsh-5.9`.
 #[must_use]
 pub fn is_shell(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program).trim_start_matches('-');
@@ -55,7 +55,7 @@ pub fn is_shell(program: &str) -> bool {
         })
 }
 
-/// The foreground of the terminal that `process` was started on; none where the system does not tell.
+/// The foreground of the terminal that `process` was started on; `None` if the system does not say.
 #[cfg(target_os = "linux")]
 fn foreground(process: Pid) -> Option<Vec<crate::procfs::Proc>> {
     let leader = crate::procfs::stat(process)?;
@@ -65,8 +65,8 @@ fn foreground(process: Pid) -> Option<Vec<crate::procfs::Proc>> {
     (!foreground.is_empty()).then_some(foreground)
 }
 
-/// The shell in the foreground of the terminal that `process` was started on, if one is there that waits for nobody
-/// else in the foreground: at its prompt, in a `read` of a script, or at work itself.
+/// The shell in the foreground of the terminal that `process` was started on, if it does not wait for another
+/// foreground process: it is at its prompt, in a `read` of a script, or working itself.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn shell_in_front(process: Pid) -> Option<String> {
@@ -79,7 +79,7 @@ pub fn shell_in_front(process: Pid) -> Option<String> {
     })
 }
 
-/// Whether a process has a terminal open, or may have: one that an agent runs with pipes can't read it.
+/// Whether a process has a terminal open, or may have. One that an agent runs with pipes cannot read it.
 #[cfg(target_os = "linux")]
 fn has_terminal(process: Pid) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())) else { return true };
@@ -88,15 +88,15 @@ fn has_terminal(process: Pid) -> bool {
         .any(|file| file.starts_with("/dev/pts") || file.to_string_lossy().starts_with("/dev/tty"))
 }
 
-/// Elsewhere nobody knows.
+/// Unknown on other systems.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn shell_in_front(_: Pid) -> Option<String> {
     None
 }
 
-/// Looks at the foreground of the terminal that `process` was started on. A terminal in raw mode belongs to a program
-/// that reads keys, whatever it does at the moment.
+/// Checks the foreground of the terminal that `process` was started on. A terminal in raw mode belongs to a
+/// program that reads keys, whatever it does at the moment.
 #[must_use]
 pub fn of_terminal(terminal: &Path, process: Pid) -> Reading {
     match gives_lines(terminal) {
@@ -125,12 +125,12 @@ fn lines(process: Pid) -> Reading {
         }
         program.get_or_insert_with(|| member.comm.clone());
     }
-    // The last one started is what a person would say runs there.
+    // A person would name the program that was started last.
     let program = foreground.last().map(|member| member.comm.clone()).or(program);
     program.map_or(Reading::Unknown, |program| Reading::Nobody { program })
 }
 
-/// Whether a call waits for one of several things, of which the terminal may be one.
+/// Whether a call waits for several descriptors, which may include the terminal.
 #[cfg(target_os = "linux")]
 fn is_waiting(number: Option<i64>) -> bool {
     let calls = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];

@@ -1,5 +1,5 @@
-//! Learns how children ended, and lets go of them: two steps, so that an end can be written down before the
-//! kernel forgets it.
+//! Observes how children ended, and reaps them: two steps, so that an end can be recorded before the kernel
+//! forgets it.
 
 use std::io;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use rustix::process::Pid;
 /// Something that happened to a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It has ended, and waits to be [reaped](reap).
+    /// It has ended, and must be [reaped](reap).
     Ended(Pid, End),
     /// A signal stopped it.
     Stopped(Pid),
-    /// It goes on.
+    /// It was continued.
     Continued(Pid),
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With a code.
+    /// With an exit code.
     Code(i32),
     /// By a signal.
     Signal {
@@ -34,19 +34,19 @@ pub enum End {
 /// What [`peek`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peeked {
-    /// Something happened. An end stays until it is reaped; a stop is told once.
+    /// Something happened. An end stays until it is reaped; a stop is reported once.
     Change(Change),
-    /// There are children, and nothing happened to them.
+    /// There are children, but nothing happened to them.
     Nothing,
-    /// The kernel says that there is no child left.
+    /// There is no child left.
     NoChildren,
 }
 
-/// Looks at what happened to any child, or to one, without letting go of it.
+/// Checks what happened to any child, or to one, without reaping it.
 #[must_use]
 pub fn peek(child: Option<Pid>) -> Peeked {
     let (kind, id) = child.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid.as_raw_nonzero().get()));
-    // Ends are left in place; stops and continues are taken, or they would be told for ever.
+    // Ends are left in place; stops and continues are consumed, or they would be reported forever.
     let ended = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     match wait(kind, id, ended) {
         Ok(Some(change)) => Peeked::Change(change),
@@ -59,7 +59,7 @@ pub fn peek(child: Option<Pid>) -> Peeked {
     }
 }
 
-/// Sleeps until a child has ended; does not let go of it.
+/// Sleeps until a child has ended; does not reap it.
 pub fn sleep_until_ended(child: Pid) -> io::Result<End> {
     loop {
         match wait(libc::P_PID, child.as_raw_nonzero().get(), libc::WEXITED | libc::WNOWAIT) {
@@ -71,8 +71,8 @@ pub fn sleep_until_ended(child: Pid) -> io::Result<End> {
     }
 }
 
-/// Lets go of every other child that ends, until this one has; does not let go of it. For a subreaper, which gets orphans
-/// that it does not know.
+/// Reaps every other child that ends, until this one has; does not reap this one. For a subreaper, which gets
+/// orphans that it does not know.
 pub fn reap_others_until_ended(child: Pid) {
     loop {
         match wait(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT) {
@@ -104,7 +104,7 @@ fn wait(kind: libc::idtype_t, id: i32, options: i32) -> io::Result<Option<Change
     }))
 }
 
-/// What a process and its waited-for children used.
+/// The resources used by a process and the children it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user code.
@@ -129,7 +129,7 @@ impl From<libc::rusage> for Usage {
     }
 }
 
-/// What a child that has ended used, without letting go of it.
+/// The resources that an ended child used, without reaping it.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn usage(child: Pid) -> Option<Usage> {
@@ -145,14 +145,14 @@ pub fn usage(child: Pid) -> Option<Usage> {
     }
 }
 
-/// Elsewhere it is told only when the child is let go of.
+/// Other systems only report it when the child is reaped.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn usage(_child: Pid) -> Option<Usage> {
     None
 }
 
-/// Lets go of a child that has ended.
+/// Reaps a child that has ended.
 pub fn reap(child: Pid) -> Option<Usage> {
     // SAFETY: wait4 fills the zeroed rusage.
     #[expect(unsafe_code, reason = "wait4 has no safe wrapper")]

@@ -1,28 +1,28 @@
-//! A little memory that a process and its forked copies share: what one knew is still there when it dies.
+//! A page of memory that a process shares with its forks: what a process stored there survives its death.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// One page of numbers, shared by all copies forked after it was made. It is never given back: it lives as
-/// long as the processes that see it.
+/// One page of numbers, shared by all processes forked after it was created. It is never unmapped: it lives
+/// as long as the processes that share it.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedPage {
     words: &'static [AtomicU64; SharedPage::WORDS],
 }
 
 impl SharedPage {
-    /// How many numbers fit.
+    /// How many numbers fit into it.
     pub const WORDS: usize = 512;
 
-    /// Makes a page of zeros.
+    /// Maps a page of zeros.
     ///
     /// # Errors
     /// `ENOMEM`.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: a fresh anonymous mapping, page-aligned and zeroed, is a valid array of AtomicU64; it is never
-        // unmapped, so 'static holds.
+        // SAFETY: a fresh anonymous mapping, page-aligned and zeroed, is a valid array of AtomicU64; it is
+        // never unmapped, so 'static holds.
         #[expect(unsafe_code, reason = "shared memory has no safe wrapper")]
         unsafe {
             let at = mmap_anonymous(

@@ -1,14 +1,14 @@
-//! Signals processes: never a group by mistake, never a recycled pid.
+//! Sends signals: never to a group by mistake, never to a recycled pid.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use crate::procfs::{self, Proc};
 
-/// Sends a signal to the very process that was seen, or to none: held by pidfd, and compared by start time.
+/// Sends a signal to exactly this process, or to none: it is held by a pidfd and compared by its start time.
 ///
 /// # Errors
-/// `ESRCH` when it is gone, `EPERM` when it may not be signalled.
+/// `ESRCH` if it has ended, `EPERM` if it may not be signalled.
 #[cfg(target_os = "linux")]
 pub fn send(process: &Proc, signal: Signal) -> Result<(), Errno> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -22,10 +22,10 @@ pub fn send(process: &Proc, signal: Signal) -> Result<(), Errno> {
     pidfd_send_signal(&pidfd, signal)
 }
 
-/// Without pidfds there is a moment between the look and the signal.
+/// Without pidfds there is a gap between the check and the signal.
 ///
 /// # Errors
-/// `ESRCH` when it is gone, `EPERM` when it may not be signalled.
+/// `ESRCH` if it has ended, `EPERM` if it may not be signalled.
 #[cfg(not(target_os = "linux"))]
 pub fn send(process: &Proc, signal: Signal) -> Result<(), Errno> {
     send_by_pid(process, signal)
@@ -38,15 +38,15 @@ fn send_by_pid(process: &Proc, signal: Signal) -> Result<(), Errno> {
     rustix::process::kill_process(process.pid, signal)
 }
 
-/// The number of a child that is a zombie can't be taken by another process, so a plain pid will do for it.
+/// Signals a child by its pid. A pid cannot be reused before the child is reaped, so this is safe.
 ///
 /// # Errors
-/// `ESRCH` when it is gone.
+/// `ESRCH` if it has ended.
 pub fn send_to_child(child: Pid, signal: Signal) -> Result<(), Errno> {
     rustix::process::kill_process(child, signal)
 }
 
-/// Names and numbers, as far as they are the same on Linux machines.
+/// Names and numbers that are the same on all Linux architectures.
 const NAMES: &[(&str, i32)] = &[
     ("HUP", libc::SIGHUP),
     ("INT", libc::SIGINT),
@@ -79,7 +79,7 @@ const NAMES: &[(&str, i32)] = &[
     ("SYS", libc::SIGSYS),
 ];
 
-/// The signal of a name, with or without `SIG`, or of a number.
+/// The signal with this name, with or without `SIG`, or with this number.
 #[must_use]
 pub fn parse(name: &str) -> Option<Signal> {
     let upper = name.trim().to_ascii_uppercase();
@@ -88,7 +88,7 @@ pub fn parse(name: &str) -> Option<Signal> {
     Signal::from_named_raw(number)
 }
 
-/// The name of a signal's number, `SIG` included.
+/// The name of a signal, including `SIG`.
 #[must_use]
 pub fn name(number: i32) -> String {
     let known = NAMES.iter().find(|(_, known)| *known == number);
@@ -123,7 +123,7 @@ mod tests {
         let mut seen = procfs::stat(pid).unwrap();
         seen.start_time -= 1;
         assert_eq!(send(&seen, Signal::KILL), Err(Errno::SRCH));
-        assert!(child.try_wait().unwrap().is_none(), "it was another process, and lives");
+        assert!(child.try_wait().unwrap().is_none(), "it was another process, and is still alive");
         seen.start_time += 1;
         send(&seen, Signal::KILL).unwrap();
         child.wait().unwrap();

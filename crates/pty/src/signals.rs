@@ -1,4 +1,8 @@
 //! Signals as a readable end: each caught signal becomes one byte in a pipe, so that one `poll` sees them too.
+//!
+//! signal-hook does not replace this. It installs a handler once for each process and signal, and keeps it: after a fork
+//! the child would write into its parent's pipe as well, and a signal whose default was restored meanwhile would not be
+//! caught again. Keepers are forked, restore signals and catch them anew.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};

@@ -1,7 +1,7 @@
-//! Asks the kernel about sockets over netlink: who a Unix socket's peer is, and which sockets listen.
+//! Asks the kernel about sockets over netlink: the peer of a Unix socket, and which sockets listen.
 //!
-//! `/proc/net/*` would say the same but lists every socket of the machine as text. The answers are about the
-//! network namespace of the thread that asks; sockets of other namespaces are simply not found.
+//! `/proc/net/*` has the same information, but lists every socket of the machine as text. The answers are
+//! about the network namespace of the calling thread; sockets of other namespaces are not found.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 
-/// The request and the answer type of all socket questions.
+/// The message type of all socket requests and answers.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -18,7 +18,7 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 const HEADER: usize = 16;
 
-/// Which parts of a Unix socket to tell of, and under which numbers they come back.
+/// Which attributes of a Unix socket to request, and the numbers under which they are returned.
 const UDIAG_SHOW_NAME: u32 = 1;
 const UDIAG_SHOW_PEER: u32 = 4;
 const UNIX_DIAG_NAME: u16 = 0;
@@ -39,22 +39,22 @@ pub(crate) struct TcpListener {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnixListener {
     pub(crate) inode: u32,
-    /// As bound; names of the abstract space begin with a NUL.
+    /// As bound; abstract names start with a NUL.
     pub(crate) name: Vec<u8>,
 }
 
-/// What is known of one Unix socket.
+/// What is known about an inode as a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnixSocket {
     /// Connected to this one.
     Peer(u32),
     /// A Unix socket, but not connected to any other.
     Alone,
-    /// No Unix socket of this network namespace.
+    /// Not a Unix socket of this network namespace.
     NotUnix,
 }
 
-/// An open line to the kernel.
+/// A netlink connection to the kernel.
 #[derive(Debug)]
 pub(crate) struct SockDiag {
     line: OwnedFd,
@@ -63,7 +63,7 @@ pub(crate) struct SockDiag {
 
 impl SockDiag {
     /// # Errors
-    /// When the kernel has no such thing, or a sandbox forbids it.
+    /// If the kernel does not support it, or a sandbox forbids it.
     pub(crate) fn open() -> Result<Self, Errno> {
         let line = rustix::net::socket_with(
             AddressFamily::NETLINK,
@@ -74,13 +74,13 @@ impl SockDiag {
         Ok(Self { line, answer: vec![0; 32 * 1024] })
     }
 
-    /// Whom a Unix socket is connected to.
+    /// The socket that a Unix socket is connected to.
     pub(crate) fn unix_peer(&mut self, inode: u32) -> Result<UnixSocket, Errno> {
         let request = unix_request(inode, u32::MAX, UDIAG_SHOW_PEER);
         let mut found = UnixSocket::Alone;
         let asked = self.ask(0, &request, |message| {
             if let Some(peer) = attribute(message.get(16..)?, UNIX_DIAG_PEER) {
-                // A peer that is gone has the inode 0.
+                // A peer that was closed has inode 0.
                 found = match word(peer, 0)? {
                     0 => UnixSocket::Alone,
                     inode => UnixSocket::Peer(inode),
@@ -126,7 +126,7 @@ impl SockDiag {
         Ok(found)
     }
 
-    /// Sends a request and hands every answer to `each`, which returns `None` for one it can't read.
+    /// Sends a request and passes every answer to `each`, which returns `None` for one that it cannot parse.
     fn ask(
         &mut self,
         flags: u16,
@@ -177,7 +177,8 @@ fn unix_request(inode: u32, states: u32, show: u32) -> [u8; 24] {
     request
 }
 
-/// struct `inet_diag_msg`: family, state, timer, retransmits; ports and addresses; five words, the inode last.
+/// struct `inet_diag_msg`: family, state, timer, retransmits; ports and addresses; five words, the inode
+/// last.
 fn tcp_listener(message: &[u8]) -> Option<TcpListener> {
     let family = i32::from(*message.first()?);
     let port = u16::from_be_bytes([*message.get(4)?, *message.get(5)?]);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_socket_is_no_unix_socket() {
+    fn a_tcp_socket_is_not_a_unix_socket() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut diag = SockDiag::open().unwrap();
         assert_eq!(diag.unix_peer(inode(&listener)).unwrap(), UnixSocket::NotUnix);

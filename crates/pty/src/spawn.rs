@@ -13,38 +13,38 @@ use rustix::process::Pid;
 pub enum Stdio {
     /// One terminal for all three.
     Terminal(OwnedFd),
-    /// A terminal to print on and to be led by, and something else to read.
+    /// A terminal for output and as controlling terminal, and another stdin.
     TerminalBeside {
-        /// What it reads.
+        /// Its stdin.
         stdin: OwnedFd,
-        /// What it prints and complains on.
+        /// Its stdout and stderr.
         terminal: OwnedFd,
     },
-    /// Three separate ends.
+    /// Three separate descriptors.
     Pipes {
-        /// What it reads.
+        /// Its stdin.
         stdin: OwnedFd,
-        /// What it prints.
+        /// Its stdout.
         stdout: OwnedFd,
-        /// What it complains on.
+        /// Its stderr.
         stderr: OwnedFd,
     },
 }
 
-/// Who leads the session that the command runs in.
+/// Which process leads the command's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leads {
-    /// The caller leads a session whose terminal this is; the command becomes its foreground group. Background
-    /// children of the command then survive its end.
+pub enum SessionLeader {
+    /// The caller, with this terminal as its controlling terminal; the command becomes the foreground group.
+    /// Background children of the command then survive its end.
     Caller,
-    /// The command leads a session of its own, as under a terminal emulator.
+    /// The command, as under a terminal emulator.
     Command,
 }
 
 /// A command, ready to start.
 #[derive(Debug)]
 pub struct Command {
-    /// Program and arguments; the program is looked up in the `PATH` of [`env`](Self::env).
+    /// Program and arguments; the program is searched in the `PATH` of [`env`](Self::env).
     pub argv: Vec<OsString>,
     /// The folder to start in.
     pub cwd: PathBuf,
@@ -52,61 +52,61 @@ pub struct Command {
     pub env: Vec<(OsString, OsString)>,
     /// Its three standard streams.
     pub stdio: Stdio,
-    /// Who leads its session.
-    pub leads: Leads,
-    /// What it may and may not do.
-    pub bounds: Bounds,
+    /// Which process leads its session.
+    pub session_leader: SessionLeader,
+    /// What it may do and use.
+    pub confinement: Confinement,
 }
 
-/// What a command may and may not do.
+/// What a command may do and use.
 #[derive(Debug, Default)]
-pub struct Bounds {
+pub struct Confinement {
     /// The sandbox it runs in.
     #[cfg(target_os = "linux")]
-    pub confinement: Option<crate::confine::Confinement>,
-    /// How much it may use.
+    pub sandbox: Option<crate::confine::PreparedSandbox>,
+    /// Its resource limits.
     pub limits: crate::limits::Limits,
-    /// Descriptors that it keeps, besides the three.
-    pub kept: Vec<OwnedFd>,
+    /// Descriptors that it inherits besides the standard three.
+    pub inherited: Vec<OwnedFd>,
 }
 
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// No file of that name in any folder of `PATH`, or at that path.
+    /// There is no such file in any folder of `PATH`, or at that path.
     #[error("there is no program {program:?}")]
     NoSuchProgram {
-        /// As it was asked for.
+        /// The program's name or path.
         program: OsString,
     },
-    /// The file is there, but can't be run.
+    /// The file exists, but cannot be executed.
     #[error("{path:?} can't be run: {source}")]
     NotExecutable {
-        /// What was found.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The folder to start in is not there, is no folder, or is closed to us.
+    /// The folder to start in does not exist, is not a folder, or may not be entered.
     #[error("can't start in {path:?}: {source}")]
     BadFolder {
-        /// As it was asked for.
+        /// The folder.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Arguments and environment together are more than the kernel takes.
+    /// Arguments and environment together are larger than the kernel allows.
     #[error("the command line and environment are longer than this system takes")]
     TooLong,
-    /// A NUL byte, which no program can be given.
+    /// An argument or variable contains a NUL byte.
     #[error("a command line or environment can't contain a NUL byte")]
     ContainsNul,
-    /// It can't be confined, or limited, as asked.
+    /// It cannot be confined or limited as requested.
     #[error("{what}: {source}")]
-    Bounds {
+    Confinement {
         /// Which of the two.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Anything else: no more processes, no more memory.
@@ -114,7 +114,7 @@ pub enum SpawnError {
     System(#[from] io::Error),
 }
 
-/// The step of the child's set-up that failed, as it tells its parent.
+/// The step of the child's setup that failed, as reported to its parent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Step {
@@ -122,14 +122,14 @@ enum Step {
     Folder = 2,
     Exec = 3,
     Limits = 4,
-    Confinement = 5,
+    Sandbox = 5,
 }
 
 impl Command {
-    /// Starts it and returns its pid once `exec` has happened.
+    /// Starts the command and returns its pid once `exec` has succeeded.
     ///
     /// # Errors
-    /// [`SpawnError`], when nothing was started.
+    /// [`SpawnError`], if nothing was started.
     pub fn spawn(self) -> Result<Pid, SpawnError> {
         let program = self.argv.first().cloned().unwrap_or_default();
         let candidates = find_program(&program, &self.env, &self.cwd)?;
@@ -154,11 +154,11 @@ impl Command {
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             drop(said);
-            let (step, errno) = become_command(&image, fds, terminal, (self.leads, &self.bounds));
+            let (step, errno) = become_command(&image, fds, terminal, &self);
             let errno = errno.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
             let report = [step as u8, errno[0], errno[1], errno[2], errno[3]];
             let _ = rustix::io::write(&say, &report);
-            // SAFETY: ends the copy without running the parent's exit handlers.
+            // SAFETY: ends the child without running the parent's exit handlers.
             #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
             unsafe {
                 libc::_exit(127)
@@ -183,11 +183,11 @@ impl Command {
         }
         let what = match step {
             step if step == Step::Limits as u8 => Some("its limits can't be set"),
-            step if step == Step::Confinement as u8 => Some("the sandbox can't be entered"),
+            step if step == Step::Sandbox as u8 => Some("the sandbox can't be entered"),
             _ => None,
         };
         if let Some(what) = what {
-            return SpawnError::Bounds { what, source: error };
+            return SpawnError::Confinement { what, source: error };
         }
         if step == Step::Session as u8 {
             return SpawnError::System(error);
@@ -203,7 +203,7 @@ impl Command {
     }
 }
 
-/// Everything `exec` needs, laid out before the fork: the child may not allocate.
+/// Everything that `exec` needs, built before the fork: the child may not allocate.
 struct Image {
     paths: Vec<CString>,
     cwd: CString,
@@ -235,24 +235,20 @@ impl Image {
     }
 }
 
-/// Runs in the child: becomes the command, or says which step failed.
-fn become_command(
-    image: &Image,
-    fds: [i32; 3],
-    terminal: bool,
-    (leads, bounds): (Leads, &Bounds),
-) -> (Step, io::Error) {
+/// Runs in the child: executes the command, or returns which step failed.
+fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Command) -> (Step, io::Error) {
+    let confinement = &command.confinement;
     // SAFETY: plain system calls; all pointers come from `image`, which outlives the call. SIGTTOU is ignored
-    // while this background process takes the terminal, and put back before exec.
+    // while this background process takes the terminal, and restored before exec.
     #[expect(unsafe_code, reason = "runs between fork and exec")]
     unsafe {
-        match leads {
-            Leads::Command => {
+        match command.session_leader {
+            SessionLeader::Command => {
                 if libc::setsid() < 0 || (terminal && libc::ioctl(fds[1], libc::TIOCSCTTY as _, 0) < 0) {
                     return (Step::Session, io::Error::last_os_error());
                 }
             }
-            Leads::Caller => {
+            SessionLeader::Caller => {
                 libc::setpgid(0, 0);
                 if terminal {
                     libc::signal(libc::SIGTTOU, libc::SIG_IGN);
@@ -262,7 +258,7 @@ fn become_command(
                 }
             }
         }
-        // The ends we were given are above 2, so no dup2 can overwrite one that is still needed.
+        // Our descriptors are above 2, so no dup2 can overwrite one that is still needed.
         for (target, fd) in fds.iter().enumerate() {
             if libc::dup2(*fd, target as i32) < 0 {
                 return (Step::Session, io::Error::last_os_error());
@@ -277,17 +273,17 @@ fn become_command(
         if libc::chdir(image.cwd.as_ptr()) < 0 {
             return (Step::Folder, io::Error::last_os_error());
         }
-        for fd in &bounds.kept {
+        for fd in &confinement.inherited {
             libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0);
         }
-        if let Err(error) = bounds.limits.apply() {
+        if let Err(error) = confinement.limits.apply() {
             return (Step::Limits, error);
         }
         #[cfg(target_os = "linux")]
-        if let Some(confinement) = &bounds.confinement
-            && let Err(error) = confinement.apply()
+        if let Some(sandbox) = &confinement.sandbox
+            && let Err(error) = sandbox.apply()
         {
-            return (Step::Confinement, error);
+            return (Step::Sandbox, error);
         }
         let mut refused = None;
         for path in &image.paths {
@@ -336,10 +332,10 @@ fn find_program(
     if found.is_empty() { Err(missing()) } else { Ok(found) }
 }
 
-/// Makes sure that a file descriptor is not one of the three standard ones.
+/// Moves a file descriptor above the standard three.
 ///
 /// # Errors
-/// `EMFILE` when no more can be had.
+/// `EMFILE` if there are too many open files.
 pub fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 {
         return Ok(fd);

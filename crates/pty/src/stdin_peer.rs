@@ -1,13 +1,13 @@
-//! The process at the other end of our standard input: for a server that an agent started, the agent.
+//! The process at the other end of our stdin: for a server that an agent started, the agent.
 //!
-//! Launchers (`sh -c`, `npx`, `uvx`) pass their own standard input on. So the maker of the pipe is the first ancestor
-//! whose standard input is not ours.
+//! Launchers (`sh -c`, `npx`, `uvx`) pass on their own stdin. So the process that created the pipe is the
+//! first ancestor with a different stdin.
 
 use rustix::process::{Pid, getpid};
 
 use crate::procfs::{self, Proc};
 
-/// The living process at the other end of standard input; none when it can't be seen from here, as across containers.
+/// The living process at the other end of stdin; `None` if it cannot be seen from here, as across containers.
 #[must_use]
 pub fn stdin_peer() -> Option<Proc> {
     let stdin = procfs::descriptor_name(0)?;
@@ -28,7 +28,8 @@ pub fn stdin_peer() -> Option<Proc> {
         }
         passes_on
     });
-    // Who is adopted by init has lost its parent, and init did not make the pipe. (It may, in a container.)
+    // A process whose parent is init was orphaned, and init did not create the pipe (except perhaps in a
+    // container).
     maker.filter(|maker| maker.pid != Pid::INIT).or_else(|| holder(&stdin))
 }
 
@@ -41,7 +42,7 @@ fn stdin_name(pid: Pid) -> Option<String> {
     Some(link.to_string_lossy().into_owned())
 }
 
-/// The oldest process that holds a pipe other than as its standard input.
+/// The oldest process that holds a pipe other than as its stdin.
 fn holder(pipe: &str) -> Option<Proc> {
     let holds = |process: &Proc| {
         let Ok(fds) = std::fs::read_dir(format!("/proc/{}/fd", process.pid.as_raw_nonzero())) else {

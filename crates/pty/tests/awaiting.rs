@@ -1,15 +1,16 @@
-//! Runs real programs on real terminals and checks what is said of them.
+//! Runs real programs on real terminals and checks what is said of them: each row of the table is a test.
 //!
-//! Each row of the table gets a process of its own, which stands in for a keeper. Rows whose programs are not on
-//! this machine are left out, by name.
+//! `cargo test -p outlast-pty --test awaiting -- python` runs the rows with "python" in their names, `--list` names them.
+//! A row runs in a process of its own, which stands in for a keeper. A row whose program is not on this machine is left
+//! out. At full size (`--include-ignored`) every row also runs as an ordinary user, and every row that does not wait also
+//! where the kernel refuses evidence.
 //!
-//! `OUTLAST_ROWS=python cargo test -p outlast-pty --test awaiting -- --nocapture` runs only the rows with "python"
-//! in their names, and prints each.
+//! With `OUTLAST_TABLE=FILE` what was seen is written there, as a page for the documentation.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "tests fail by panicking and say what they left out"
+    reason = "tests fail by panicking, and say what was seen"
 )]
 
 #[path = "awaiting/asking.rs"]
@@ -28,21 +29,32 @@ mod waiting;
 mod working;
 
 use std::io::Write;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outlast_pty::evidence::{Access, Level};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use row::{Expect, Row, Who};
 
-/// Names the row that a process is to run; set by the table for its children.
-const ROW: &str = "OUTLAST_ROW";
-const ACCESS: &str = "OUTLAST_ROW_ACCESS";
-/// Rows run side by side. More would make a small machine's delays look like the programs'.
+/// The first word of a process that is to run a single row.
+const RUN_ROW: &str = "run-row";
+/// Rows run side by side: most of them sleep. More would make a small machine's delays look like the programs'.
 const SIDE_BY_SIDE: usize = 4;
 /// A row that has not ended by then never will.
 const ROW_ENDS_WITHIN: Duration = Duration::from_secs(40);
+/// Becomes somebody who is not root.
+const AS_NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+
+/// How a row is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// As whoever runs the tests, or as an ordinary user where it must be one.
+    Plain,
+    /// By root, as an ordinary user: root sees everything, and most keepers are not root.
+    OrdinaryUser,
+    /// Without the right to attach. Fewer are found then, and still none may be called waiting that is not.
+    Hardened,
+}
 
 fn table() -> Vec<Row> {
     let mut rows = waiting::rows();
@@ -50,22 +62,6 @@ fn table() -> Vec<Row> {
     rows.extend(working::rows());
     rows.extend(timers::rows());
     rows
-}
-
-/// Runs the one row that the environment names, and nothing otherwise.
-#[test]
-fn one_row() {
-    let Ok(name) = std::env::var(ROW) else { return };
-    let mut row = table().into_iter().find(|row| row.name == name).expect("a row of the table");
-    let hardened = std::env::var_os(ACCESS).is_some();
-    if let (true, Expect::Waits { at_least, .. }) = (hardened, &mut row.expect) {
-        *at_least = Level::Possible;
-    }
-    let outcome = stand::run(&row, if hardened { Access::Hardened } else { Access::Full });
-    let latency = outcome.latency.map_or("-".to_owned(), |latency| latency.as_millis().to_string());
-    let note = outcome.note.replace('\n', " | ");
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\nOUTCOME\t{}\t{latency}\t{}\t{note}", outcome.right, outcome.samples).expect("stdout");
 }
 
 struct Line {
@@ -76,7 +72,95 @@ struct Line {
     note: String,
 }
 
-fn run_apart(row: &Row, launcher: &[&str], env: &[(&str, &str)]) -> Line {
+/// What was seen, of all rows that ran as they are.
+type Seen = Arc<Mutex<Vec<Line>>>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, name, access] = words.as_slice()
+        && first == RUN_ROW
+    {
+        return run_row(name, access == "hardened");
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(SIDE_BY_SIDE);
+    let seen = Seen::default();
+    let began = Instant::now();
+    let modes: &[Mode] = match arguments.include_ignored || arguments.ignored {
+        true => &[Mode::Plain, Mode::OrdinaryUser, Mode::Hardened],
+        // The others would only be listed as ignored.
+        false => &[Mode::Plain],
+    };
+    let trials = modes.iter().flat_map(|mode| trials(*mode, &seen));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let lines = std::mem::take(&mut *seen.lock().expect("no panic"));
+    if !lines.is_empty() {
+        report(&lines, began.elapsed());
+    }
+    if let Some(file) = std::env::var_os("OUTLAST_TABLE") {
+        std::fs::write(file, markdown(&lines)).expect("the table's file");
+    }
+    conclusion.exit_code()
+}
+
+/// The tests of all rows that say something in a mode.
+fn trials(mode: Mode, seen: &Seen) -> Vec<Trial> {
+    let is_root = rustix::process::getuid().is_root();
+    let says_something = |row: &Row| match mode {
+        Mode::Plain => row.who != Who::Root || is_root,
+        // Without root, the plain table has said it.
+        Mode::OrdinaryUser => is_root && row.who == Who::Anybody,
+        Mode::Hardened => !row.waits() && row.who != Who::User && (row.who != Who::Root || is_root),
+    };
+    let rows = table().into_iter().filter(says_something);
+    let trial = |row: Row| {
+        let (seen, full_size) = (Arc::clone(seen), row.full_size || mode != Mode::Plain);
+        let kind = match mode {
+            Mode::Plain => "",
+            Mode::OrdinaryUser => "ordinary user",
+            Mode::Hardened => "hardened",
+        };
+        let trial = Trial::ignorable_test(row.name, move || judge(&row, mode, &seen));
+        trial.with_kind(kind).with_ignored_flag(full_size)
+    };
+    rows.map(trial).collect()
+}
+
+/// Runs a row, and says whether it was as it must be.
+fn judge(row: &Row, mode: Mode, seen: &Seen) -> Result<Completion, Failed> {
+    let as_nobody =
+        mode == Mode::OrdinaryUser || (row.who == Who::User && rustix::process::getuid().is_root());
+    if let Some(program) = row.absent(if as_nobody { AS_NOBODY.first().copied() } else { None }) {
+        let why = format!("{program} is not installed");
+        outlast_testkit::test_left_out(row.name, &why, &format!("apt-get install {program}, or what has it"));
+        return Ok(Completion::ignored_with(why));
+    }
+    let line = run_apart(row, if as_nobody { AS_NOBODY } else { &[] }, mode);
+    let right = match mode {
+        Mode::Plain | Mode::OrdinaryUser => line.right,
+        Mode::Hardened => {
+            !["Likely", "Certain"].iter().any(|level| line.note.contains(&format!("waiting {level}")))
+        }
+    };
+    let note = line.note.clone();
+    if mode == Mode::Plain {
+        seen.lock().expect("no panic").push(line);
+    }
+    if right { Ok(Completion::Completed) } else { Err(note.into()) }
+}
+
+/// Runs one row in this process, which is for nothing else.
+fn run_row(name: &str, hardened: bool) -> ExitCode {
+    let row = table().into_iter().find(|row| row.name == name).expect("a row of the table");
+    let outcome = stand::run(&row, hardened);
+    let latency = outcome.latency.map_or("-".to_owned(), |latency| latency.as_millis().to_string());
+    let note = outcome.note.replace('\n', " | ");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\nOUTCOME\t{}\t{latency}\t{}\t{note}", outcome.right, outcome.samples).expect("stdout");
+    ExitCode::SUCCESS
+}
+
+fn run_apart(row: &Row, launcher: &[&str], mode: Mode) -> Line {
     let me = std::env::current_exe().expect("this program");
     let mut command = match launcher {
         [] => Command::new(me),
@@ -86,8 +170,7 @@ fn run_apart(row: &Row, launcher: &[&str], env: &[(&str, &str)]) -> Line {
             command
         }
     };
-    command.args(["--exact", "one_row", "--nocapture", "--test-threads=1"]);
-    command.env(ROW, row.name).envs(env.iter().copied());
+    command.args([RUN_ROW, row.name, if mode == Mode::Hardened { "hardened" } else { "full" }]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("a process for the row");
     let pid = rustix::process::Pid::from_child(&child);
@@ -125,79 +208,30 @@ fn run_apart(row: &Row, launcher: &[&str], env: &[(&str, &str)]) -> Line {
     }
 }
 
-/// Runs rows a few at a time.
-fn run_all(rows: &[Row], launcher: &[&str], env: &[(&str, &str)]) -> Vec<Line> {
-    let next = AtomicUsize::new(0);
-    let lines = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..SIDE_BY_SIDE {
-            scope.spawn(|| {
-                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let line = run_apart(row, launcher, env);
-                    lines.lock().expect("no panic").push(line);
-                }
-            });
-        }
-    });
-    lines.into_inner().expect("no panic")
-}
-
-/// The rows that can run here, and as this user.
-fn selected(as_root: bool) -> Vec<Row> {
-    let cannot_run = if as_root { Who::User } else { Who::Root };
-    let wanted = std::env::var("OUTLAST_ROWS").unwrap_or_default();
-    let long = std::env::var_os("OUTLAST_LONG_TESTS").is_some();
-    table()
-        .into_iter()
-        .filter(|row| row.name.contains(&wanted) && row.who != cannot_run && (long || !row.full_size))
-        .filter(|row| match row.absent() {
-            Some(program) => {
-                let why = format!("{program} is not installed, for the row {:?}", row.name);
-                outlast_testkit::left_out(&why, &format!("apt-get install {program}, or what has it"));
-                false
-            }
-            None => true,
-        })
-        .collect()
-}
-
 fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
+/// What all rows together say.
 fn report(lines: &[Line], took: Duration) {
-    let waits = |line: &&Line| matches!(line.row.expect, Expect::Waits { .. });
-    let (waiting, working): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| waits(line));
-    let found = waiting.iter().filter(|line| line.right).count();
-    let silent = working.iter().filter(|line| line.right).count();
+    let (waiting, working): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.row.waits());
+    let right = |lines: &[&Line]| lines.iter().filter(|line| line.right).count();
     let mut latencies: Vec<u64> = waiting.iter().filter_map(|line| line.latency).collect();
     latencies.sort_unstable();
     let ninth = latencies.get(latencies.len() * 9 / 10).copied().unwrap_or(0);
     println!(
-        "{} rows in {:.0} s: {found} of {} found waiting (median {} ms, p90 {ninth} ms after the last byte); {silent} of {} right about the rest, in {} samples",
+        "{} rows in {:.0} s: {} of {} found waiting (median {} ms, p90 {ninth} ms after the last byte); \
+         {} of {} right about the rest, in {} samples",
         lines.len(),
         took.as_secs_f64(),
+        right(&waiting),
         waiting.len(),
         median(latencies),
+        right(&working),
         working.len(),
         working.iter().map(|line| line.samples).sum::<u32>(),
     );
-    let verbose = std::env::var_os("OUTLAST_ROWS").is_some();
-    for line in lines.iter().filter(|line| verbose || !line.right) {
-        let mark = if line.right { "right" } else { "WRONG" };
-        println!("{mark} {} [{} ms]: {}", line.row.name, line.latency.unwrap_or(0), line.note);
-    }
-}
-
-fn check(rows: &[Row], launcher: &[&str], env: &[(&str, &str)]) -> Vec<Line> {
-    let started = Instant::now();
-    let lines = run_all(rows, launcher, env);
-    report(&lines, started.elapsed());
-    if let Some(file) = std::env::var_os("OUTLAST_TABLE") {
-        std::fs::write(file, markdown(&lines)).expect("the table's file");
-    }
-    lines
 }
 
 /// What was seen, as a page for the documentation.
@@ -231,47 +265,4 @@ fn markdown(lines: &[Line]) -> String {
         ));
     }
     page
-}
-
-fn wrong(lines: &[Line]) -> Vec<&str> {
-    lines.iter().filter(|line| !line.right).map(|line| line.row.name).collect()
-}
-
-#[test]
-fn the_table() {
-    if std::env::var_os(ROW).is_some() {
-        return;
-    }
-    let lines = check(&selected(rustix::process::getuid().is_root()), &[], &[]);
-    assert!(wrong(&lines).is_empty(), "wrong about {:?}", wrong(&lines));
-}
-
-/// Root sees everything; most keepers are not root.
-#[test]
-#[ignore = "takes as long as the table itself, and needs root to become somebody else"]
-fn the_table_as_an_ordinary_user() {
-    if !rustix::process::getuid().is_root() {
-        println!("not root, so the table has run as an ordinary user already");
-        return;
-    }
-    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-    let lines = check(&selected(false), &user, &[]);
-    assert!(wrong(&lines).is_empty(), "wrong about {:?}", wrong(&lines));
-}
-
-/// Without the right to attach, fewer are found, and still none is called waiting that is not.
-#[test]
-#[ignore = "takes as long as the table itself"]
-fn the_table_on_a_hardened_kernel() {
-    let lines = check(&selected(rustix::process::getuid().is_root()), &[], &[(ACCESS, "hardened")]);
-    let says = |line: &Line, what: &str| line.note.contains(&format!("waiting {what}"));
-    let waits = |line: &&Line| matches!(line.row.expect, Expect::Waits { .. });
-    for level in ["Certain", "Likely", "Possible"] {
-        let (waiting, working): (Vec<&Line>, Vec<&Line>) =
-            lines.iter().filter(|line| says(line, level)).partition(waits);
-        println!("{level}: {} that wait, {} that do not", waiting.len(), working.len());
-    }
-    let falsely = lines.iter().filter(|line| !waits(line) && (says(line, "Likely") || says(line, "Certain")));
-    let falsely: Vec<&str> = falsely.map(|line| line.row.name).collect();
-    assert!(falsely.is_empty(), "wrong about {falsely:?}");
 }

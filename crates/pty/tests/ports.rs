@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use outlast_pty::ports::{Port, Watch, listening, unix_listening};
+use outlast_pty::ports::{Port, PortWatch, listening, unix_listening};
 use outlast_pty::procfs;
 use rustix::process::Pid;
 
@@ -115,7 +115,7 @@ fn a_watch_tells_when_a_port_comes_and_goes() {
         return;
     }
     let mut job = Job::start("python3 -m http.server --bind 127.0.0.1 0 &");
-    let mut watch = Watch::new(job.root());
+    let mut watch = PortWatch::new(job.root());
     eventually("the port", || watch.refresh().then_some(()));
     assert_eq!(watch.ports().len(), 1);
     assert!(!watch.refresh(), "nothing has changed");

@@ -1,11 +1,11 @@
-//! How fast the fold runs, by kind of output and number of patterns. Prints MB/s; judges nothing.
+//! Measures how fast the fold is, by kind of output and number of patterns. Prints MB/s and judges nothing.
 #![expect(clippy::print_stdout, reason = "printing figures is what this is for")]
 
 use std::time::Instant;
 
 use outlast_stream::{Config, Outcome, PatternSet, Pipeline};
 
-/// What a PTY read gives.
+/// The size of a read from a PTY.
 const READ: usize = 4095;
 const BYTES: usize = 16 << 20;
 

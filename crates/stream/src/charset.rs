@@ -1,8 +1,8 @@
-//! DEC's line drawing: programs that draw boxes the old way print letters and mean lines.
+//! DEC line drawing: programs that draw boxes the old way print letters that stand for line segments.
 
 use std::borrow::Cow;
 
-/// Which of the two sets is in use, and which of them draw lines.
+/// The character sets: which of the two slots is in use, and which of them is line drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Charsets {
     drawing: [bool; 4],
@@ -10,7 +10,7 @@ pub(crate) struct Charsets {
 }
 
 impl Charsets {
-    /// `ESC ( 0` and its kin: gives slot `slot` the set named by `name`.
+    /// `ESC ( 0` and similar: puts the set called `name` into `slot`.
     pub(crate) fn designate(&mut self, slot: usize, name: u8) {
         self.drawing[slot] = name == b'0';
     }
@@ -20,17 +20,17 @@ impl Charsets {
         self.active = slot;
     }
 
-    /// What a restored cursor brings back: the sets, but not which of them is in use.
+    /// What a restored cursor restores: the sets, but not which slot is in use.
     pub(crate) fn restore(&mut self, saved: Self) {
         self.drawing = saved.drawing;
     }
 
-    /// Whether text is shown as it is.
+    /// Whether text is shown unchanged.
     pub(crate) fn are_plain(&self) -> bool {
         !self.drawing[self.active]
     }
 
-    /// The text as it is shown.
+    /// The text as the terminal shows it.
     pub(crate) fn map<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.drawing[self.active] { text.chars().map(line_drawing).collect() } else { Cow::Borrowed(text) }
     }

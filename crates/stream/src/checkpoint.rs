@@ -1,43 +1,44 @@
-//! Where a keeper's heir can take up the fold again.
+//! Where a keeper's heir can resume the fold.
 //!
-//! The fold's state is not written down; it is made again by feeding the log from a point far enough back. While
-//! output is plain lines, a screenful of line ends after a point settles everything on the screen, so that point will
-//! do as a start. A cursor that strays makes older points unfit until another screenful has passed.
+//! The fold's state is not saved. It is rebuilt by feeding the log from a point far enough back. While output
+//! is plain lines, a screenful of line ends determines everything on the screen, so a point that far back
+//! will do. When the cursor leaves its line, older points become unusable until another screenful has passed.
 
 use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::page::Cursor;
 
-/// Never more than this lies between a checkpoint and now; then exactness gives way.
+/// A checkpoint is at most this far behind. Where no exact point is that near, an inexact one is used.
 const MAX_DISTANCE: u64 = 16 << 20;
-/// Longest title that a checkpoint carries.
+/// The longest title that a checkpoint contains, in bytes.
 const MAX_TITLE: usize = 256;
 
-/// A point to take up the fold from: cut the transcript to `transcript_len`, make a
+/// A point to resume the fold from: cut the transcript to `transcript_len`, create a
 /// [`Pipeline`](crate::Pipeline) with [`resume`](crate::Pipeline::resume), and feed the log from `offset`.
 ///
-/// Transcript, screen text and modes then come out as if nothing had happened, unless the output between here and there
-/// was full-screen or redrawn for more than 16 MiB, or the size changed: then the screen is right once it is redrawn.
+/// Transcript, screen text and modes are then as if nothing had happened. There is one exception: if the
+/// output was full-screen or redrawn for more than 16 MiB, or the size changed, the screen is only right once
+/// it is redrawn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Checkpoint {
     /// Log offset to feed from.
     pub offset: u64,
     /// Length of the transcript up to there.
     pub transcript_len: u64,
-    /// At most 1 KiB of sequences that bring a fresh terminal into the modes in force there.
+    /// At most 1 KiB of sequences that put a fresh terminal into the modes of this point.
     pub prelude: Vec<u8>,
 }
 
-/// Keeps the newest usable checkpoint.
+/// Tracks the newest usable checkpoint.
 #[derive(Debug)]
-pub(crate) struct Marks {
+pub(crate) struct CheckpointTracker {
     usable: Checkpoint,
     /// A point that becomes usable once a screenful of lines has passed.
     candidate: Option<Checkpoint>,
     lines_since: usize,
 }
 
-impl Marks {
+impl CheckpointTracker {
     pub(crate) fn new(start: Checkpoint) -> Self {
         Self { usable: start, candidate: None, lines_since: 0 }
     }
@@ -46,7 +47,7 @@ impl Marks {
         &self.usable
     }
 
-    /// Lines ended and the next begins at the left edge. Says whether a new candidate is wanted.
+    /// Lines ended, and the next one starts at the left edge. Returns whether a new candidate is needed.
     pub(crate) fn lines(&mut self, count: usize, screen_lines: usize) -> bool {
         self.lines_since += count;
         if self.candidate.is_some() && self.lines_since < screen_lines {
@@ -63,8 +64,8 @@ impl Marks {
         self.candidate = Some(point);
     }
 
-    /// The cursor left its line: points before this no longer become usable.
-    pub(crate) fn stray(&mut self) {
+    /// The cursor left its line: the candidate cannot become usable.
+    pub(crate) fn cursor_left_line(&mut self) {
         self.candidate = None;
     }
 
@@ -78,7 +79,7 @@ impl Marks {
     }
 }
 
-/// Sequences that bring a fresh terminal to where this one is, but for what is printed.
+/// Sequences that put a fresh terminal into this state, except for the text on the screen.
 pub(crate) fn prelude(modes: &Modes, charsets: &Charsets, saved: Cursor, title: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     if *modes == Modes::fresh(modes.terminal)

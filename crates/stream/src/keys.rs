@@ -1,7 +1,7 @@
 //! Keys by name, and text, as the bytes that a terminal would send.
 //!
-//! What a key sends depends on what the program has asked for: see [`Modes`]. Names are as people write them:
-//! `Ctrl-C`, `C-c`, `^C` and `ctrl+c` are one key.
+//! What a key sends depends on the program's [`Modes`]. Names are spelled as people write them: `Ctrl-C`,
+//! `C-c`, `^C` and `ctrl+c` are the same key.
 
 mod encode;
 mod names;
@@ -10,7 +10,7 @@ use crate::modes::Modes;
 pub use encode::encode;
 pub use names::UnknownKey;
 
-/// What is pressed, without modifiers.
+/// The key that is pressed, without modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {
     /// A key that types a character.
@@ -72,12 +72,12 @@ impl Key {
     /// Reads a key's name.
     ///
     /// # Errors
-    /// An unknown name comes back with the names that are nearest to it.
+    /// An unknown name, with the known names nearest to it.
     pub fn parse(name: &str) -> Result<Self, UnknownKey> {
         names::parse(name)
     }
 
-    /// The names of all keys, in words.
+    /// The names of all keys, as a sentence.
     #[must_use]
     pub fn names() -> String {
         names::all()
@@ -87,8 +87,9 @@ impl Key {
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Text as a paste: marked as such where the program asked for it, so that it neither runs lines one by one nor indents
-/// them. The mark's end is taken out of the text: what is pasted cannot end the paste and type.
+/// Text as a paste. It is bracketed if the program asked for that, so that a shell neither runs its lines one
+/// by one nor indents them. Bracket sequences inside the text are removed: pasted text cannot end the paste
+/// and type commands.
 #[must_use]
 pub fn paste(text: &str, modes: &Modes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() + 12);
@@ -102,7 +103,7 @@ pub fn paste(text: &str, modes: &Modes) -> Vec<u8> {
     bytes
 }
 
-/// Text as it is typed, with Enter after it if asked for. Several lines go as a [`paste`].
+/// Text as it is typed, followed by Enter if `append_newline` is set. Several lines are sent as a [`paste`].
 #[must_use]
 pub fn typed(text: &str, append_newline: bool, modes: &Modes) -> Vec<u8> {
     let mut bytes = if text.contains(['\n', '\r']) { paste(text, modes) } else { text.as_bytes().to_vec() };
@@ -112,8 +113,8 @@ pub fn typed(text: &str, append_newline: bool, modes: &Modes) -> Vec<u8> {
     bytes
 }
 
-/// One line of several, and Enter, for a program that reads lines. Line editors complete at a tab and act on other
-/// control characters: a line with such goes as a [`paste`].
+/// One line of several, and Enter, for a program that reads lines. Line editors complete at a tab and act on
+/// other control characters, so a line that has any is sent as a [`paste`].
 #[must_use]
 pub fn typed_line(line: &str, modes: &Modes) -> Vec<u8> {
     let mut bytes = if line.contains(char::is_control) { paste(line, modes) } else { line.into() };
@@ -126,7 +127,7 @@ fn enter(modes: &Modes) -> &'static [u8] {
     if modes.terminal { b"\r" } else { b"\n" }
 }
 
-/// Line ends of any kind as Enter would send them.
+/// Converts line ends of any kind to what Enter sends.
 fn as_lines(text: &str, modes: &Modes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -145,7 +146,7 @@ fn as_lines(text: &str, modes: &Modes) -> Vec<u8> {
     bytes
 }
 
-/// Takes marks out until none is left: taking one out can put another together.
+/// Removes paste brackets until none is left: removing one can form another.
 fn without_paste_marks(text: &[u8]) -> Vec<u8> {
     let mut kept: Vec<u8> = Vec::with_capacity(text.len());
     for &byte in text {

@@ -1,4 +1,4 @@
-//! Names of keys and what they send, against what xterm sends.
+//! Key names and what keys send, compared with xterm.
 
 use proptest::prelude::*;
 
@@ -94,7 +94,7 @@ fn modes_change_what_is_sent() {
 }
 
 #[test]
-fn an_unknown_key_names_its_neighbours() {
+fn an_unknown_key_suggests_similar_names() {
     let error = Key::parse("Entr").unwrap_err();
     assert_eq!(error.near[0], "Enter");
     assert!(error.to_string().contains("did you mean"), "{error}");
@@ -122,7 +122,7 @@ fn a_modifier_that_does_not_exist_is_an_unknown_key() {
 }
 
 proptest! {
-    /// Names come from models: whatever it is, it is a key or an error that suggests keys.
+    /// Names come from models. Any name is a key, or an error that suggests keys.
     #[test]
     fn any_name_is_a_key_or_an_error(
         name in prop_oneof![

@@ -1,19 +1,21 @@
-//! Lines gathered into batches that have a bound: a flood becomes a head, a tail, and what is missing between them.
+//! Gathers lines into bounded batches: a flood becomes a head, a tail, and a note of what is missing between
+//! them.
 //!
-//! Pure like everything here: the caller feeds bytes as they come, and takes a batch when its clock says so. As long as
-//! the bound is not reached, the batches together are exactly the lines of the output, whatever pieces they came in.
+//! It is pure, like the rest of this crate: the caller feeds bytes as they come, and takes a batch when its
+//! clock says so. Below the bound, the batches together are exactly the lines of the output, whatever pieces
+//! they came in.
 
 use std::collections::VecDeque;
 
 use crate::line_stream::{CUT_MARK, LineStream};
 use crate::plain::plain;
 
-/// The part of a batch that the lines at its start may fill; those at its end have the rest.
-const HEAD_PART: usize = 4;
-/// A long line is cut to an even share of the batch, but not below this part of it.
-const SMALLEST_SHARE: usize = 128;
+/// The lines at the start of a batch may fill one part in this many; the lines at its end get the rest.
+const HEAD_DIVISOR: usize = 4;
+/// A long line is cut to an even share of the batch, but never to less than one part in this many.
+const MIN_SHARE_DIVISOR: usize = 128;
 
-/// A line and where in the log it is, its end included.
+/// A line, and where it is in the log, line end included.
 #[derive(Debug)]
 struct Line {
     text: String,
@@ -21,27 +23,27 @@ struct Line {
     to: u64,
 }
 
-/// What a batch does not show.
+/// What a batch leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many lines, as far as they were counted: what was skipped unread has none.
+    /// How many lines, as far as they were counted: skipped bytes are not.
     pub lines: u64,
-    /// The first byte that is not shown.
+    /// The first byte that is left out.
     pub from: u64,
     /// Just after the last one.
     pub to: u64,
 }
 
-/// Lines that go out together.
+/// Lines that are sent together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineBatch {
-    /// The lines, joined by line feeds; where some are missing, those before.
+    /// The lines, joined by line feeds; if some are missing, those before the gap.
     pub head: String,
-    /// Those after what is missing.
+    /// The lines after the gap.
     pub tail: String,
     /// What is missing.
     pub left_out: Option<LeftOut>,
-    /// How many lines are in it.
+    /// How many lines the batch has.
     pub lines: u64,
     /// Where its first line begins in the log.
     pub from: u64,
@@ -50,7 +52,7 @@ pub struct LineBatch {
 }
 
 impl LineBatch {
-    /// The whole batch as text; `mark` puts into words what is missing.
+    /// The whole batch as text. `mark` words what is missing.
     #[must_use]
     pub fn text(&self, mark: impl FnOnce(LeftOut) -> String) -> String {
         let Some(left_out) = self.left_out else { return self.head.clone() };
@@ -67,28 +69,28 @@ pub struct LineBatches {
     at: u64,
     /// Where the unfinished line began.
     line_from: u64,
-    /// After a gap: the rest of a line whose start nobody saw is not a line.
+    /// After a gap: the rest of a line whose start was skipped does not count as a line.
     in_torn_line: bool,
-    most: usize,
+    max_bytes: usize,
     head: Vec<Line>,
     head_bytes: usize,
     tail: VecDeque<Line>,
     tail_bytes: usize,
-    /// No line of the tail is longer: so that not all of them are looked at for each that comes.
+    /// No line of the tail is longer than this. It saves a scan of all of them for each new line.
     tail_longest: usize,
     left_out: Option<LeftOut>,
 }
 
 impl LineBatches {
-    /// Begins at an offset; a batch holds about `most` bytes of text, and always at least one line.
+    /// Starts at an offset. A batch holds about `max_bytes` of text, and always at least one line.
     #[must_use]
-    pub fn new(offset: u64, most: usize) -> Self {
+    pub fn new(offset: u64, max_bytes: usize) -> Self {
         Self {
             stream: LineStream::new(),
             at: offset,
             line_from: offset,
             in_torn_line: false,
-            most,
+            max_bytes,
             head: Vec::new(),
             head_bytes: 0,
             tail: VecDeque::new(),
@@ -126,7 +128,7 @@ impl LineBatches {
         }
     }
 
-    /// What lies before an offset can't be had, or is too much to read.
+    /// Skips to an offset: what lies before it is lost, or too much to read.
     pub fn skip_to(&mut self, offset: u64) {
         if offset <= self.at {
             return;
@@ -153,7 +155,7 @@ impl LineBatches {
         self.head.is_empty() && self.tail.is_empty() && self.left_out.is_none()
     }
 
-    /// What is gathered; it stays until [`clear`](Self::clear).
+    /// What was gathered. It stays until [`clear`](Self::clear).
     #[must_use]
     pub fn batch(&self) -> LineBatch {
         let joined = |lines: Vec<&Line>| {
@@ -190,7 +192,9 @@ impl LineBatches {
         }
         let line = Line { text: plain(text), from: self.line_from, to: self.at };
         let size = line.text.len() + 1;
-        if self.left_out.is_none() && self.tail.is_empty() && self.head_bytes + size <= self.most / HEAD_PART
+        if self.left_out.is_none()
+            && self.tail.is_empty()
+            && self.head_bytes + size <= self.max_bytes / HEAD_DIVISOR
         {
             self.head_bytes += size;
             self.head.push(line);
@@ -202,14 +206,16 @@ impl LineBatches {
         self.keep_bound();
     }
 
-    /// Brings the end of the batch back into its bound: long lines are cut before short ones are left out.
+    /// Brings the tail back within its bound. Long lines are cut before short ones are left out.
     fn keep_bound(&mut self) {
-        let most = self.most - self.most / HEAD_PART;
-        if self.tail_bytes <= most || self.tail.len() == 1 {
+        let max_tail = self.max_bytes - self.max_bytes / HEAD_DIVISOR;
+        if self.tail_bytes <= max_tail || self.tail.len() == 1 {
             return;
         }
-        let share =
-            (most / self.tail.len()).saturating_sub(1).max(most / SMALLEST_SHARE).max(2 * CUT_MARK.len());
+        let share = (max_tail / self.tail.len())
+            .saturating_sub(1)
+            .max(max_tail / MIN_SHARE_DIVISOR)
+            .max(2 * CUT_MARK.len());
         if self.tail_longest > share {
             self.tail_longest = share;
             for line in self.tail.iter_mut().filter(|line| line.text.len() > share) {
@@ -219,7 +225,7 @@ impl LineBatches {
                 self.tail_bytes -= before - line.text.len();
             }
         }
-        while self.tail_bytes > most && self.tail.len() > 1 {
+        while self.tail_bytes > max_tail && self.tail.len() > 1 {
             if let Some(old) = self.tail.pop_front() {
                 self.tail_bytes -= old.text.len() + 1;
                 self.leave_out(LeftOut { lines: 1, from: old.from, to: old.to });
@@ -227,7 +233,8 @@ impl LineBatches {
         }
     }
 
-    /// Bytes are missing: all that was gathered after the head goes with them, so that the gap is one.
+    /// Bytes are missing. Everything gathered after the head is dropped with them, so that there is only one
+    /// gap.
     fn miss(&mut self, from: u64, to: u64) {
         let lines = self.tail.len() as u64;
         let from = self.tail.front().map_or(from, |line| line.from);
@@ -295,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_and_told_whatever_comes_with_it() {
+    fn a_long_line_is_cut_and_marked_whatever_comes_with_it() {
         for long in ["x".repeat(5000), "🙂".repeat(2000)] {
             let mut batches = LineBatches::new(0, 1000);
             batches.feed(format!("first\n{long}\r\n{long}\nlast\n").as_bytes());
@@ -312,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_short_lines_costs_no_walk_over_all_of_them_for_each() {
+    fn a_flood_of_short_lines_does_not_scan_all_of_them_for_each() {
         let mut batches = LineBatches::new(0, 256 << 10);
         batches.feed("y\n".repeat(500_000).as_bytes());
         let batch = batches.batch();
         assert_eq!(batch.lines, 128 << 10);
         assert_eq!(batch.left_out.map(|left_out| left_out.lines), Some(500_000 - (128 << 10)));
-        // A long line is still cut before many short ones are left out for it.
+        // A long line is still cut before many short ones are left out.
         batches.feed(format!("{}\n", "x".repeat(50_000)).as_bytes());
         let last = batches.batch().tail;
         let last = last.rsplit('\n').next().unwrap();
@@ -326,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_is_named_and_the_torn_line_with_it() {
+    fn skipped_bytes_are_reported_with_the_torn_line() {
         let mut batches = LineBatches::new(10, 1000);
         batches.feed(b"one\ntw");
         batches.skip_to(500);
@@ -339,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_any_pieces_and_batches_are_the_same_lines(
+        fn any_pieces_and_batches_give_the_same_lines(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(0x1b), any::<u8>()], 0..300),
             step in 1usize..20, every in 1usize..5,
         ) {

@@ -1,35 +1,36 @@
 //! Output as a stream of lines for a client that wants each one once, as it comes.
 //!
-//! Unlike the transcript this never looks back: a line is sent when it ends. A line feed ends a line, together with all
-//! carriage returns right before it: a terminal makes CR CR LF of a program's own CR LF. Any other carriage return
-//! belongs to a redraw and stays. A line is at most 65,536 characters: what is longer is cut and marked, and its rest is
-//! dropped. When to send lines together is the caller's business, which has the clock.
+//! Unlike the transcript, this never looks back: a line is sent when it ends. A line feed ends a line,
+//! together with all carriage returns right before it: a terminal turns a program's CR LF into CR CR LF. Any
+//! other carriage return is part of a redraw and stays. A line has at most 65,536 characters: a longer one is
+//! cut and marked, and the rest of it is dropped. The caller, which has the clock, decides when to send lines
+//! together.
 
-/// Most characters of a line that is sent: code points, not bytes.
+/// The most characters (code points, not bytes) of a line.
 pub const MAX_LINE_CHARS: usize = 64 * 1024;
-/// What is put at the end of a line that was cut.
+/// Appended to a line that was cut.
 pub const CUT_MARK: &str = "… [line cut]";
 
-/// Collects lines across pieces of output.
+/// Collects lines from pieces of output.
 #[derive(Debug, Default)]
 pub struct LineStream {
     partial: Vec<u8>,
-    /// How many characters begin in `partial`. A byte that is no part of any counts as one.
+    /// How many characters start in `partial`. A byte that is not part of a character counts as one.
     chars: usize,
-    /// The line is full: what comes until its end is dropped.
+    /// The line is full: the rest of it is dropped.
     cut: bool,
-    /// How many carriage returns came last: they may belong to a line end.
+    /// How many carriage returns came last: they may be part of a line end.
     returns: usize,
 }
 
 impl LineStream {
-    /// A stream at its start.
+    /// An empty stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes output; finished lines, without their ends, are added to `lines`.
+    /// Takes output, and appends finished lines, without their line ends, to `lines`.
     pub fn feed(&mut self, bytes: &[u8], lines: &mut Vec<String>) {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'\n', rest) {
@@ -61,11 +62,11 @@ impl LineStream {
             self.keep_returns();
             self.push(&bytes[..body]);
         }
-        // No more are needed than a line can hold.
+        // A line cannot hold more than this.
         self.returns = (self.returns + bytes.len() - body).min(MAX_LINE_CHARS + 1);
     }
 
-    /// Carriage returns that no line feed followed are part of the line.
+    /// Carriage returns without a line feed after them are part of the line.
     fn keep_returns(&mut self) {
         for _ in 0..std::mem::take(&mut self.returns) {
             self.push(b"\r");
@@ -77,7 +78,8 @@ impl LineStream {
             return;
         }
         for (at, byte) in bytes.iter().enumerate() {
-            // What goes on with a character begins none. A run of nothing else is no text, and has a bound as well.
+            // A continuation byte does not start a character. A run of nothing else is not text, and is
+            // bounded too.
             if byte & 0xc0 == 0x80 && self.partial.len() + at < 4 * MAX_LINE_CHARS {
                 continue;
             }
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_have_a_bound_too() {
+    fn bytes_that_are_not_text_are_bounded_too() {
         let found = lines(&[&vec![0x80; 1 << 20], b"\n"]);
         assert_eq!(found.len(), 1);
         assert!(found[0].len() <= 3 * 4 * MAX_LINE_CHARS + CUT_MARK.len() && found[0].ends_with(CUT_MARK));
@@ -149,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_way_of_cutting_gives_the_same_lines(
+        fn every_cut_gives_the_same_lines(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), any::<u8>()], 0..200), step in 1usize..10,
         ) {
             let whole = lines(&[&bytes]);

@@ -1,12 +1,12 @@
-//! Hides secrets in what others read: byte for byte, so that every offset stays true.
+//! Hides secrets in what others read, byte for byte, so that every offset stays valid.
 //!
-//! Three kinds are known: [values](known) that a job was given or that were typed into it, of which only fingerprints
-//! are kept; the [formats] of common keys; and patterns of the user. All are looked for in the text as a person
-//! would see it ([`view`]): colours, cursor moves and line breaks do not break a secret.
+//! It knows three kinds: [values](known) that a job was given or that were typed into it, of which it keeps
+//! only fingerprints; the [formats] of common keys; and patterns of the user. It searches the text as a
+//! person would see it ([`view`]), so colours, cursor moves and line breaks do not break up a secret.
 //!
-//! A secret may be cut by the end of what there is. So readers look a [`CONTEXT`] further in both directions than what
-//! they show, and what could be the beginning of a known value at the very end is hidden too. Where text must
-//! be given out while it comes, [`Redactor`] holds back what is not decided yet.
+//! A secret may be cut by the end of the text at hand. So readers search [`CONTEXT`] bytes further in both
+//! directions than they show, and a possible start of a known value at the very end is hidden too. For output
+//! that is passed on while it comes, [`Redactor`] holds back what is not decided yet.
 
 mod formats;
 mod known;
@@ -19,46 +19,46 @@ use std::ops::Range;
 use regex_automata::meta::Regex;
 use unicode_width::UnicodeWidthStr;
 
-pub use known::SHORTEST;
-use known::{Known, Print};
+pub use known::MIN_SECRET_BYTES;
+use known::{Fingerprint, KnownValues};
 pub use redactor::Redactor;
 use view::View;
 
-/// How far around a piece one must look to find every secret that is cut by its borders.
+/// How far around a piece a reader must search to find every secret that is cut by its edges.
 pub const CONTEXT: usize = 8 << 10;
 
-/// What stands in the place of each byte of a secret.
+/// Replaces each byte of a secret.
 const MASK: u8 = b'*';
 
-/// The first line of the written form.
+/// The first line of the file format.
 const TITLE: &str = "outlast-masks 1";
 
-/// What must be hidden.
+/// The secrets to hide.
 #[derive(Clone, Debug)]
 pub struct Masks {
-    known: Known,
+    known: KnownValues,
     patterns: Vec<(String, Regex)>,
     formats: bool,
 }
 
-/// What was found in a piece of text.
+/// The secrets found in a piece of text.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// What to hide, by position; may overlap.
+pub(crate) struct FoundSecrets {
+    /// What to hide, by position. Ranges may overlap.
     spans: Vec<Range<usize>>,
-    /// Those of them that are known values to their last byte.
+    /// Those of them that are complete known values.
     whole: Vec<Range<usize>>,
-    /// From here on it is not decided yet: more bytes could make it a secret, or show that it is none.
+    /// From here on it is not decided: more bytes could complete a secret, or rule it out.
     undecided: Option<usize>,
 }
 
-impl Found {
+impl FoundSecrets {
     fn undecided_from(&mut self, at: usize) {
         self.undecided = Some(self.undecided.map_or(at, |known| known.min(at)));
     }
 }
 
-/// A pattern that can't be used.
+/// A pattern that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the pattern {pattern:?} of secrets can't be used: {why}")]
 pub struct BadMask {
@@ -67,21 +67,22 @@ pub struct BadMask {
 }
 
 impl Masks {
-    /// Common key formats only. The key, random bytes, makes fingerprints worthless anywhere else.
+    /// Hides common key formats only. `key` is random, and makes the fingerprints worthless anywhere else.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
-        Self { known: Known::new(key), patterns: Vec::new(), formats: true }
+        Self { known: KnownValues::new(key), patterns: Vec::new(), formats: true }
     }
 
-    /// Also hides a value; says whether it is long enough for that. `typed` is what a person typed as a secret.
+    /// Also hides a value. Returns whether it is long enough. `typed` means that a person typed it as a
+    /// secret.
     pub fn add(&mut self, value: &str, typed: bool) -> bool {
         self.known.add(value, typed)
     }
 
-    /// Also hides what a regular expression matches: its first group, or all of it.
+    /// Also hides what a regular expression matches: its first group, or the whole match.
     ///
     /// # Errors
-    /// [`BadMask`], when it is none, or matches nothing at all.
+    /// [`BadMask`] if it is not a valid expression, or matches the empty string.
     pub fn add_pattern(&mut self, pattern: &str) -> Result<(), BadMask> {
         let bad = |why: String| BadMask { pattern: pattern.to_owned(), why };
         let regex = Regex::new(pattern).map_err(|error| bad(error.to_string()))?;
@@ -92,31 +93,31 @@ impl Masks {
         Ok(())
     }
 
-    /// Only what was typed as a secret; none when nothing was.
+    /// Only the values that were typed as secrets; `None` if there are none.
     #[must_use]
     pub fn typed_only(&self) -> Option<Self> {
         let known = self.known.typed_only();
         (!known.is_empty()).then(|| Self { known, patterns: Vec::new(), formats: false })
     }
 
-    /// Hides every secret in bytes as a program wrote them.
+    /// Hides every secret in the bytes of a program's output.
     pub fn hide(&self, bytes: &mut [u8]) {
         let found = self.look(bytes);
         found.spans.into_iter().for_each(|span| cover(bytes, span));
     }
 
-    /// Hides in `end`, with which a piece of a transcript ends, every secret of that piece.
+    /// Hides every secret of a transcript in `end`, a copy of its last bytes.
     pub fn hide_end(&self, transcript: &[u8], end: &mut [u8]) {
         let before = transcript.len() - end.len();
-        let mut found = Found::default();
-        // There are no sequences in it.
+        let mut found = FoundSecrets::default();
+        // A transcript has no escape sequences.
         self.look_at(&View::whole(transcript, 0), true, &mut found);
         for span in found.spans {
             cover(end, span.start.saturating_sub(before)..span.end.saturating_sub(before));
         }
     }
 
-    /// Hides every secret in text. Its length in bytes stays.
+    /// Hides every secret in text. Its length in bytes does not change.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         let mut found = self.look(text.as_bytes());
@@ -125,20 +126,20 @@ impl Masks {
         }
         let mut bytes = text.as_bytes().to_vec();
         for span in &mut found.spans {
-            // Half a character would be no text any more.
+            // Half a character would not be text.
             let whole = text.floor_char_boundary(span.start)..text.ceil_char_boundary(span.end);
             cover(&mut bytes, whole);
         }
         String::from_utf8(bytes).unwrap_or_else(|_| "*".repeat(text.len()))
     }
 
-    /// Hides every secret in rows of a screen, also where one goes on in the next row: a row as wide as the screen was
-    /// broken by it, and not by the program.
+    /// Hides every secret in rows of a screen, even if it continues in the next row: a row as wide as the
+    /// screen was wrapped by the screen, not by the program.
     pub fn rows(&self, rows: &mut [String], cols: usize) {
         let ends = |row: &str| if row.width() < cols { "\n" } else { "" };
         let joined: String = rows.iter().flat_map(|row| [row.as_str(), ends(row)]).collect();
         let hidden = self.text(&joined);
-        // Lengths stay, so the rows fall apart where they were joined.
+        // Lengths do not change, so the rows can be split where they were joined.
         let mut rest = hidden.as_str();
         for row in rows {
             let (this, after) = rest.split_at(rest.floor_char_boundary(row.len()));
@@ -148,18 +149,18 @@ impl Masks {
         }
     }
 
-    /// Looks at bytes as a program wrote them.
-    pub(crate) fn look(&self, bytes: &[u8]) -> Found {
-        let mut found = Found::default();
+    /// Searches the bytes of a program's output.
+    pub(crate) fn look(&self, bytes: &[u8]) -> FoundSecrets {
+        let mut found = FoundSecrets::default();
         let (screen, strings) = view::split(bytes, !self.patterns.is_empty());
         self.look_at(&screen, true, &mut found);
-        // What titles and other strings hold is no part of the text around them.
+        // Titles and other strings are not part of the text around them.
         strings.iter().for_each(|string| self.look_at(string, false, &mut found));
         found
     }
 
-    fn look_at(&self, view: &View<'_>, goes_on: bool, found: &mut Found) {
-        let mut here = Found::default();
+    fn look_at(&self, view: &View<'_>, goes_on: bool, found: &mut FoundSecrets) {
+        let mut here = FoundSecrets::default();
         self.known.find(view.bytes(), &mut here);
         if self.formats {
             formats::find(view.bytes(), &mut here);
@@ -188,11 +189,11 @@ impl Masks {
         }
     }
 
-    /// The written form, without any value: what a reader needs that comes later.
+    /// The file format, which has no values: for readers that come later.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{TITLE}\nkey {}\n", hex(self.known.key()));
-        for print in self.known.prints() {
+        for print in self.known.fingerprints() {
             let kind = if print.typed { "typed" } else { "known" };
             let (len, head, chain, proof) = (print.len, print.head, hex(&print.chain), hex(&print.proof));
             let _ = writeln!(text, "{kind} {len} {head:04x} {chain} {proof}");
@@ -203,7 +204,7 @@ impl Masks {
         text
     }
 
-    /// Reads the written form; none if it is not one.
+    /// Parses the file format; `None` if it is something else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
@@ -218,7 +219,7 @@ impl Masks {
                 "known" | "typed" => {
                     let mut fields = rest.split(' ');
                     let mut field = || fields.next();
-                    masks.known.push(Print {
+                    masks.known.push(Fingerprint {
                         typed: kind == "typed",
                         len: field()?.parse().ok()?,
                         head: u16::from_str_radix(field()?, 16).ok()?,
@@ -227,7 +228,7 @@ impl Masks {
                     });
                 }
                 "pattern" => masks.add_pattern(rest).ok()?,
-                // Something a newer version knows.
+                // A newer version's line.
                 _ => {}
             }
         }
@@ -235,7 +236,7 @@ impl Masks {
     }
 }
 
-/// Hides a range: what can be seen of it, not the sequences and line breaks in between.
+/// Hides the visible bytes of a range, but not the sequences and line breaks in it.
 fn cover(bytes: &mut [u8], span: Range<usize>) {
     let end = span.end.min(bytes.len());
     let start = span.start.min(end);

@@ -14,20 +14,20 @@ fn masks() -> Masks {
 fn hidden(masks: &Masks, text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     masks.hide(&mut bytes);
-    assert_eq!(bytes.len(), text.len(), "offsets stay true");
+    assert_eq!(bytes.len(), text.len(), "offsets stay valid");
     String::from_utf8(bytes).unwrap()
 }
 
-/// No four bytes of the secret in a row are to be seen.
-fn assert_gone(text: &str) {
-    for piece in SECRET.as_bytes().windows(SHORTEST) {
+/// Asserts that no four consecutive bytes of the secret are visible.
+fn assert_hidden(text: &str) {
+    for piece in SECRET.as_bytes().windows(MIN_SECRET_BYTES) {
         let piece = std::str::from_utf8(piece).unwrap();
         assert!(!text.contains(piece), "{piece:?} is in {text:?}");
     }
 }
 
 #[test]
-fn a_known_value_is_hidden_and_all_around_it_stays() {
+fn a_known_value_is_hidden_and_the_text_around_it_stays() {
     let text = format!("token={SECRET};\nnext");
     let stars = "*".repeat(SECRET.len());
     assert_eq!(hidden(&masks(), &text), format!("token={stars};\nnext"));
@@ -40,29 +40,29 @@ fn colours_cursor_moves_and_line_breaks_do_not_break_a_secret() {
         for cut in 4..SECRET.len() {
             let text = format!("a {}{between}{} b", &SECRET[..cut], &SECRET[cut..]);
             let hidden = hidden(&masks(), &text);
-            assert_gone(&hidden);
+            assert_hidden(&hidden);
             assert!(hidden.starts_with("a *") && hidden.ends_with("* b"), "{hidden:?}");
             let plain = between.trim_matches(['\r', '\n']);
-            assert!(plain.is_empty() || hidden.contains(plain), "sequences stay whole: {hidden:?}");
+            assert!(plain.is_empty() || hidden.contains(plain), "sequences stay intact: {hidden:?}");
         }
     }
 }
 
 #[test]
-fn a_struck_over_secret_is_hidden() {
+fn a_secret_with_backspaces_is_hidden() {
     let bold: String = SECRET.chars().map(|c| format!("{c}\x08{c}")).collect();
     let hidden = hidden(&masks(), &bold);
     assert!(!hidden.contains('Z') && !hidden.contains('9'), "{hidden:?}");
 }
 
 #[test]
-fn a_secret_in_a_title_is_hidden_where_raw_bytes_are_read() {
-    assert_gone(&hidden(&masks(), &format!("\x1b]0;run {SECRET}\x07$ ")));
-    assert_gone(&hidden(&masks(), &format!("\x1b]0;run {SECRET}")));
+fn a_secret_in_a_title_is_hidden_in_raw_output() {
+    assert_hidden(&hidden(&masks(), &format!("\x1b]0;run {SECRET}\x07$ ")));
+    assert_hidden(&hidden(&masks(), &format!("\x1b]0;run {SECRET}")));
 }
 
 #[test]
-fn a_secret_that_goes_on_in_the_next_row_is_hidden_in_both() {
+fn a_secret_that_continues_in_the_next_row_is_hidden_in_both() {
     let mut rows = vec![
         "before".to_owned(),
         format!("│ {} │", &SECRET[..12]),
@@ -71,14 +71,14 @@ fn a_secret_that_goes_on_in_the_next_row_is_hidden_in_both() {
     ];
     let lengths: Vec<usize> = rows.iter().map(String::len).collect();
     masks().rows(&mut rows, 80);
-    assert_gone(&rows.join("\n"));
-    assert_gone(&rows.concat());
+    assert_hidden(&rows.join("\n"));
+    assert_hidden(&rows.concat());
     assert_eq!(rows.iter().map(String::len).collect::<Vec<_>>(), lengths);
     assert_eq!((rows[0].as_str(), rows[3].as_str()), ("before", "after"));
 }
 
 #[test]
-fn a_key_that_the_screen_has_broken_is_hidden() {
+fn a_key_that_is_wrapped_by_the_screen_is_hidden() {
     let key = format!("see ghp_{}", "aB3d".repeat(9));
     let mut rows: Vec<String> =
         key.as_bytes().chunks(10).map(|row| String::from_utf8(row.to_vec()).unwrap()).collect();
@@ -87,27 +87,27 @@ fn a_key_that_the_screen_has_broken_is_hidden() {
 }
 
 #[test]
-fn the_beginning_of_a_secret_at_the_end_of_what_there_is_is_hidden() {
+fn the_start_of_a_secret_at_the_end_of_the_text_is_hidden() {
     for cut in 0..=SECRET.len() {
         let text = hidden(&masks(), &format!("key: {}", &SECRET[..cut]));
         let seen = text.strip_prefix("key: ").unwrap().bytes().filter(|byte| *byte != b'*').count();
-        assert!(seen < SHORTEST, "{text:?}");
+        assert!(seen < MIN_SECRET_BYTES, "{text:?}");
     }
 }
 
 #[test]
-fn what_only_begins_like_a_secret_stays() {
+fn text_that_only_starts_like_a_secret_stays() {
     let text = format!("{}other words\n{}", &SECRET[..10], &SECRET[..3]);
     assert_eq!(hidden(&masks(), &text), text);
 }
 
 #[test]
-fn the_written_form_holds_no_value_and_finds_all_the_same() {
+fn the_file_format_has_no_values_and_finds_the_same() {
     let mut masks = masks();
     masks.add("typed-by-hand", true);
     masks.add_pattern("corp-[0-9]{6}").unwrap();
     let text = masks.to_text();
-    assert_gone(&text);
+    assert_hidden(&text);
     assert!(!text.contains("typed-by-hand"));
     let read = Masks::parse(&text).unwrap();
     assert_eq!(read.to_text(), text);
@@ -128,7 +128,7 @@ fn a_pattern_hides_its_group_and_a_bad_one_says_why() {
     assert!(masks.add_pattern("x*").unwrap_err().to_string().contains("nothing"));
 }
 
-/// What each format looks like; made up, and split so that no scanner takes them for real ones.
+/// An example of each format, split so that secret scanners do not take them for real ones.
 fn samples() -> Vec<(String, String)> {
     let body = |n: usize| "aB3dE5gH1jK2mN4pQ6rS8tU0vW9xY7zA".chars().cycle().take(n).collect::<String>();
     let upper = |n: usize| body(n).to_uppercase();
@@ -158,7 +158,7 @@ fn samples() -> Vec<(String, String)> {
 }
 
 #[test]
-fn common_formats_are_hidden_and_their_beginnings_stay() {
+fn common_formats_are_hidden_and_their_prefixes_stay() {
     for (start, rest) in samples() {
         let end = if start.contains("://") {
             "@host/db"
@@ -175,15 +175,17 @@ fn common_formats_are_hidden_and_their_beginnings_stay() {
 
 #[test]
 fn a_private_key_is_hidden_between_its_lines() {
-    let text = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r\nZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----\nok\n";
-    let expected = "-----BEGIN OPENSSH PRIVATE KEY-----\n************\n************\n-----END OPENSSH PRIVATE KEY-----\nok\n";
-    assert_eq!(hidden(&Masks::new([0; 32]), text), expected);
+    let key = |body: &str| {
+        format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\nok\n")
+    };
+    let (text, expected) = (key("b3BlbnNzaC1r\nZXktdjEAAAAA"), key("************\n************"));
+    assert_eq!(hidden(&Masks::new([0; 32]), &text), expected);
     let public = "-----BEGIN PUBLIC KEY-----\nb3BlbnNzaC1r\n-----END PUBLIC KEY-----\n";
     assert_eq!(hidden(&Masks::new([0; 32]), public), public);
 }
 
 #[test]
-fn everyday_output_stays_as_it_is() {
+fn ordinary_output_is_unchanged() {
     for text in [
         "  Local:   http://localhost:3000/\n  Network: http://192.168.1.7:5173",
         "task-runner-with-a-very-long-name disk-usage-of-the-whole-machine\n",
@@ -198,7 +200,7 @@ fn everyday_output_stays_as_it_is() {
     }
 }
 
-/// Offers bytes in pieces, as a caller does; after each piece what is held back may be asked for.
+/// Offers bytes in pieces, as a caller does. With `flush_each`, what is held back is taken after each piece.
 fn redact(masks: &Masks, pieces: &[&[u8]], flush_each: bool) -> Vec<u8> {
     let mut redactor = Redactor::default();
     let (mut out, mut held) = (Vec::new(), Vec::new());
@@ -215,26 +217,26 @@ fn redact(masks: &Masks, pieces: &[&[u8]], flush_each: bool) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_cut_at_every_border_leaks_nothing() {
+fn a_stream_cut_anywhere_leaks_nothing() {
     let mut masks = masks();
     masks.add_pattern("corp-[0-9]{6}").unwrap();
     let text =
         format!("\x1b[1mstart\x1b[0m {} and {SECRET} \x1b[32mcorp-123456\n{SECRET}\r\nend", "ghp_a1B2");
     let whole = redact(&masks, &[text.as_bytes()], false);
     assert_eq!(whole.len(), text.len());
-    assert_gone(std::str::from_utf8(&whole).unwrap());
+    assert_hidden(std::str::from_utf8(&whole).unwrap());
     for cut in 0..=text.len() {
         let (a, b) = text.as_bytes().split_at(cut);
         assert_eq!(redact(&masks, &[a, b], false), whole, "cut at {cut}");
         let slow = redact(&masks, &[a, b], true);
-        assert_gone(std::str::from_utf8(&slow).unwrap());
+        assert_hidden(std::str::from_utf8(&slow).unwrap());
     }
     let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
     assert_eq!(redact(&masks, &bytes, false), whole, "byte by byte");
 }
 
 #[test]
-fn the_end_of_a_secret_that_ends_where_a_piece_ends_is_hidden_too() {
+fn a_secret_that_ends_where_a_piece_ends_is_hidden_to_its_end() {
     let mut masks = Masks::new([7; 32]);
     masks.add(SECRET, true);
     let masks = masks.typed_only().unwrap();
@@ -256,9 +258,10 @@ fn a_key_longer_than_a_piece_stays_hidden_to_its_end() {
 }
 
 proptest! {
-    /// Whatever stands around it and wherever the pieces end: the same bytes come out as from one piece, and none of the secret.
+    /// Whatever surrounds the secret and wherever the pieces end, the same bytes come out as from one piece,
+    /// and nothing of the secret.
     #[test]
-    fn no_cut_and_no_surroundings_let_a_secret_through(
+    fn no_cut_and_no_surrounding_text_leaks_a_secret(
         before in "[ -~\n]{0,40}",
         after in "[ -~\n]{0,40}",
         secret in "[!-~]{8,40}",
@@ -284,9 +287,10 @@ proptest! {
         let out = String::from_utf8(redact(&masks, &pieces, false)).unwrap();
         let out = out.replace(&format!("\x1b[3{}m", colour % 8), "");
         prop_assert!(!out.contains(&secret), "{out:?}");
-        for piece in secret.as_bytes().windows(SHORTEST) {
+        for piece in secret.as_bytes().windows(MIN_SECRET_BYTES) {
             let piece = std::str::from_utf8(piece).unwrap();
-            let elsewhere = before.contains(piece) || after.contains(piece) || format!("{before}{after}").contains(piece);
+            let joined = format!("{before}{after}");
+            let elsewhere = [&before, &after, &joined].iter().any(|text| text.contains(piece));
             let twice = secret.matches(piece).count() > 1;
             prop_assume!(!elsewhere && !twice && !piece.contains('*'));
             prop_assert!(!out.contains(piece), "{piece:?} of {secret:?} in {out:?}");

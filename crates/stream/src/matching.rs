@@ -1,29 +1,30 @@
-//! Pattern matches in what is printed, while it is printed.
+//! Matches patterns in output while it is printed.
 //!
-//! What patterns see is the *print stream*: text in the order in which it is printed, escape sequences cut out. A line
-//! feed ends a line, with or without a carriage return. A carriage return alone, or a cursor that goes elsewhere,
-//! begins the line anew. A backspace takes the last character back. A small step to the right is as many blanks.
+//! Patterns see the *print stream*: text in the order in which it is printed, without escape sequences. A
+//! line feed ends a line, with or without a carriage return. A carriage return alone, or a cursor move,
+//! restarts the line. A backspace removes the last character. A small step to the right counts as blanks.
 //!
-//! Each pattern reports once in each line. It is reported when the line ends, is begun anew, or at a
-//! [`peek`](Watches::peek): so that `port (\d+)` says `8080` and not `8`. No byte is run through the automaton
-//! twice, except for a short line's after a backspace.
+//! Each pattern reports once per line: when the line ends or restarts, or at a [`peek`](Matchers::peek). So
+//! `port (\d+)` reports `8080` and not `8`. No byte goes through the DFA twice, except in a short line after
+//! a backspace.
 
-mod watch;
+mod matcher;
 
 use crate::pattern::PatternSet;
-use watch::Watch;
+use matcher::Matcher;
 
-/// What is kept of the current and the lines before, to say what matched.
-const KEPT: usize = 64 * 1024;
-/// A line up to this length is looked at again after a backspace; a longer one is only taken up from there.
-const RESCAN: usize = 128;
-/// Steps to the right that read as blanks; further away is another place.
-const SMALL_GAP: usize = 16;
+/// How much of the current and previous lines is kept, to report what matched.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// A line of up to this length is scanned again after a backspace. In a longer one, matching restarts at the
+/// cursor.
+const MAX_RESCAN_BYTES: usize = 128;
+/// Steps to the right of up to this many columns count as blanks. A longer step restarts the line.
+const MAX_GAP_COLUMNS: usize = 16;
 
 /// A pattern that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The watch, as named by whoever registered it.
+    /// The id of the watch that matched, as the caller registered it.
     pub watch: u64,
     /// Which pattern of its set.
     pub pattern: usize,
@@ -37,7 +38,7 @@ pub struct Hit {
     pub names: Vec<(String, String)>,
 }
 
-/// A stretch of the buffer and where in the log it came from.
+/// A run of bytes in the buffer, and where in the log it came from.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     at: usize,
@@ -45,31 +46,31 @@ struct Run {
     log_end: u64,
 }
 
-/// What has been printed lately. Kept only while someone watches.
+/// What was printed lately. Kept only while there are patterns.
 #[derive(Debug, Default)]
-struct Printed {
+struct PrintBuffer {
     bytes: Vec<u8>,
     line_start: usize,
     runs: Vec<Run>,
 }
 
-/// What happened last, whose meaning depends on what comes next.
+/// The last cursor move; what it means depends on what comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
+enum PendingMove {
     Nothing,
     Return,
     Back(usize),
 }
 
-/// All watches on one job's output.
+/// All patterns that are being matched on one job's output.
 #[derive(Debug)]
-pub(crate) struct Watches {
-    printed: Printed,
-    watches: Vec<Watch>,
-    pending: Pending,
+pub(crate) struct Matchers {
+    printed: PrintBuffer,
+    matchers: Vec<Matcher>,
+    pending: PendingMove,
 }
 
-impl Printed {
+impl PrintBuffer {
     fn push(&mut self, text: &[u8], log_end: u64) {
         let run = Run { at: self.bytes.len(), len: text.len(), log_end };
         self.bytes.extend_from_slice(text);
@@ -101,7 +102,7 @@ impl Printed {
         }
     }
 
-    fn take_back(&mut self, characters: usize) {
+    fn erase_back(&mut self, characters: usize) {
         for _ in 0..characters {
             if self.bytes.len() <= self.line_start {
                 break;
@@ -124,12 +125,12 @@ impl Printed {
         }
     }
 
-    /// Forgets the oldest once there is twice what is kept; returns by how much positions moved.
+    /// Drops the oldest bytes once the buffer has twice its size. Returns by how much positions moved.
     fn trim(&mut self) -> usize {
-        if self.bytes.len() <= 2 * KEPT {
+        if self.bytes.len() <= 2 * BUFFER_BYTES {
             return 0;
         }
-        let mut cut = self.bytes.len() - KEPT;
+        let mut cut = self.bytes.len() - BUFFER_BYTES;
         while cut < self.bytes.len() && self.bytes[cut] & 0xc0 == 0x80 {
             cut += 1;
         }
@@ -145,31 +146,32 @@ impl Printed {
     }
 }
 
-impl Watches {
+impl Matchers {
     pub(crate) fn new() -> Self {
-        Self { printed: Printed::default(), watches: Vec::new(), pending: Pending::Nothing }
+        Self { printed: PrintBuffer::default(), matchers: Vec::new(), pending: PendingMove::Nothing }
     }
 
-    /// Whether nobody watches: then nothing here costs anything.
+    /// Whether there are no patterns: then nothing here costs anything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.watches.is_empty()
+        self.matchers.is_empty()
     }
 
-    /// Watches from here on. `unfinished` is the line so far: it is no match, but the rest of it is no line start.
+    /// Matches from here on. `unfinished` is the line so far: it cannot match, but `^` does not match after
+    /// it.
     pub(crate) fn add(&mut self, id: u64, patterns: PatternSet, unfinished: &str, offset: u64) {
         self.remove(id);
-        if self.watches.is_empty() {
+        if self.matchers.is_empty() {
             *self = Self::new();
             self.printed.push(unfinished.as_bytes(), offset);
         }
         let before = self.printed.line().last().copied();
-        self.watches.push(Watch::new(id, patterns, self.printed.bytes.len(), before));
+        self.matchers.push(Matcher::new(id, patterns, self.printed.bytes.len(), before));
     }
 
     pub(crate) fn remove(&mut self, id: u64) {
-        self.watches.retain(|watch| watch.id != id);
-        if self.watches.is_empty() {
-            self.printed = Printed::default();
+        self.matchers.retain(|matcher| matcher.id != id);
+        if self.matchers.is_empty() {
+            self.printed = PrintBuffer::default();
         }
     }
 
@@ -177,14 +179,14 @@ impl Watches {
         self.take_pending(hits);
         let mut rest = text;
         while !rest.is_empty() {
-            // A very long line is cut where the buffer is full, not where a read happened to end.
-            let room = (2 * KEPT + 1).saturating_sub(self.printed.bytes.len()).max(1);
+            // A very long line is cut where the buffer is full, wherever the reads ended.
+            let room = (2 * BUFFER_BYTES + 1).saturating_sub(self.printed.bytes.len()).max(1);
             let (piece, after) = rest.split_at(rest.len().min(room));
             self.printed.push(piece, log_end.saturating_sub(after.len() as u64));
-            for watch in &mut self.watches {
-                watch.advance(&self.printed);
+            for matcher in &mut self.matchers {
+                matcher.advance(&self.printed);
             }
-            if self.printed.bytes.len() > 2 * KEPT {
+            if self.printed.bytes.len() > 2 * BUFFER_BYTES {
                 self.report(hits);
                 self.trim();
             }
@@ -192,116 +194,116 @@ impl Watches {
         }
     }
 
-    /// Whether what comes next need only be looked through for where a match may begin.
+    /// Whether the next lines need only be searched for where a match may start.
     pub(crate) fn are_idle(&self) -> bool {
         let at_start =
-            self.printed.bytes.len() == self.printed.line_start && self.pending == Pending::Nothing;
-        match self.watches.as_slice() {
+            self.printed.bytes.len() == self.printed.line_start && self.pending == PendingMove::Nothing;
+        match self.matchers.as_slice() {
             [] => true,
-            // More are not worth it: each would look through what another then refuses.
-            [watch] => at_start && watch.is_idle(),
+            // It does not pay for more: each would scan lines that another one then refuses.
+            [matcher] => at_start && matcher.is_idle(),
             _ => false,
         }
     }
 
-    /// Passes over whole lines, while they [are idle](Self::are_idle), up to the first in which a match may begin. Says how
-    /// many bytes that are.
+    /// Skips whole lines, while [idle](Self::are_idle), up to the first one in which a match may start.
+    /// Returns how many bytes that is.
     pub(crate) fn pass_over(&mut self, lines: &[u8]) -> usize {
-        let [watch] = self.watches.as_mut_slice() else { return lines.len() };
-        let passed = match watch.may_begin(lines) {
+        let [matcher] = self.matchers.as_mut_slice() else { return lines.len() };
+        let passed = match matcher.may_begin(lines) {
             Some(at) => memchr::memrchr(b'\n', &lines[..at]).map_or(0, |feed| feed + 1),
             None => lines.len(),
         };
         if passed > 0 {
             // No match can reach back to what was printed before.
             self.printed.forget();
-            watch.begin_at_start();
+            matcher.start_at_line_start();
         }
         passed
     }
 
     pub(crate) fn line_feed(&mut self, log_end: u64, hits: &mut Vec<Hit>) {
-        if self.pending != Pending::Return {
+        if self.pending != PendingMove::Return {
             self.take_pending(hits);
         }
-        self.pending = Pending::Nothing;
-        self.watches.iter_mut().for_each(Watch::end_line);
+        self.pending = PendingMove::Nothing;
+        self.matchers.iter_mut().for_each(Matcher::end_line);
         self.report(hits);
         self.printed.push(b"\n", log_end);
         self.printed.line_start = self.printed.bytes.len();
-        for watch in &mut self.watches {
-            watch.next_line(self.printed.line_start);
+        for matcher in &mut self.matchers {
+            matcher.next_line(self.printed.line_start);
         }
         self.trim();
     }
 
     pub(crate) fn carriage_return(&mut self) {
-        self.pending = Pending::Return;
+        self.pending = PendingMove::Return;
     }
 
     pub(crate) fn back(&mut self, columns: usize) {
         self.pending = match self.pending {
-            Pending::Nothing => Pending::Back(columns),
-            Pending::Back(before) => Pending::Back(before.saturating_add(columns)),
-            Pending::Return => Pending::Return,
+            PendingMove::Nothing => PendingMove::Back(columns),
+            PendingMove::Back(before) => PendingMove::Back(before.saturating_add(columns)),
+            PendingMove::Return => PendingMove::Return,
         };
     }
 
     /// A step to the right.
     pub(crate) fn forward(&mut self, columns: usize, log_end: u64, hits: &mut Vec<Hit>) {
-        if columns <= SMALL_GAP {
+        if columns <= MAX_GAP_COLUMNS {
             self.text(&b"                "[..columns], log_end, hits);
         } else {
-            self.begin_anew(hits);
+            self.restart_line(hits);
         }
     }
 
-    /// The cursor goes somewhere else in its line.
-    pub(crate) fn begin_anew(&mut self, hits: &mut Vec<Hit>) {
-        self.pending = Pending::Nothing;
+    /// The cursor moves elsewhere in its line.
+    pub(crate) fn restart_line(&mut self, hits: &mut Vec<Hit>) {
+        self.pending = PendingMove::Nothing;
         self.peek(hits);
         self.printed.bytes.push(b'\n');
         self.printed.line_start = self.printed.bytes.len();
-        for watch in &mut self.watches {
-            watch.start(Some(b'\n'), self.printed.line_start);
-            // What matches from here on did not begin before.
-            watch.since = self.printed.line_start;
+        for matcher in &mut self.matchers {
+            matcher.start(Some(b'\n'), self.printed.line_start);
+            // A match must not start before this point.
+            matcher.since = self.printed.line_start;
         }
         self.trim();
     }
 
-    /// The cursor goes to another line.
-    pub(crate) fn elsewhere(&mut self, hits: &mut Vec<Hit>) {
-        self.begin_anew(hits);
-        for watch in &mut self.watches {
-            watch.next_line(self.printed.line_start);
+    /// The cursor moves to another line.
+    pub(crate) fn leave_line(&mut self, hits: &mut Vec<Hit>) {
+        self.restart_line(hits);
+        for matcher in &mut self.matchers {
+            matcher.next_line(self.printed.line_start);
         }
     }
 
     /// Reports what would match if no more output came: the unfinished line counts.
     pub(crate) fn peek(&mut self, hits: &mut Vec<Hit>) {
-        for watch in &mut self.watches {
-            if watch.peek() {
-                watch.rescan(&self.printed);
+        for matcher in &mut self.matchers {
+            if matcher.peek() {
+                matcher.rescan(&self.printed);
             }
         }
         self.report(hits);
     }
 
     fn take_pending(&mut self, hits: &mut Vec<Hit>) {
-        match std::mem::replace(&mut self.pending, Pending::Nothing) {
-            Pending::Nothing => {}
-            Pending::Return => self.begin_anew(hits),
-            Pending::Back(columns) => {
+        match std::mem::replace(&mut self.pending, PendingMove::Nothing) {
+            PendingMove::Nothing => {}
+            PendingMove::Return => self.restart_line(hits),
+            PendingMove::Back(columns) => {
                 self.report(hits);
-                self.printed.take_back(columns);
-                for watch in &mut self.watches {
-                    watch.since = watch.since.min(self.printed.bytes.len());
-                    if self.printed.line().len() <= RESCAN {
-                        watch.rescan(&self.printed);
+                self.printed.erase_back(columns);
+                for matcher in &mut self.matchers {
+                    matcher.since = matcher.since.min(self.printed.bytes.len());
+                    if self.printed.line().len() <= MAX_RESCAN_BYTES {
+                        matcher.rescan(&self.printed);
                     } else {
-                        watch.start(self.printed.line().last().copied(), self.printed.bytes.len());
-                        watch.since = self.printed.bytes.len();
+                        matcher.start(self.printed.line().last().copied(), self.printed.bytes.len());
+                        matcher.since = self.printed.bytes.len();
                     }
                 }
             }
@@ -309,17 +311,17 @@ impl Watches {
     }
 
     fn report(&mut self, hits: &mut Vec<Hit>) {
-        for watch in &mut self.watches {
-            watch.report(&self.printed, hits);
+        for matcher in &mut self.matchers {
+            matcher.report(&self.printed, hits);
         }
     }
 
     fn trim(&mut self) {
         let cut = self.printed.trim();
         if cut > 0 {
-            for watch in &mut self.watches {
-                watch.since = watch.since.saturating_sub(cut);
-                watch.at = watch.at.saturating_sub(cut);
+            for matcher in &mut self.matchers {
+                matcher.since = matcher.since.saturating_sub(cut);
+                matcher.at = matcher.at.saturating_sub(cut);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What patterns see, and when they report.
 
-use crate::{Config, Hit, Outcome, PatternSet, Pipeline, scan};
+use crate::pipeline::scan;
+use crate::{Config, Hit, Outcome, PatternSet, Pipeline};
 use proptest::prelude::*;
 
 fn hits_in(patterns: &[&str], chunks: &[&[u8]]) -> Vec<Hit> {
@@ -24,7 +25,7 @@ fn texts(patterns: &[&str], bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_match_tells_text_groups_and_where_it_ended() {
+fn a_hit_has_text_groups_and_the_offset_after_the_match() {
     let hits = hits_in(
         &["nope", r"listening on port (?<port>\d+)( tls)?"],
         &[b"\x1b[32mlistening on port 8080\x1b[0m\r\n"],
@@ -37,7 +38,7 @@ fn a_match_tells_text_groups_and_where_it_ended() {
 }
 
 #[test]
-fn a_word_with_a_line_break_behind_it_is_found() {
+fn a_word_before_a_line_break_is_found() {
     assert_eq!(texts(&["one\n"], b"no\r\none\r\ntwo\r\n"), ["one\n"]);
     assert_eq!(texts(&["one\ntwo"], b"no\r\none\r\ntwo\r\n"), ["one\ntwo"]);
 }
@@ -48,10 +49,10 @@ fn a_match_may_span_chunks_and_colours() {
 }
 
 #[test]
-fn the_unfinished_line_counts_at_the_end_of_what_was_fed() {
+fn the_unfinished_line_counts_at_the_end_of_the_input() {
     assert_eq!(hits_in(&["^>>> $"], &[b"Python\r\n>>", b"> "]).len(), 1);
     assert_eq!(hits_in(&["^>>> $"], &[b"Python\r\n>>> x"]).len(), 0);
-    // And only once, however often it is looked at.
+    // And only once, however often it is checked.
     assert_eq!(hits_in(&["^>>> $"], &[b">>> ", b"\x1b[0m", b""]).len(), 1);
 }
 
@@ -61,26 +62,26 @@ fn each_pattern_reports_once_a_line() {
 }
 
 #[test]
-fn a_return_begins_the_line_anew() {
+fn a_carriage_return_restarts_the_line() {
     assert_eq!(texts(&["^done$"], b"working\rdone\r\n"), ["done"]);
     assert_eq!(texts(&["^50%$"], b"10%\r50%\r100%\r\n"), ["50%"]);
     assert_eq!(texts(&["^text$"], b"text\r\r\n"), ["text"]);
 }
 
 #[test]
-fn backspaces_take_back_and_small_gaps_are_blanks() {
+fn backspaces_erase_and_small_gaps_are_blanks() {
     assert_eq!(texts(&["^working ok$"], b"working |\x08/\x08-\x08ok\r\n"), ["working ok"]);
     assert_eq!(texts(&["^a  b$"], b"a\x1b[2Cb\r\n"), ["a  b"]);
     assert_eq!(texts(&["ab"], b"a\x1b[60Cb\r\n"), Vec::<String>::new());
 }
 
 #[test]
-fn text_on_the_alternate_screen_can_be_waited_for() {
+fn text_on_the_alternate_screen_matches() {
     assert_eq!(texts(&["INSERT"], b"\x1b[?1049h\x1b[24;1H-- INSERT --\x1b[1;1H"), ["INSERT"]);
 }
 
 #[test]
-fn a_watch_begins_where_it_is_set() {
+fn a_watch_starts_where_it_is_added() {
     let mut pipeline = Pipeline::new(Config::default());
     let mut out = Outcome::default();
     pipeline.feed(b"ready\r\n>>> ", &mut out);
@@ -104,7 +105,7 @@ fn a_pattern_may_span_lines() {
 }
 
 #[test]
-fn a_pattern_that_outgrows_the_automatons_memory_still_matches() {
+fn a_pattern_that_overflows_the_dfa_cache_still_matches() {
     let noise: String = (0..4000u32).map(|n| char::from_u32(0x4e00 + n * 5 % 20000).unwrap()).collect();
     let bytes = format!("{noise}\r\n{noise}KEY{}\r\n", "x".repeat(30));
     assert_eq!(texts(&[r"[\w]{0,40}KEY\w{30}$", r"(\p{L}\p{L}){20,40}x"], bytes.as_bytes()).len(), 2);
@@ -112,7 +113,7 @@ fn a_pattern_that_outgrows_the_automatons_memory_still_matches() {
 
 proptest! {
     #[test]
-    fn every_way_of_cutting_gives_the_same_hits(
+    fn every_cut_gives_the_same_hits(
         pieces in proptest::collection::vec(prop_oneof![
             Just("foo"), Just("bar 12"), Just("\r\n"), Just("\r"), Just("\x1b[31m"), Just("\x08"), Just(" "),
             Just("\x1b[3C"), Just("\x1b[2A"), Just("\n"), Just("é漢"), Just("\x1b[K"), Just("\x1b[5G"),
@@ -126,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn looking_for_beginnings_first_finds_the_same(
+    fn the_prefilter_does_not_change_the_hits(
         pieces in proptest::collection::vec(prop_oneof![
             Just("foo"), Just("fo"), Just("o bar"), Just("bar 12"), Just("\r\n"), Just("\r"), Just("\x1b[31m"),
             Just("\x08"), Just(" "), Just("\x1b[3C"), Just("\x1b[2A"), Just("\n"), Just("error"), Just(": x"),
@@ -134,7 +135,8 @@ proptest! {
         step in 1usize..9,
     ) {
         let bytes = pieces.concat();
-        let set = PatternSet::compile(&[r"foo\b.*12$", r"^bar (\d+)", r"(?i)ERROR:\s+(bar|foo)", r"foo\s*\n\s*bar"]).unwrap();
+        let patterns = [r"foo\b.*12$", r"^bar (\d+)", r"(?i)ERROR:\s+(bar|foo)", r"foo\s*\n\s*bar"];
+        let set = PatternSet::compile(&patterns).unwrap();
         prop_assert!(set.prefilter().is_some());
         let slow = scan(Config::default(), set.without_prefilter(), [bytes.as_bytes()]);
         prop_assert_eq!(&scan(Config::default(), set.clone(), bytes.as_bytes().chunks(step)), &slow);

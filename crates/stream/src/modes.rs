@@ -1,53 +1,53 @@
 //! The modes a program has put its terminal into.
 //!
-//! They are tracked from the byte stream, not read from the engine: keys, checkpoints and queries need them often,
-//! and the engine is fed late.
+//! They are tracked from the byte stream instead of read from the engine: keys, checkpoints and queries need
+//! them often, and the engine is fed late.
 
 use crate::scan::Params;
 
-/// What a program has asked of its terminal, as far as it changes how input is sent or output is read.
+/// What a program has asked of its terminal, where it affects how input is sent or output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is an independent switch of a terminal")]
 pub struct Modes {
-    /// Whether there is a terminal at all; on a pipe Enter is a line feed.
+    /// Whether there is a terminal at all. On a pipe, Enter sends a line feed.
     pub terminal: bool,
     /// Arrow keys are sent as `ESC O x` (DECCKM).
     pub application_cursor: bool,
     /// The keypad sends its own codes (DECKPAM).
     pub application_keypad: bool,
-    /// Pasted text is to be marked as such.
+    /// Pasted text is to be bracketed.
     pub bracketed_paste: bool,
     /// A full-screen program owns the screen.
     pub alternate_screen: bool,
     /// The cursor is shown.
     pub cursor_visible: bool,
-    /// How far modified keys are to be told apart (xterm's modifyOtherKeys): 0, 1 or 2.
+    /// How modified keys are distinguished (xterm's modifyOtherKeys): 0, 1 or 2.
     pub modify_other_keys: u8,
-    /// Mouse clicks are wanted.
+    /// Mouse clicks are reported.
     pub mouse_click: bool,
-    /// Mouse movement with a button held is wanted.
+    /// Mouse movement with a button held is reported.
     pub mouse_drag: bool,
-    /// All mouse movement is wanted.
+    /// All mouse movement is reported.
     pub mouse_motion: bool,
-    /// Mouse reports are wanted in the SGR form.
+    /// Mouse reports use the SGR form.
     pub mouse_sgr: bool,
-    /// Mouse reports are wanted in the UTF-8 form.
+    /// Mouse reports use the UTF-8 form.
     pub mouse_utf8: bool,
-    /// Focus changes are to be told.
+    /// Focus changes are reported.
     pub focus_events: bool,
     /// The wheel sends arrow keys on the alternate screen.
     pub alternate_scroll: bool,
     /// The cursor blinks.
     pub blinking_cursor: bool,
-    /// Text goes on in the next row at the right edge (DECAWM).
+    /// Text wraps to the next row at the right edge (DECAWM).
     pub autowrap: bool,
-    /// Rows are counted from the scroll region (DECOM).
+    /// Rows count from the top of the scroll region (DECOM).
     pub origin: bool,
-    /// Printed text pushes what is right of it (IRM).
+    /// Printed text pushes the text to its right further right (IRM).
     pub insert: bool,
     /// A line feed also returns the carriage (LNM).
     pub newline: bool,
-    /// An update is being drawn and wants to be shown whole.
+    /// A synchronized update is being drawn (mode 2026).
     pub synchronized: bool,
 }
 
@@ -79,7 +79,7 @@ impl Modes {
         }
     }
 
-    /// Whether `number` is a way of asking for the alternate screen.
+    /// Whether `number` is one of the modes that switch to the alternate screen.
     pub(crate) fn is_alternate_screen(number: u16) -> bool {
         matches!(number, 47 | 1047 | 1049)
     }
@@ -135,7 +135,7 @@ impl Modes {
         }
     }
 
-    /// What DECRQM answers for a private mode: 1 set, 2 reset, 0 not known.
+    /// What DECRQM answers for a private mode: 1 set, 2 reset, 0 unknown.
     pub(crate) fn private_state(mut self, number: u16) -> u8 {
         self.private(number).map_or(0, |on| if *on { 1 } else { 2 })
     }

@@ -1,17 +1,18 @@
-//! What a step of the fold gives to its caller.
+//! What a step of the fold returns to its caller.
 
 use crate::matching::Hit;
 
-/// What came of some bytes. The caller clears it and passes it in again, so that a steady stream allocates nothing.
+/// The results of some bytes. The caller clears it and passes it in again, so that a steady stream allocates
+/// nothing.
 ///
-/// The transcript is kept up in two moves: cut `retract` bytes off its end, then append `text`.
+/// To keep a transcript up to date, cut `retract` bytes off its end, then append `text`.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Bytes to cut off the end of the transcript before `text` is appended: lines that were drawn over.
+    /// Bytes to cut off the end of the transcript before `text` is appended, for lines that were drawn over.
     pub retract: u64,
     /// Transcript text to append: UTF-8, lines end in `\n`.
     pub text: Vec<u8>,
-    /// What the terminal answers to the program's questions, to be written to its input.
+    /// The terminal's answers to the program's queries, to be written to its input.
     pub replies: Vec<u8>,
     /// Pattern matches, in order.
     pub hits: Vec<Hit>,
@@ -22,7 +23,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Empties it and keeps its memory.
+    /// Clears it and keeps its memory.
     pub fn clear(&mut self) {
         self.retract = 0;
         self.text.clear();

@@ -1,12 +1,13 @@
-//! A small editable screen, for the moments when output is more than lines.
+//! A small editable screen, for output that is more than lines.
 //!
-//! Most output only ever adds to its last line. When it does not (a progress bar, a block redrawn by moving up,
-//! a cleared screen) the rows in question are laid out here, edited as a terminal would, and given out as lines
-//! once they leave at the top or the cursor comes to rest below them. The engine could do this too, but it keeps
-//! neither tabs nor the difference between a printed and an erased blank, and it would have to be fed at once.
+//! Most output only ever adds to its last line. When it does more (a progress bar, a block redrawn by moving
+//! up, a cleared screen), the rows in question are laid out here and edited as a terminal would. They are
+//! emitted as lines once they scroll off the top, or once the cursor comes to rest below them. The engine
+//! could do this too, but it keeps neither tabs nor the difference between a printed and an erased blank, and
+//! it would have to be fed at once.
 //!
-//! The page holds only the rows that were touched: rows `first..` of the screen. Those above lie in the transcript
-//! and are pulled in by [`crate::transcript`] when the cursor goes there.
+//! The page holds only the rows that were touched: rows `first..` of the screen. Those above are in the
+//! transcript; [`crate::transcript`] pulls them in when the cursor moves there.
 
 mod row;
 mod layout;
@@ -18,7 +19,7 @@ pub(crate) use layout::{lay_out, row_start_from_end, rows_of};
 pub(crate) use row::Row;
 use row::width;
 
-/// A position of the cursor. `pending` means that the next character begins a new row.
+/// A position of the cursor. `pending` means that the next character starts a new row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) row: usize,
@@ -31,14 +32,14 @@ pub(crate) struct Cursor {
 pub(crate) struct Page {
     cols: usize,
     screen_rows: usize,
-    /// The screen row of the first row here.
+    /// The screen row of `rows[0]`.
     pub(crate) first: usize,
     pub(crate) rows: VecDeque<Row>,
     pub(crate) cursor: Cursor,
-    /// The scroll region, end exclusive.
+    /// The scroll region, its end exclusive.
     region: (usize, usize),
-    /// Rows that left at the top and are now final.
-    pub(crate) gone: Vec<Row>,
+    /// Rows that scrolled off the top and are now final.
+    pub(crate) scrolled_off: Vec<Row>,
 }
 
 impl Page {
@@ -46,16 +47,16 @@ impl Page {
     pub(crate) fn new(size: Size, first: usize, rows: VecDeque<Row>, cursor: Cursor) -> Self {
         let (cols, screen_rows) = (size.columns(), size.lines());
         let region = (0, screen_rows);
-        Self { cols, screen_rows, first, rows, cursor, region, gone: Vec::new() }
+        Self { cols, screen_rows, first, rows, cursor, region, scrolled_off: Vec::new() }
     }
 
-    /// Whether nothing limits scrolling to a part of the screen.
+    /// Whether the scroll region is the whole screen.
     pub(crate) fn scrolls_whole(&self) -> bool {
         self.region == (0, self.screen_rows)
     }
 
-    /// Whether the cursor is at the start of a fresh row below all text: what is above can be given out. `open` is the
-    /// line given out before that goes on in the page's first row.
+    /// Whether the cursor is at the start of a fresh row below all text, so that the rows above can be
+    /// emitted. `open` is the emitted part of the line that continues in the page's first row.
     pub(crate) fn is_settled(&self, open: &[u8]) -> bool {
         let index = self.cursor.row - self.first;
         self.cursor.col == 0
@@ -65,8 +66,8 @@ impl Page {
             && self.reads_back(index, open)
     }
 
-    /// Whether the first `count` rows, given out as lines, would lie on the screen as they do now. Erasing and
-    /// scrolling can leave rows that no text would give; those wait here until they have left the screen.
+    /// Whether the first `count` rows, emitted as lines, would lie on the screen as they do now. Erasing and
+    /// scrolling can leave rows that no text would produce. Those stay here until they have scrolled off.
     fn reads_back(&self, count: usize, open: &[u8]) -> bool {
         let mut text = open[row_start_from_end(open, self.cols, 1).0..].to_vec();
         let mut rows = usize::from(!open.is_empty());
@@ -90,13 +91,13 @@ impl Page {
         rows == 0
     }
 
-    /// Whether the row above the cursor has text: the cursor did not just jump somewhere empty.
+    /// Whether the row above the cursor has text, so that the cursor did not just jump to an empty place.
     pub(crate) fn follows_text(&self) -> bool {
         let index = self.cursor.row - self.first;
         index == 0 || self.rows.get(index - 1).is_some_and(|row| !row.is_blank())
     }
 
-    /// The row at a screen position that is not above the page.
+    /// The row at a screen position, which is not above the page.
     fn row_mut(&mut self, row: usize) -> &mut Row {
         let index = row - self.first;
         while self.rows.len() <= index {
@@ -116,7 +117,7 @@ impl Page {
             let ascii = rest.bytes().take_while(u8::is_ascii).count();
             let room = self.cols - self.cursor.col;
             if ascii > 1 && room > 1 && !self.cursor.pending && !modes.insert {
-                // The last column is left to the careful way, which knows about wrapping.
+                // The last column is left to `print_char`, which knows about wrapping.
                 let count = ascii.min(room - 1);
                 let (run, after) = rest.split_at(count);
                 let col = self.cursor.col;
@@ -164,7 +165,7 @@ impl Page {
         }
     }
 
-    /// Goes on in the next row, and remembers that the text did not end.
+    /// Continues in the next row, and marks this one as wrapped.
     fn wrap(&mut self, modes: &Modes) {
         if !modes.autowrap {
             return;
@@ -218,12 +219,12 @@ impl Page {
         self.cursor.pending = false;
     }
 
-    /// The tab moves of the engine leave a pending wrap pending.
+    /// The engine's tab moves keep a pending wrap.
     pub(crate) fn set_col_keeping_wrap(&mut self, col: usize) {
         self.cursor.col = col.min(self.cols - 1);
     }
 
-    /// The row that is `count` steps up or down: steps stop at the region's edge when they begin inside.
+    /// The row that is `count` steps up or down. Steps that start inside the region stop at its edge.
     pub(crate) fn step(&self, up: bool, count: usize) -> usize {
         let row = self.cursor.row;
         let (top, end) = self.region;
@@ -240,13 +241,13 @@ impl Page {
         self.region.0
     }
 
-    /// Moves anywhere; the caller has pulled in the rows down to that one.
+    /// Moves anywhere. The caller has pulled in the rows down to `row`.
     pub(crate) fn move_to(&mut self, row: usize, col: usize) {
         self.cursor.row = row.min(self.screen_rows - 1);
         self.move_to_col(col);
     }
 
-    /// The rows that the cursor may be sent to, given whether they count from the region.
+    /// The first and last row that the cursor can be sent to, which depends on origin mode.
     pub(crate) fn bounds(&self, modes: &Modes) -> (usize, usize) {
         if modes.origin { (self.region.0, self.region.1 - 1) } else { (0, self.screen_rows - 1) }
     }
@@ -292,7 +293,8 @@ impl Page {
 
     /// ED 1: from the start of the screen to the cursor.
     pub(crate) fn erase_above(&mut self) {
-        // The engine leaves row 0 alone when the cursor is in row 1; what counts is what the screen shows.
+        // The engine leaves row 0 alone when the cursor is in row 1, and the transcript must agree with the
+        // screen.
         if self.cursor.row > 1 {
             let count = self.cursor.row - self.first;
             for row in self.rows.iter_mut().take(count) {
@@ -303,17 +305,17 @@ impl Page {
         self.cursor_row().erase(0, col + 1);
     }
 
-    /// Scrolls rows `top..` of the region up. From the top of the screen they leave for good.
+    /// Scrolls rows `top..` of the region up. At the top of the screen they scroll off for good.
     pub(crate) fn scroll_up(&mut self, top: usize, count: usize) {
         let bottom = self.region.1;
         let count = count.min(bottom - top.min(bottom)).min(bottom - self.region.0);
         for _ in 0..count {
             if top == 0 && self.first > 0 {
-                // The row that leaves is already in the transcript; all others move up with the page.
+                // The row that scrolls off is already in the transcript; all others move up with the page.
                 self.first -= 1;
             } else if top == 0 {
                 let row = self.rows.pop_front().unwrap_or_default();
-                self.gone.push(row);
+                self.scrolled_off.push(row);
             } else if top - self.first < self.rows.len() {
                 self.rows.remove(top - self.first);
             } else {
@@ -325,7 +327,7 @@ impl Page {
         }
     }
 
-    /// Scrolls rows `top..` of the region down: new rows at the top, the lowest are lost.
+    /// Scrolls rows `top..` of the region down: new rows come in at the top, the lowest are lost.
     pub(crate) fn scroll_down(&mut self, top: usize, count: usize) {
         let bottom = self.region.1;
         let count = count.min(bottom - top.min(bottom));
@@ -379,7 +381,7 @@ impl Page {
         }
     }
 
-    /// All rows without the blank ones at the end.
+    /// Drops the blank rows at the end.
     pub(crate) fn drop_blank_end(&mut self) {
         while self.rows.back().is_some_and(Row::is_blank) {
             self.rows.pop_back();

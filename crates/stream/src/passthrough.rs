@@ -1,12 +1,12 @@
-//! A job's raw output on its way to a person's real terminal.
+//! Filters a job's raw output on its way to a person's real terminal.
 //!
-//! Text, colours and drawing pass. Everything that could make the terminal answer, open, copy, rename, print or remember
-//! is dropped: strings of any kind, queries, window operations, key reports. What passes is written anew
-//! from what was understood, never copied from what was not.
+//! Text, colours and drawing pass. Everything that could make the terminal answer, open, copy, rename, print
+//! or store something is dropped: strings of any kind, queries, window operations, key reports. What passes
+//! is built anew from what was parsed; bytes that were not understood are never copied.
 
 use crate::scan::{Csi, Scanner, Sink};
 
-/// The filter; it may be fed in any pieces.
+/// The filter. It may be fed in any pieces.
 #[derive(Debug)]
 pub struct Passthrough {
     scanner: Scanner,
@@ -26,14 +26,14 @@ impl Passthrough {
         Self { scanner: Scanner::new(), addressed_rows: false }
     }
 
-    /// Whether anything that passed has placed the cursor in a row by its number: from then on the cursor is in the
-    /// same row of the person's terminal and of the program's.
+    /// Whether anything that passed has moved the cursor to an absolute row. From then on the cursor is in
+    /// the same row of the person's terminal and of the program's.
     #[must_use]
     pub fn has_addressed_rows(&self) -> bool {
         self.addressed_rows
     }
 
-    /// Appends to `safe` what may be passed on of `bytes`.
+    /// Appends to `safe` the part of `bytes` that may pass.
     pub fn pass(&mut self, bytes: &[u8], safe: &mut Vec<u8>) {
         self.scanner.scan(bytes, 0, &mut Safe { safe, addressed_rows: &mut self.addressed_rows });
     }
@@ -44,7 +44,7 @@ struct Safe<'a> {
     addressed_rows: &'a mut bool,
 }
 
-/// Private modes that change what is drawn or how this terminal's own keys are sent.
+/// Private modes that affect drawing, or how the person's terminal sends keys.
 const MODES: [u16; 18] =
     [1, 3, 5, 6, 7, 12, 25, 47, 1000, 1002, 1003, 1004, 1006, 1007, 1047, 1049, 2004, 2026];
 
@@ -54,7 +54,7 @@ impl Sink for Safe<'_> {
     }
 
     fn control(&mut self, byte: u8, _end: u64) {
-        // SO and SI select line drawing; ENQ and the rest could make a terminal answer.
+        // SO and SI select line drawing. ENQ and the rest could make a terminal answer.
         if matches!(byte, 0x07..=0x0f) {
             self.safe.push(byte);
         }
@@ -143,12 +143,13 @@ mod tests {
 
     #[test]
     fn text_colour_and_drawing_pass() {
-        let bytes = b"a\x1b[1;31mred\x1b[0m\r\n\x08\t\x07\x1b[2J\x1b[3;4H\x1b[K\x1b[?25l\x1b[?1049h\x1b7\x1b8\x1b(0\x1b[1;5r";
+        let bytes = b"a\x1b[1;31mred\x1b[0m\r\n\x08\t\x07\x1b[2J\x1b[3;4H\x1b[K\
+            \x1b[?25l\x1b[?1049h\x1b7\x1b8\x1b(0\x1b[1;5r";
         assert_eq!(passed(&[bytes]), bytes);
     }
 
     #[test]
-    fn what_acts_beyond_drawing_is_dropped() {
+    fn what_does_more_than_draw_is_dropped() {
         for bytes in [
             &b"\x1b]52;c;cm0=\x07"[..],
             b"\x1b]0;title\x1b\\",
@@ -169,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_passes_the_same_and_nothing_that_is_a_string_or_query(
+        fn any_cut_passes_the_same_bytes_and_no_string_or_query(
             bytes in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b']'), Just(b'P'), any::<u8>()], 0..200),
             step in 1usize..20,
         ) {

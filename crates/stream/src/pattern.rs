@@ -1,9 +1,9 @@
 //! Regular expressions that can be matched while output streams by.
 //!
-//! All patterns of a set become one lazily built automaton, which looks at each byte once however many patterns there
-//! are. Where every match begins with one of a few words, those are looked for first, and the automaton only sees the
-//! lines that have one. It only says *that* a pattern matched; what exactly matched is found out afterwards, on that line alone,
-//! by an ordinary regex that is built when it is first needed.
+//! All patterns of a set become one lazily built DFA, which reads each byte once however many patterns there
+//! are. Where every match starts with one of a few literals, a prefilter searches for those first, and the
+//! DFA only sees the lines that have one. The DFA only says *that* a pattern matched. What exactly matched is
+//! found afterwards, on that line alone, by an ordinary regex that is built when it is first needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,22 +15,24 @@ use regex_automata::{MatchKind, Span, meta};
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-/// Longest pattern that is taken.
+/// The longest pattern that is accepted.
 pub const MAX_PATTERN_BYTES: usize = 1024;
-/// Most patterns in one set.
+/// The most patterns in one set.
 pub const MAX_PATTERNS: usize = 256;
-/// What the automaton's description may take; a pattern such as `(\w{1000}){1000}` does not fit.
+/// The memory limit of the NFA. A pattern such as `(\w{1000}){1000}` does not fit.
 const NFA_BYTES: usize = 8 << 20;
-/// What the automaton may remember of itself before it starts to forget.
+/// The memory limit of the lazy DFA's cache; beyond it, the cache is cleared.
 const CACHE_BYTES: usize = 2 << 20;
-/// Words that matches begin with: so many for a pattern, so many for a set (more can't be looked for at once), and so
-/// much of each.
-const MOST_BEGINNINGS_EACH: usize = 16;
-const MOST_BEGINNINGS: usize = 64;
-const LONGEST_BEGINNING: usize = 8;
-/// A few short words are looked for apart, so that the others have this length or nearly.
-const ENOUGH: usize = 4;
-const MOST_APART: usize = 3;
+/// The most literal prefixes that one pattern may have.
+const MAX_PREFIXES_PER_PATTERN: usize = 16;
+/// The most literal prefixes of a whole set. More cannot be searched for at once.
+const MAX_PREFIXES: usize = 64;
+/// Prefixes are cut to this length.
+const MAX_PREFIX_BYTES: usize = 8;
+/// Prefixes shorter than this are searched for one by one, so that the others have about this length.
+const SHORT_PREFIX_BYTES: usize = 4;
+/// How many short prefixes may be searched for one by one.
+const MAX_SHORT_PREFIXES: usize = 3;
 
 /// Why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,11 +40,11 @@ const MOST_APART: usize = 3;
 pub struct PatternError {
     /// Which pattern of the set, from 0.
     pub index: usize,
-    /// The pattern as it was given (cut short if very long).
+    /// The pattern as the caller passed it (cut short if very long).
     pub pattern: String,
-    /// What is wrong with it.
+    /// What is wrong with the pattern.
     pub problem: String,
-    /// The character, from 0, at which it is wrong, where that is known.
+    /// The character, from 0, at which it is wrong, if that is known.
     pub column: Option<usize>,
 }
 
@@ -67,18 +69,18 @@ pub struct PatternSet {
 #[derive(Debug)]
 struct Compiled {
     dfa: DFA,
-    /// Finds where a match could begin, much faster than the automaton; none where a match could begin anywhere.
-    prefilter: Option<Beginnings>,
+    /// Finds where a match could start, much faster than the DFA. `None` if a match could start anywhere.
+    prefilter: Option<Prefixes>,
     hirs: Vec<Hir>,
     regexes: Vec<OnceLock<Option<meta::Regex>>>,
 }
 
 impl PatternSet {
-    /// Compiles patterns in Rust's regex syntax: Unicode is on, `^` and `$` are the ends of a line, and `\b`, `\<` and
-    /// their kin look at ASCII words only.
+    /// Compiles patterns in Rust's regex syntax. Unicode is on, `^` and `$` match at line ends, and `\b`,
+    /// `\<` and similar only know ASCII words.
     ///
     /// # Errors
-    /// Names the first pattern that is too long, wrong or too large, and where.
+    /// Names the first pattern that is too long, invalid or too large, and where it is invalid.
     pub fn compile<S: AsRef<str>>(patterns: &[S]) -> Result<Self, PatternError> {
         let mut hirs = Vec::with_capacity(patterns.len());
         for (index, pattern) in patterns.iter().enumerate() {
@@ -102,11 +104,11 @@ impl PatternSet {
         let dfa =
             DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| all(error.to_string()))?;
         let regexes = hirs.iter().map(|_| OnceLock::new()).collect();
-        let prefilter = beginnings(&hirs);
+        let prefilter = literal_prefixes(&hirs);
         Ok(Self { compiled: Arc::new(Compiled { dfa, prefilter, hirs, regexes }) })
     }
 
-    /// The same patterns, found by the automaton alone.
+    /// The same patterns, without the prefilter.
     #[cfg(test)]
     pub(crate) fn without_prefilter(&self) -> Self {
         let Compiled { dfa, hirs, .. } = &*self.compiled;
@@ -131,11 +133,11 @@ impl PatternSet {
         &self.compiled.dfa
     }
 
-    pub(crate) fn prefilter(&self) -> Option<&Beginnings> {
+    pub(crate) fn prefilter(&self) -> Option<&Prefixes> {
         self.compiled.prefilter.as_ref()
     }
 
-    /// The ordinary regex of one pattern, to find out what it matched.
+    /// The ordinary regex of one pattern, to find what it matched.
     pub(crate) fn regex(&self, index: usize) -> Option<&meta::Regex> {
         self.compiled.regexes[index]
             .get_or_init(|| {
@@ -146,59 +148,62 @@ impl PatternSet {
     }
 }
 
-/// Finds the words that matches begin with, if each of them does, and they are few and long enough to be rare.
-fn beginnings(hirs: &[Hir]) -> Option<Beginnings> {
+/// The literals that matches start with, if every match starts with one, and they are few and long enough to
+/// be rare.
+fn literal_prefixes(hirs: &[Hir]) -> Option<Prefixes> {
     let mut extractor = Extractor::new();
-    extractor.kind(ExtractKind::Prefix).limit_total(MOST_BEGINNINGS_EACH);
+    extractor.kind(ExtractKind::Prefix).limit_total(MAX_PREFIXES_PER_PATTERN);
     let mut words: Vec<Vec<u8>> = Vec::new();
     for hir in hirs {
-        let mut beginnings = extractor.extract(hir);
-        beginnings.keep_first_bytes(LONGEST_BEGINNING);
-        // Lines are looked at without what ends them.
+        let mut prefixes = extractor.extract(hir);
+        prefixes.keep_first_bytes(MAX_PREFIX_BYTES);
+        // Lines are searched without their line ends.
         let in_a_line = |word: &[u8]| word.split(|byte| *byte == b'\n').next().unwrap_or_default().to_vec();
-        words.extend(beginnings.literals()?.iter().map(|literal| in_a_line(literal.as_bytes())));
+        words.extend(prefixes.literals()?.iter().map(|literal| in_a_line(literal.as_bytes())));
     }
     words.sort();
     words.dedup();
     let shortest = words.iter().map(Vec::len).min()?;
     let rare = shortest >= 2 || (shortest == 1 && words.len() <= 3);
-    if !rare || words.len() > MOST_BEGINNINGS {
+    if !rare || words.len() > MAX_PREFIXES {
         return None;
     }
-    Beginnings::new(words)
+    Prefixes::new(words)
 }
 
-/// Words that every match begins with one of.
+/// Literals such that every match starts with one of them.
 #[derive(Debug)]
-pub(crate) struct Beginnings {
+pub(crate) struct Prefixes {
     together: Option<Prefilter>,
-    /// How much of a word is looked at at once is up to the shortest of them: a few short ones are better looked for apart.
-    apart: Vec<Finder<'static>>,
+    /// A multi-literal search looks at as many bytes at once as the shortest literal has. So short ones are
+    /// searched for one by one.
+    short: Vec<Finder<'static>>,
     longest: usize,
 }
 
-impl Beginnings {
+impl Prefixes {
     fn new(words: Vec<Vec<u8>>) -> Option<Self> {
         let longest = words.iter().map(Vec::len).max()?;
-        let are_few = |len: &usize| words.iter().filter(|word| word.len() < *len).count() <= MOST_APART;
-        let enough = (2..=ENOUGH).rev().find(are_few).unwrap_or(0);
-        let (short, long): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.len() < enough);
+        let are_few =
+            |len: &usize| words.iter().filter(|word| word.len() < *len).count() <= MAX_SHORT_PREFIXES;
+        let min_bytes = (2..=SHORT_PREFIX_BYTES).rev().find(are_few).unwrap_or(0);
+        let (short, long): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.len() < min_bytes);
         let together =
             if long.is_empty() { None } else { Some(Prefilter::new(MatchKind::LeftmostFirst, &long)?) };
-        let apart = short.iter().map(|word| Finder::new(word).into_owned()).collect();
-        Some(Self { together, apart, longest })
+        let short = short.iter().map(|word| Finder::new(word).into_owned()).collect();
+        Some(Self { together, short, longest })
     }
 
-    /// The length of the longest.
+    /// The length of the longest one.
     pub(crate) fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Where the first begins in a part of a text.
+    /// Where the first one starts in a span of the text.
     pub(crate) fn find(&self, text: &[u8], span: Span) -> Option<usize> {
         let found = self.together.as_ref().and_then(|words| words.find(text, span)).map(|found| found.start);
-        self.apart.iter().fold(found, |found, word| {
-            // Only what begins before the one that is known.
+        self.short.iter().fold(found, |found, word| {
+            // Only search before the one already found.
             let end = found.map_or(span.end, |at| (at + word.needle().len() - 1).min(span.end));
             word.find(&text[span.start..end]).map(|at| span.start + at).or(found)
         })
@@ -240,7 +245,7 @@ fn parse(index: usize, pattern: &str) -> Result<Hir, PatternError> {
     Err(PatternError { index, pattern: pattern.to_owned(), problem, column })
 }
 
-/// A lazy automaton cannot look around for Unicode words, so word borders become ASCII ones.
+/// A lazy DFA cannot look around for Unicode words, so word boundaries become ASCII ones.
 fn ascii_words(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Look(look) => Hir::look(match look {
@@ -273,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_pattern_is_named_with_its_place() {
+    fn an_invalid_pattern_is_named_with_the_position_of_the_error() {
         let error = PatternSet::compile(&["ok", "über(foo"]).unwrap_err();
         assert_eq!((error.index, error.column), (1, Some(4)));
         assert_eq!(error.to_string(), "pattern 2 is not usable: unclosed group\n  über(foo\n      ^");
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_are_known_where_every_match_has_one() {
+    fn prefixes_are_known_where_every_match_has_one() {
         let known = |patterns: &[&str]| PatternSet::compile(patterns).unwrap().prefilter().is_some();
         assert!(known(&["panicked at", r"error(\[E\d+\])?:", r"^\$ $", "(?i)password:", r"\bword\b.*done"]));
         assert!(known(&["x"]));
@@ -300,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn unicode_word_borders_are_accepted() {
+    fn unicode_word_boundaries_are_accepted() {
         assert!(PatternSet::compile(&[r"\bfoo\b", r"(?:a|\Bb)+", r"\b{start}x\b{end}"]).is_ok());
     }
 }

@@ -1,14 +1,14 @@
 //! The fold: bytes in, lines, screen, answers and matches out.
 //!
-//! Everything that output means is decided here and below, from the bytes and sizes alone. Feeding the same bytes in
+//! What output means is decided here and below, from the bytes and sizes alone. Feeding the same bytes in
 //! other pieces, or again after a crash, gives the same result.
 
 mod dispatch;
 mod lines;
 
 use crate::charset::Charsets;
-use crate::checkpoint::{Checkpoint, Marks, prelude};
-use crate::matching::Watches;
+use crate::checkpoint::{Checkpoint, CheckpointTracker, prelude};
+use crate::matching::Matchers;
 use crate::modes::Modes;
 use crate::outcome::Outcome;
 use crate::pattern::PatternSet;
@@ -25,9 +25,10 @@ pub struct Config {
     pub size: Size,
     /// Rows kept above the screen.
     pub scrollback: usize,
-    /// Whether the bytes come from a terminal. On a pipe a line feed ends a line by itself, and nothing is answered.
+    /// Whether the bytes come from a terminal. On a pipe, a bare line feed ends a line, and queries are not
+    /// answered.
     pub terminal: bool,
-    /// Whether only patterns are of interest: then there is no text, no screen and no answer, and it is faster.
+    /// Only match patterns: there is no text, no screen and no answers, and it is faster.
     pub only_patterns: bool,
 }
 
@@ -37,13 +38,13 @@ impl Default for Config {
     }
 }
 
-/// One output stream, being read.
+/// The fold of one output stream.
 pub struct Pipeline {
     scanner: Scanner,
     fold: Fold,
 }
 
-/// All but the scanner, which calls it.
+/// Everything except the scanner, which calls it.
 struct Fold {
     offset: u64,
     only_patterns: bool,
@@ -55,23 +56,23 @@ struct Fold {
     transcript: Transcript,
     screen: Screen,
     responder: Responder,
-    watches: Watches,
-    marks: Marks,
-    /// First and last row of the scroll region, where it is less than the screen.
+    matchers: Matchers,
+    checkpoints: CheckpointTracker,
+    /// First and last row of the scroll region, if it is less than the screen.
     region: Option<(usize, usize)>,
-    tries: lines::Tries,
-    /// What REP repeats; a line's first character has nothing before it.
+    backoff: lines::Backoff,
+    /// The character that REP repeats; `None` at the start of a line.
     last_printed: Option<char>,
 }
 
 impl Pipeline {
-    /// A fold that begins at log offset 0.
+    /// A fold that starts at log offset 0.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self::resume(config, &Checkpoint::default())
     }
 
-    /// A fold that goes on from a checkpoint; its bytes continue at the checkpoint's offset.
+    /// A fold that continues from a checkpoint; its bytes continue at the checkpoint's offset.
     #[must_use]
     pub fn resume(config: Config, from: &Checkpoint) -> Self {
         let size = config.size.clamped();
@@ -87,35 +88,35 @@ impl Pipeline {
                 bells: 0,
                 transcript: Transcript::new(size, from.transcript_len),
                 screen: if config.only_patterns {
-                    Screen::unseen(size)
+                    Screen::disabled(size)
                 } else {
                     Screen::new(size, config.scrollback.min(100_000))
                 },
                 responder: Responder::new(from.offset),
-                watches: Watches::new(),
-                marks: Marks::new(from.clone()),
+                matchers: Matchers::new(),
+                checkpoints: CheckpointTracker::new(from.clone()),
                 region: None,
-                tries: lines::Tries::default(),
+                backoff: lines::Backoff::default(),
                 last_printed: None,
             },
         };
-        // The prelude only switches modes: what comes of it was given out long ago.
+        // The prelude only switches modes. Whatever it emits was emitted long ago.
         pipeline.advance(&from.prelude, from.offset, &mut Outcome::default());
         pipeline.fold.offset = from.offset;
-        pipeline.fold.transcript.take_strayed();
-        pipeline.fold.marks = Marks::new(from.clone());
+        pipeline.fold.transcript.take_left_line();
+        pipeline.fold.checkpoints = CheckpointTracker::new(from.clone());
         pipeline
     }
 
-    /// Takes bytes that continue at [`offset`](Self::offset), and then reports patterns that match the unfinished line
-    /// as it stands. Where more bytes are known to be on their way, [`feed_more`](Self::feed_more) is better: a
-    /// match that ends where a read ended may be half of what it is going to be.
+    /// Takes bytes that continue at [`offset`](Self::offset), then reports patterns that match the unfinished
+    /// line. If more bytes are known to follow, use [`feed_more`](Self::feed_more): a match at the end of a
+    /// read may not be complete.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Outcome) {
         self.feed_more(bytes, out);
         self.peek(out);
     }
 
-    /// Takes bytes, and leaves the unfinished line to [`peek`](Self::peek).
+    /// Takes bytes without matching the unfinished line; [`peek`](Self::peek) does that.
     pub fn feed_more(&mut self, bytes: &[u8], out: &mut Outcome) {
         let start = self.fold.offset;
         self.advance(bytes, start, out);
@@ -127,14 +128,14 @@ impl Pipeline {
         self.scanner.scan(bytes, start, &mut step);
     }
 
-    /// Reports patterns that match if no more output comes for now.
+    /// Reports patterns that match the unfinished line, as if no more output came.
     pub fn peek(&mut self, out: &mut Outcome) {
-        if !self.fold.watches.is_empty() {
-            self.fold.watches.peek(&mut out.hits);
+        if !self.fold.matchers.is_empty() {
+            self.fold.matchers.peek(&mut out.hits);
         }
     }
 
-    /// The terminal got another size.
+    /// The terminal has a new size.
     pub fn resize(&mut self, size: Size, out: &mut Outcome) {
         let size = size.clamped();
         if size == self.fold.screen.size() {
@@ -142,11 +143,11 @@ impl Pipeline {
         }
         self.fold.screen.resize(size);
         self.fold.transcript.resize(size, out);
-        self.fold.marks.stray();
+        self.fold.checkpoints.cursor_left_line();
         self.fold.region = None;
     }
 
-    /// The end of all output: the unfinished rest becomes lines.
+    /// The end of all output: the unfinished line is ended.
     pub fn finish(&mut self, out: &mut Outcome) {
         let end = self.fold.offset;
         let mut step = dispatch::Step { fold: &mut self.fold, out };
@@ -161,16 +162,16 @@ impl Pipeline {
         self.fold.offset
     }
 
-    /// Length of the transcript given out so far, what was taken back not counted.
+    /// Length of the transcript so far, without what was retracted.
     #[must_use]
     pub fn transcript_len(&self) -> u64 {
         self.fold.transcript.len()
     }
 
-    /// A point from which another fold can go on as this one would. Cheap.
+    /// A point from which another fold can continue as this one would. Cheap.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        self.fold.marks.usable().clone()
+        self.fold.checkpoints.usable().clone()
     }
 
     /// What the terminal shows now.
@@ -184,25 +185,25 @@ impl Pipeline {
         self.fold.screen.styled()
     }
 
-    /// Bytes that draw the whole screen, with cursor and modes, on a person's terminal of the same size. What comes
-    /// after them is the log from [`offset`](Self::offset) on, in the middle of a sequence too: both go through one
-    /// [`Passthrough`](crate::Passthrough).
+    /// Bytes that draw the whole screen, with cursor and modes, on a person's terminal of the same size. The
+    /// log from [`offset`](Self::offset) on continues them, even in the middle of a sequence. Both go through
+    /// one [`Passthrough`](crate::Passthrough).
     pub fn repaint(&mut self) -> Vec<u8> {
         let mut bytes = self.fold.paint(Paint::Whole);
         self.scanner.unfinished(&mut bytes);
         bytes
     }
 
-    /// Like [`repaint`](Self::repaint), but printed as lines from the cursor's on: nothing that the person's terminal
-    /// showed is lost, it scrolls up into its history. For the normal screen only.
+    /// Like [`repaint`](Self::repaint), but printed as lines from the cursor's line on: what the person's
+    /// terminal showed scrolls up into its history. For the normal screen only.
     pub fn repaint_as_lines(&mut self) -> Vec<u8> {
         let mut bytes = self.fold.paint(Paint::Lines);
         self.scanner.unfinished(&mut bytes);
         bytes
     }
 
-    /// Bytes that draw one row of a screen that is shown as [`repaint`](Self::repaint) draws it: the row itself, or a
-    /// text over it. They do not go through a filter.
+    /// Bytes that draw one row of a screen that was drawn by [`repaint`](Self::repaint): the row itself, or a
+    /// text in its place. They must not go through a filter.
     pub fn repaint_row(&mut self, row: usize, over: Option<&str>) -> Vec<u8> {
         self.fold.paint(Paint::Row(row, over))
     }
@@ -223,21 +224,21 @@ impl Pipeline {
         self.fold.modes
     }
 
-    /// The unfinished last line as it reads now (of a very long one, the end).
+    /// The unfinished last line as it reads now (only the end of a very long one).
     #[must_use]
     pub fn unfinished(&self) -> String {
         self.fold.transcript.unfinished()
     }
 
-    /// Watches for patterns in what is printed from here on. A watch of the same name is replaced.
+    /// Matches patterns in what is printed from here on. Replaces a watch with the same id.
     pub fn watch(&mut self, id: u64, patterns: PatternSet) {
         let unfinished = self.fold.transcript.unfinished();
-        self.fold.watches.add(id, patterns, &unfinished, self.fold.offset);
+        self.fold.matchers.add(id, patterns, &unfinished, self.fold.offset);
     }
 
     /// Stops watching.
     pub fn unwatch(&mut self, id: u64) {
-        self.fold.watches.remove(id);
+        self.fold.matchers.remove(id);
     }
 }
 
@@ -247,7 +248,7 @@ impl Fold {
         self.screen.paint(what, &state)
     }
 
-    /// A checkpoint of this moment.
+    /// A checkpoint at this point.
     fn point(&self, offset: u64) -> Checkpoint {
         Checkpoint {
             offset,
@@ -256,30 +257,31 @@ impl Fold {
         }
     }
 
-    /// Lines have ended, the last of them at `offset`.
+    /// Records that lines have ended, the last one at `offset`.
     fn mark_lines(&mut self, count: usize, offset: u64) {
         if self.only_patterns {
             return;
         }
-        if self.transcript.take_strayed() {
-            self.marks.stray();
+        if self.transcript.take_left_line() {
+            self.checkpoints.cursor_left_line();
         }
         if self.transcript.is_at_line_start()
             && self.region.is_none()
-            && self.marks.lines(count, self.screen.size().lines())
+            && self.checkpoints.lines(count, self.screen.size().lines())
         {
             let point = self.point(offset);
-            self.marks.set_candidate(point);
+            self.checkpoints.set_candidate(point);
         }
-        if self.marks.is_too_far(offset) {
+        if self.checkpoints.is_too_far(offset) {
             let point = self.point(offset);
-            self.marks.force(point);
+            self.checkpoints.force(point);
         }
     }
 }
 
-/// Runs patterns over finished output, for what was logged before anyone watched.
-pub fn scan<'a>(
+/// Matches patterns in finished output.
+#[cfg(test)]
+pub(crate) fn scan<'a>(
     config: Config,
     patterns: PatternSet,
     chunks: impl IntoIterator<Item = &'a [u8]>,

@@ -1,4 +1,5 @@
-//! The promises of the fold: how output is cut, where it is taken up again and how hostile it is make no difference.
+//! The guarantees of the fold: the result does not depend on how output is cut, where it is resumed, or how
+//! hostile it is.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,9 +8,9 @@ fn config(cols: u16, rows: u16) -> Config {
     Config { size: Size { cols, rows }, scrollback: 50, ..Config::default() }
 }
 
-/// All that a fold says, put together as a caller would.
+/// Everything that a fold reports, put together as a caller would.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Reported {
     transcript: String,
     replies: String,
     rows: Vec<String>,
@@ -49,14 +50,14 @@ impl Caller {
         self.out.clear();
     }
 
-    fn told(mut self) -> Told {
+    fn reported(mut self) -> Reported {
         let unfinished = self.pipeline.unfinished();
         let screen = self.pipeline.screen();
         let scrollback = self.pipeline.scrollback(1000);
         self.pipeline.finish(&mut self.out);
         self.take();
         assert_eq!(self.pipeline.transcript_len(), self.transcript.len() as u64);
-        Told {
+        Reported {
             transcript: String::from_utf8(self.transcript).unwrap(),
             replies: String::from_utf8(self.replies).unwrap(),
             rows: screen.rows,
@@ -68,12 +69,12 @@ impl Caller {
     }
 }
 
-fn told(config: Config, chunks: &[&[u8]]) -> Told {
+fn reported(config: Config, chunks: &[&[u8]]) -> Reported {
     let mut caller = Caller::new(config);
     for chunk in chunks {
         caller.feed(chunk);
     }
-    caller.told()
+    caller.reported()
 }
 
 fn simple_piece() -> impl Strategy<Value = String> {
@@ -137,7 +138,7 @@ fn wild_piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Mostly plain lines, some with words that are looked for, and now and then something else.
+/// Mostly plain lines, some with words that the patterns match, and occasionally something else.
 fn lines_piece() -> impl Strategy<Value = Vec<u8>> {
     let lines = |line: &'static str, count| Just(line.repeat(count).into_bytes());
     prop_oneof![
@@ -161,9 +162,9 @@ fn size() -> impl Strategy<Value = (u16, u16)> {
     ]
 }
 
-/// Rows of the emulator with its history. An emulator does not keep tabs, so those are compared in the unit tests; and half of a
-/// wide character that was drawn over leaves it with a blank that nobody printed, so those are printed but not edited.
-/// Rows that wrapped are one line, blanks at the ends count for nothing.
+/// Rows of the emulator with its history. An emulator does not keep tabs, so the unit tests compare those.
+/// Half of a wide character that was drawn over leaves it with a blank that was never printed, so those are
+/// printed but not edited. Wrapped rows are one line, and blanks at the ends do not count.
 fn emulator_lines(config: Config, bytes: &[u8]) -> Vec<String> {
     use alacritty_terminal::event::VoidListener;
     use alacritty_terminal::grid::Dimensions;
@@ -203,13 +204,13 @@ fn without_blank_end(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Lines of the transcript with tabs as the blanks that the screen shows.
+/// Lines of the transcript, with tabs expanded as on the screen.
 fn transcript_lines(transcript: &str) -> Vec<String> {
     without_blank_end(transcript.lines().map(|line| line.trim_end().to_owned()).collect())
 }
 
 proptest! {
-    // No files of seeds: a failure prints its input, and becomes a test of its own.
+    // No seed files: a failure prints its input, which becomes a test of its own.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -218,7 +219,7 @@ proptest! {
     ) {
         let bytes = pieces.concat();
         let config = config(20, 6);
-        let ours = told(config, &[bytes.as_bytes()]);
+        let ours = reported(config, &[bytes.as_bytes()]);
         prop_assert_eq!(transcript_lines(&ours.transcript), emulator_lines(config, bytes.as_bytes()));
     }
 
@@ -226,7 +227,7 @@ proptest! {
     fn edited_lines_equal_those_of_an_emulator(pieces in proptest::collection::vec(simple_piece(), 0..60)) {
         let bytes = pieces.concat().replace('\t', "").replace("漢字", "..");
         let config = config(20, 6);
-        let ours = told(config, &[bytes.as_bytes()]);
+        let ours = reported(config, &[bytes.as_bytes()]);
         prop_assert_eq!(transcript_lines(&ours.transcript), emulator_lines(config, bytes.as_bytes()));
     }
 
@@ -234,12 +235,12 @@ proptest! {
     fn redrawn_lines_equal_those_of_an_emulator(pieces in proptest::collection::vec(block_piece(), 0..60)) {
         let bytes = pieces.concat().replace('\t', "").replace("漢字", "..");
         let config = config(20, 6);
-        let ours = told(config, &[bytes.as_bytes()]);
+        let ours = reported(config, &[bytes.as_bytes()]);
         prop_assert_eq!(transcript_lines(&ours.transcript), emulator_lines(config, bytes.as_bytes()));
     }
 
     #[test]
-    fn every_way_of_cutting_tells_the_same(
+    fn every_cut_gives_the_same_result(
         pieces in proptest::collection::vec(wild_piece(), 0..40),
         cuts in proptest::collection::vec(0usize..400, 0..20),
     ) {
@@ -248,19 +249,19 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
-        prop_assert_eq!(told(config(20, 6), &chunks), told(config(20, 6), &[&bytes]));
+        prop_assert_eq!(reported(config(20, 6), &chunks), reported(config(20, 6), &[&bytes]));
     }
 
     #[test]
-    fn lines_taken_together_tell_the_same_as_byte_by_byte(
+    fn lines_in_batches_give_the_same_as_byte_by_byte(
         pieces in proptest::collection::vec(lines_piece(), 0..60),
         terminal in any::<bool>(),
     ) {
         let bytes = pieces.concat();
         let config = Config { terminal, ..config(20, 6) };
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        let (mut together, mut apart) = (told(config, &[&bytes]), told(config, &single));
-        // How far the scrollback goes back is not promised.
+        let (mut together, mut apart) = (reported(config, &[&bytes]), reported(config, &single));
+        // The length of the scrollback is not guaranteed.
         (together.scrollback, apart.scrollback) = (Vec::new(), Vec::new());
         prop_assert_eq!(together, apart);
         let patterns = PatternSet::compile(&["error", "(?s)begin.*end", r"\bok$", "^fatal"]).unwrap();
@@ -272,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_with_any_sizes_do_no_harm(
+    fn any_bytes_with_any_sizes_do_not_panic(
         steps in proptest::collection::vec((wild_piece(), proptest::option::weighted(0.3, size())), 0..30),
     ) {
         let mut caller = Caller::new(config(20, 6));
@@ -283,12 +284,12 @@ proptest! {
                 caller.take();
             }
         }
-        caller.told();
+        caller.reported();
     }
 
-    /// What few plain lines look like is known without the engine, and is what the engine would have shown.
+    /// A few plain lines are shown without the engine, exactly as the engine would have shown them.
     #[test]
-    fn a_screen_without_an_engine_is_the_engines(
+    fn a_screen_without_an_engine_is_the_same_as_with_one(
         lines in proptest::collection::vec("[ -~]{0,22}|\t|\r|é", 0..8),
         cut in any::<proptest::sample::Index>(),
     ) {
@@ -302,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn a_checkpoint_goes_on_as_if_nothing_had_happened(
+    fn a_checkpoint_resumes_as_if_nothing_had_happened(
         before in proptest::collection::vec(block_piece(), 0..10),
         lines in proptest::collection::vec(proptest::collection::vec(simple_piece(), 0..4), 0..30),
         modes in prop_oneof![Just(""), Just("\x1b[?2004h\x1b[?1h\x1b="), Just("\x1b(0"), Just("\x1b]2;name\x07")],
@@ -312,7 +313,7 @@ proptest! {
         let mut bytes = before.concat().into_bytes();
         bytes.extend_from_slice(modes.as_bytes());
         for line in &lines {
-            // A bare line feed keeps the column, so that lines are not plain.
+            // A bare line feed keeps the column, so these lines would not be plain.
             bytes.extend_from_slice(line.concat().replace('\n', "").as_bytes());
             bytes.extend_from_slice(b"\r\n");
         }
@@ -337,8 +338,8 @@ proptest! {
             heir.feed(piece);
         }
         prop_assert_eq!(heir.pipeline.offset(), first.pipeline.offset());
-        let (mut first, mut heir) = (first.told(), heir.told());
-        // How far the scrollback goes back is not promised.
+        let (mut first, mut heir) = (first.reported(), heir.reported());
+        // The length of the scrollback is not guaranteed.
         (first.scrollback, heir.scrollback) = (Vec::new(), Vec::new());
         prop_assert_eq!(heir, first);
     }

@@ -1,8 +1,8 @@
-//! A line without what only a terminal understands: colours, cursor moves and titles go, its text stays.
+//! A line without escape sequences: colours, cursor moves and titles are removed, the text stays.
 
 use crate::scan::{Csi, Scanner, Sink};
 
-/// The text of a line. Tabs stay, and so do carriage returns: they tell a redraw from one text.
+/// The text of a line. Tabs stay, and so do carriage returns: they show that a line was redrawn.
 #[must_use]
 pub fn plain(line: &str) -> String {
     let mut plain = Plain { text: String::with_capacity(line.len()) };
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_and_what_acts_goes() {
+    fn text_stays_and_sequences_are_removed() {
         assert_eq!(plain("\x1b[1;32mok\x1b[0m\t10%\r20%\x07\x1b]0;title\x07!"), "ok\t10%\r20%!");
         assert_eq!(plain("plain 漢字"), "plain 漢字");
         assert_eq!(plain("cut \x1b[3"), "cut ");

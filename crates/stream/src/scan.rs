@@ -1,11 +1,11 @@
 //! Cuts raw bytes into text, control characters and escape sequences, in one pass.
 //!
-//! Everything else in this crate sees a terminal's output through [`Sink`], so this is the only place that
-//! knows what a sequence looks like, and the only one that has to care where a read happened to end. Plain text
-//! is handed over as slices of the input: the common case copies nothing.
+//! Everything else in this crate sees a terminal's output through [`Sink`]. Only this file knows what a
+//! sequence looks like, and only this file has to care where a read happened to end. Plain text is passed on
+//! as slices of the input: the common case copies nothing.
 //!
-//! Hostile input is bounded here: strings (OSC, DCS, …) keep 4 KiB and lose the rest, numbers stop at 65535, and a
-//! sequence too long to be real is read to its end and dropped.
+//! Hostile input is bounded here. Strings (OSC, DCS, …) are cut to 4 KiB, numbers are clamped to 65535, and a
+//! sequence that is too long to be real is read to its end and dropped.
 
 mod csi;
 mod find;
@@ -15,15 +15,15 @@ pub(crate) use csi::{Csi, Params};
 pub(crate) use find::find_control;
 pub(crate) use lines::{Lines, plain_lines, push_lines};
 
-/// What is kept of an OSC or DCS body; no title or query that we act on is longer.
+/// How many bytes of an OSC or DCS body are kept. No title or query that we act on is longer.
 const MAX_STRING: usize = 4096;
-/// What is kept of a CSI sequence's parameters: 32 numbers of 5 digits fit.
+/// How many bytes of a CSI sequence's parameters are kept: enough for 32 numbers of 5 digits.
 const MAX_CSI: usize = 256;
 
 /// Where the scanner puts what it finds. Offsets are positions in the log.
 pub(crate) trait Sink {
-    /// Takes whole lines that `bytes` begin with, if they are plain and it is fit for them; says how many bytes it took.
-    /// It is always free to take none: then they come piece by piece.
+    /// A fast path. Takes the plain lines that `bytes` begins with, and returns how many bytes it took. It
+    /// may always take none: then the same bytes come piece by piece.
     fn lines(&mut self, _bytes: &[u8], _start: u64) -> usize {
         0
     }
@@ -49,7 +49,7 @@ enum State {
     CsiIgnored,
     Osc,
     Dcs,
-    /// SOS, PM and APC: nobody wants their bodies.
+    /// SOS, PM and APC: their bodies are ignored.
     Discarded,
 }
 
@@ -57,7 +57,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Scanner {
     state: State,
-    /// The start of a character whose rest has not come yet.
+    /// The first bytes of a character that the last read cut off.
     partial: [u8; 4],
     partial_len: usize,
     /// Intermediates, parameters or string body of the unfinished sequence.
@@ -83,7 +83,7 @@ impl Scanner {
         }
     }
 
-    /// The end of all output: what was held back of a character becomes a replacement mark.
+    /// The end of all output: an incomplete character becomes U+FFFD.
     pub(crate) fn finish(&mut self, end: u64, sink: &mut impl Sink) {
         if self.partial_len > 0 {
             self.partial_len = 0;
@@ -93,7 +93,7 @@ impl Scanner {
         self.sequence = Vec::new();
     }
 
-    /// Adds bytes that bring another scanner to where this one is: the start of what has not ended yet.
+    /// Appends bytes that bring another scanner into this state: the start of the unfinished sequence.
     pub(crate) fn unfinished(&self, into: &mut Vec<u8>) {
         let introducer: &[u8] = match self.state {
             State::Ground => &self.partial[..self.partial_len],
@@ -153,7 +153,8 @@ impl Scanner {
         self.sequence.clear();
     }
 
-    /// A run without C0 controls: valid text is passed on, the rest becomes U+FFFD, C1 controls vanish.
+    /// A run without C0 controls. Valid text is passed on, invalid bytes become U+FFFD, C1 controls are
+    /// dropped.
     fn run(&mut self, mut bytes: &[u8], ascii: bool, end: u64, last: bool, sink: &mut impl Sink) {
         loop {
             match std::str::from_utf8(bytes) {
@@ -183,7 +184,7 @@ impl Scanner {
         }
     }
 
-    /// Adds bytes to the character that the last read broke off, until it is whole or proves broken.
+    /// Adds bytes to the character that the last read cut off, until it is complete or invalid.
     fn complete_partial(&mut self, bytes: &[u8], mut at: usize, start: u64, sink: &mut impl Sink) -> usize {
         while at < bytes.len() {
             let length = self.partial_len;
@@ -197,7 +198,7 @@ impl Scanner {
                 }
                 Err(error) if error.error_len().is_none() => self.partial_len += 1,
                 Err(_) => {
-                    // The new byte does not belong to it: give the mark, and look at that byte afresh.
+                    // The new byte does not belong to it: emit U+FFFD, and scan that byte again.
                     self.partial_len = 0;
                     sink.text("\u{FFFD}", start + at as u64);
                     return at;
@@ -228,7 +229,7 @@ impl Scanner {
                 sink.escape(&self.sequence, byte, end);
             }
             0x80.. => {
-                // Text cannot be part of a sequence: the sequence was broken off.
+                // Text cannot be part of a sequence: the sequence was cut short.
                 self.state = State::Ground;
                 return at;
             }
@@ -284,7 +285,7 @@ impl Scanner {
                 _ => {}
             }
         }
-        // A string may have grown this to 4 KiB; a job has no use for that for the rest of its life.
+        // A string may have grown this buffer to 4 KiB, which is rarely needed again.
         if self.sequence.capacity() > MAX_CSI * 2 {
             self.sequence = Vec::new();
         }
@@ -295,7 +296,8 @@ impl Scanner {
     }
 }
 
-/// C1 controls (U+0080–U+009F) are not text. They are rare, so a run is only searched when it has non-ASCII bytes.
+/// C1 controls (U+0080–U+009F) are not text. They are rare, so a run is only searched when it has non-ASCII
+/// bytes.
 fn pass_text(text: &str, ascii: bool, end: u64, sink: &mut impl Sink) {
     if text.is_empty() {
         return;

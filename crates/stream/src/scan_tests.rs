@@ -1,4 +1,4 @@
-//! What the scanner finds, and that it finds the same wherever the reads end.
+//! What the scanner finds, wherever the reads end.
 
 use super::*;
 use proptest::prelude::*;
@@ -66,7 +66,7 @@ fn items(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn text_controls_and_sequences_are_told_apart() {
+fn text_controls_and_sequences_are_separated() {
     let found = items(b"hi\r\n\x1b[1;31mred\x1b[0m\x1b]0;t\x07\x1bP+q\x1b\\\x1b(0\x1b7x");
     assert_eq!(
         found,
@@ -94,7 +94,7 @@ fn controls_inside_a_sequence_act_at_once_and_cancel_ends_it() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_become_marks_and_c1_vanishes() {
+fn invalid_utf8_becomes_replacement_characters_and_c1_is_dropped() {
     assert_eq!(items(b"a\xffb\xe4\xb8c\xc2\x9bd\xe4\xb8"), ["text a\u{FFFD}b\u{FFFD}cd\u{FFFD}"]);
 }
 
@@ -126,7 +126,7 @@ fn numbers_are_clamped_and_missing_ones_have_defaults() {
 
 proptest! {
     #[test]
-    fn every_way_of_cutting_finds_the_same(
+    fn every_cut_finds_the_same(
         pieces in proptest::collection::vec(prop_oneof![
             Just(b"\x1b[1;2H".to_vec()), Just(b"\x1b]2;ti\xc3\xbctle\x1b\\".to_vec()), Just("ä漢🙂".as_bytes().to_vec()),
             Just(b"\r\n".to_vec()), Just(b"\x1bPq#0\x1b\\".to_vec()), proptest::collection::vec(any::<u8>(), 0..12),

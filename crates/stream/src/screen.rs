@@ -1,13 +1,13 @@
 //! What the terminal shows now.
 //!
-//! A real terminal engine knows that exactly, but costs some fifty times what reading a log costs. So it is made when
-//! first needed and fed late: bytes wait in a queue, and when they are only lines of text, those that have scrolled
-//! out of screen and scrollback before anyone looked are never fed at all.
+//! A real terminal engine knows this exactly, but feeding it costs some fifty times what reading a log costs.
+//! So it is created lazily and fed late. Bytes wait in a queue. While they are only lines of text, those that
+//! scroll out of screen and scrollback before anyone looks are never fed at all.
 //!
-//! Only sequences that draw reach the engine. Strings, queries and everything unknown stop at
-//! [`crate::pipeline`], so nothing that output says can make the engine answer, grow or call out.
+//! Only sequences that draw reach the engine. Strings, queries and everything unknown stop in
+//! [`crate::pipeline`], so output cannot make the engine answer, grow or call out.
 
-mod few;
+mod plain_rows;
 mod queue;
 mod snapshot;
 mod styled;
@@ -23,14 +23,14 @@ use crate::size::Size;
 use queue::Queue;
 pub use snapshot::{CursorPosition, Snapshot};
 
-/// The screen, drawn when someone looks.
+/// The screen, drawn on demand.
 pub(crate) struct Screen {
     size: Size,
     scrollback: usize,
     queue: Queue,
     engine: Option<Box<Engine>>,
-    /// Nobody will ever look.
-    unseen: bool,
+    /// The screen is not needed: nothing is drawn.
+    disabled: bool,
 }
 
 struct Engine {
@@ -38,23 +38,23 @@ struct Engine {
     parser: Processor,
 }
 
-/// What is to be drawn of a screen.
+/// What to draw of a screen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Paint<'a> {
-    /// All of it, in place of whatever is shown.
+    /// All rows, in place of whatever is shown.
     Whole,
-    /// All of it, as lines below the cursor's.
+    /// All rows, printed as lines from the cursor's line on.
     Lines,
-    /// One row, or this text over it.
+    /// One row, or this text in its place.
     Row(usize, Option<&'a str>),
 }
 
-/// What the engine does not know of a terminal.
+/// The state of a terminal that the engine does not know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State<'a> {
     pub(crate) modes: &'a Modes,
     pub(crate) charsets: &'a Charsets,
-    /// First and last row of the scroll region, where it is less than the screen.
+    /// First and last row of the scroll region, if it is less than the screen.
     pub(crate) region: Option<(usize, usize)>,
 }
 
@@ -72,70 +72,70 @@ impl Dimensions for Size {
 
 impl Screen {
     pub(crate) fn new(size: Size, scrollback: usize) -> Self {
-        Self { size, scrollback, queue: Queue::new(), engine: None, unseen: false }
+        Self { size, scrollback, queue: Queue::new(), engine: None, disabled: false }
     }
 
-    /// One that stays empty.
-    pub(crate) fn unseen(size: Size) -> Self {
-        Self { unseen: true, ..Self::new(size, 0) }
+    /// A screen that stays empty.
+    pub(crate) fn disabled(size: Size) -> Self {
+        Self { disabled: true, ..Self::new(size, 0) }
     }
 
     pub(crate) fn size(&self) -> Size {
         self.size
     }
 
-    /// Text, or a sequence that stays in its line.
-    pub(crate) fn line_local(&mut self, bytes: &[u8]) {
-        self.queue.line_local(bytes, self.size.columns());
-        self.relieve();
+    /// Adds text, or a sequence that stays within its line.
+    pub(crate) fn feed_in_line(&mut self, bytes: &[u8]) {
+        self.queue.push_in_line(bytes, self.size.columns());
+        self.flush_if_full();
     }
 
-    /// The end of a line. `at_column_zero` says that the next one begins at the left edge whatever came before.
+    /// Ends a line. `at_column_zero` means that the next one certainly starts at the left edge.
     pub(crate) fn line_end(&mut self, bytes: &[u8], at_column_zero: bool) {
-        let enough = self.enough();
-        let waiting = self.queue.line_end(bytes, at_column_zero, enough);
-        self.draw_first(waiting);
-        self.relieve();
+        let rows_to_fill = self.rows_to_fill();
+        let waiting = self.queue.line_end(bytes, at_column_zero, rows_to_fill);
+        self.feed_first(waiting);
+        self.flush_if_full();
     }
 
-    /// Whole lines, as they are drawn, that begin and end at the left edge.
+    /// Adds whole lines, as they are drawn, that start and end at the left edge.
     pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, terminal: bool) {
-        let enough = self.enough();
+        let rows_to_fill = self.rows_to_fill();
         let columns = self.size.columns();
-        let waiting = self.queue.lines((bytes, count), terminal, (columns, enough));
-        self.draw_first(waiting);
-        self.relieve();
+        let waiting = self.queue.lines((bytes, count), terminal, (columns, rows_to_fill));
+        self.feed_first(waiting);
+        self.flush_if_full();
     }
 
-    fn draw_first(&mut self, waiting: Option<Vec<u8>>) {
-        // Where nothing was drawn yet, the cursor is at the left edge.
+    fn feed_first(&mut self, waiting: Option<Vec<u8>>) {
+        // As long as nothing was drawn, the cursor is at the left edge.
         if let Some(first) = waiting.filter(|first| self.engine.is_some() || first != b"\r") {
             self.feed(&first);
         }
     }
 
-    /// So many rows push out all that was there before: the cursor may be at the top, and has to come down first.
-    fn enough(&self) -> usize {
+    /// This many rows push out all earlier ones. The cursor may be at the top, and must first move down.
+    fn rows_to_fill(&self) -> usize {
         2 * self.size.lines() + self.scrollback
     }
 
-    /// Anything that reaches beyond its line: all that waits has to be drawn for it to be right.
-    pub(crate) fn far_reaching(&mut self, bytes: &[u8]) {
-        if self.unseen {
+    /// Adds a sequence that acts beyond its line. Everything before it must be drawn for it to act correctly.
+    pub(crate) fn feed_cursor_move(&mut self, bytes: &[u8]) {
+        if self.disabled {
             return;
         }
-        self.queue.far_reaching(bytes);
-        self.relieve();
+        self.queue.push_cursor_move(bytes);
+        self.flush_if_full();
     }
 
-    /// Keeps the queue bounded.
-    fn relieve(&mut self) {
+    /// Bounds the queue.
+    fn flush_if_full(&mut self) {
         if self.queue.is_full() {
             self.sync();
         }
     }
 
-    /// Draws all that waits.
+    /// Draws everything that waits in the queue.
     pub(crate) fn sync(&mut self) {
         let bytes = self.queue.take();
         self.feed(&bytes);
@@ -156,7 +156,7 @@ impl Screen {
         })
     }
 
-    /// The screen takes a new size, with what was on it laid out anew.
+    /// Resizes the screen and lays its text out again.
     pub(crate) fn resize(&mut self, size: Size) {
         self.sync();
         self.size = size;
@@ -177,8 +177,8 @@ impl Screen {
     /// The screen as text.
     pub(crate) fn snapshot(&mut self, modes: &Modes, title: &str, bells: u64) -> Snapshot {
         let mut snapshot = Snapshot::empty(self.size, modes, title, bells);
-        if let Some(rows) = self.few_rows() {
-            snapshot.show_few(&rows);
+        if let Some(rows) = self.plain_rows() {
+            snapshot.show_plain(&rows);
             return snapshot;
         }
         self.sync();
@@ -188,21 +188,21 @@ impl Screen {
         snapshot
     }
 
-    /// All rows up to the cursor's, where no engine is needed to know them.
-    fn few_rows(&self) -> Option<Vec<&str>> {
-        if self.engine.is_some() { None } else { few::rows(self.queue.only_lines()?, self.size) }
+    /// All rows up to the cursor's, if they are known without an engine.
+    fn plain_rows(&self) -> Option<Vec<&str>> {
+        if self.engine.is_some() { None } else { plain_rows::rows(self.queue.only_lines()?, self.size) }
     }
 
     /// The newest `lines` rows of scrollback, oldest first.
     pub(crate) fn scrollback(&mut self, lines: usize) -> Vec<String> {
-        if self.few_rows().is_some() {
+        if self.plain_rows().is_some() {
             return Vec::new();
         }
         self.sync();
         self.engine.as_ref().map_or_else(Vec::new, |engine| snapshot::scrollback(&engine.term, lines))
     }
 
-    /// Rows with colours and styles and nothing else.
+    /// The rows with colours and styles, without other sequences.
     pub(crate) fn styled(&mut self) -> Vec<String> {
         self.rows_within(self.size.columns())
     }
@@ -236,7 +236,7 @@ impl Screen {
         }
     }
 
-    /// Bytes that draw what fits of the screen on a person's terminal of another size.
+    /// Bytes that draw the part of the screen that fits on a person's terminal of another size.
     pub(crate) fn repaint_within(&mut self, own: Size, modes: &Modes) -> Vec<u8> {
         let rows = self.rows_within(own.columns());
         let cursor = self.cursor();

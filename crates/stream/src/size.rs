@@ -1,7 +1,7 @@
-//! How large a terminal is, kept within what a grid may cost.
+//! The size of a terminal, clamped to what a grid may cost.
 //!
-//! A program or a viewer may ask for 65535×65535 cells. No screen is that large, and a grid of it would take
-//! gigabytes, so every size is brought into bounds before anything is built from it.
+//! A program or a viewer may ask for 65535×65535 cells. A grid that large would take gigabytes, and no real
+//! screen has that size, so every size is clamped before anything is allocated for it.
 
 /// Columns and rows of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub struct Size {
     pub rows: u16,
 }
 
-/// More columns than any real terminal has; a grid of 1000×500 is 12 MB.
+/// The most columns of a screen, more than any real terminal has. A grid of 1000×500 takes 12 MB.
 const MAX_COLS: u16 = 1000;
-/// More rows than any real terminal has.
+/// The most rows of a screen, more than any real terminal has.
 const MAX_ROWS: u16 = 500;
 
 impl Size {
-    /// The nearest size that a screen can have: a wide character needs two columns.
+    /// The nearest size that a screen can have. A wide character needs two columns.
     #[must_use]
     pub fn clamped(self) -> Self {
         Self { cols: self.cols.clamp(2, MAX_COLS), rows: self.rows.clamp(1, MAX_ROWS) }

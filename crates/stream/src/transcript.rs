@@ -1,21 +1,21 @@
 //! The output as a person would have read it: lines, without colours and redraws.
 //!
-//! Two ways of working, which mean the same:
-//! - *Plain*: text is added to the last line, a line feed gives it out. Nothing is measured or laid out. This is what
-//!   nearly all output is, and it runs at memory speed.
-//! - *Page*: as soon as the cursor is anywhere else than at the end of the last line, the rows it touches are laid out
-//!   in a [`Page`] and edited there. Lines given out before are taken back when the cursor moves up to them. When the
-//!   cursor comes to rest on a fresh row below all text, the page is given out and work goes on plainly.
+//! It works in two modes that give the same result:
+//! - *Plain*: text is added to the last line, and a line feed emits the line. Nothing is measured or laid
+//!   out. Nearly all output is like this, and it runs at memory speed.
+//! - *Page*: as soon as the cursor is anywhere but at the end of the last line, the rows it touches are laid
+//!   out in a [`Page`] and edited there. Emitted lines are retracted when the cursor moves up to them. When
+//!   the cursor comes to rest on a fresh row below all text, the page is emitted and plain mode continues.
 //!
 //! Rules beyond what a terminal does:
-//! - A cleared screen is kept as it stood, once: what was on the screen before the first clear stays for good; after
-//!   that, a page that was drawn between two clears and never scrolled is replaced by the next such page. So
-//!   `clear` in a shell loses nothing, and a program that clears and redraws for hours leaves its last page.
-//!   Clearing is ED 2, RIS, and ED 0 right after the cursor was sent home.
-//! - A line longer than 64 KiB is given out as it grows; what has left the screen cannot be edited.
+//! - A cleared screen is kept as it was, once. What was on the screen before the first clear stays for good.
+//!   After that, a page that was drawn between two clears and never scrolled is replaced by the next such
+//!   page. So `clear` in a shell loses nothing, and a program that clears and redraws for hours leaves its
+//!   last page. Clearing means ED 2, RIS, and ED 0 right after the cursor was sent home.
+//! - A line longer than 64 KiB is emitted as it grows. What has scrolled off the screen cannot be edited.
 //! - Tab stops are every eight columns.
 
-mod given;
+mod emitted;
 mod edit;
 
 use std::collections::VecDeque;
@@ -25,14 +25,14 @@ use crate::outcome::Outcome;
 use crate::page::{Cursor, Page, Row, lay_out, row_start_from_end};
 use crate::scan::push_lines;
 use crate::size::Size;
-use given::Given;
+use emitted::Emitted;
 
-/// An unfinished line longer than this is given out in pieces.
+/// An unfinished line longer than this is emitted in pieces.
 const MAX_LINE: usize = 64 * 1024;
 
-/// Where the transcript keeps the last page that a clear replaced: `from..to` of it.
+/// Where the transcript has the page that the last clear kept: at `from..to`.
 #[derive(Debug, Clone, Copy)]
-struct KeptPage {
+struct ClearedPage {
     from: u64,
     to: u64,
 }
@@ -41,49 +41,94 @@ struct KeptPage {
 #[derive(Debug)]
 pub(crate) struct Transcript {
     size: Size,
-    given: Given,
-    /// The unfinished line, while working plainly. It begins at the start of a row.
+    emitted: Emitted,
+    /// The unfinished line, in plain mode. It begins at the start of a row. It is empty while there is a
+    /// page.
     line: Vec<u8>,
-    /// A carriage return came, and nothing after it: mostly a line feed follows and it meant nothing.
-    returned: bool,
-    page: Option<Page>,
+    cursor: CursorState,
+    /// The cursor as DECSC saved it.
     saved: Cursor,
     /// The cursor was sent to the top left corner, and nothing was printed since.
-    homed: bool,
-    kept: Option<KeptPage>,
-    /// The cursor left its line since the last time someone asked.
-    strayed: bool,
+    sent_home: bool,
+    /// The page that the last clear kept.
+    cleared: Option<ClearedPage>,
+    /// The cursor left its line since the last call of [`take_left_line`](Transcript::take_left_line).
+    left_line: bool,
+}
+
+/// Where the cursor is.
+#[derive(Debug)]
+enum CursorState {
+    /// At the end of the unfinished line.
+    AtLineEnd,
+    /// At the start of the unfinished line: a carriage return came, and nothing after it. Usually a line feed
+    /// follows, and then the carriage return meant nothing.
+    Returned,
+    /// Anywhere else. The rows that it may touch are laid out here.
+    OnPage(Page),
 }
 
 impl Transcript {
-    /// An empty screen; `given` bytes of transcript exist already.
-    pub(crate) fn new(size: Size, given: u64) -> Self {
+    /// An empty screen. The transcript already has `emitted` bytes.
+    pub(crate) fn new(size: Size, emitted: u64) -> Self {
         Self {
             size,
-            given: Given::new(given),
+            emitted: Emitted::new(emitted),
             line: Vec::new(),
-            returned: false,
-            page: None,
+            cursor: CursorState::AtLineEnd,
             saved: Cursor::default(),
-            homed: false,
-            kept: None,
-            strayed: false,
+            sent_home: false,
+            cleared: None,
+            left_line: false,
         }
     }
 
-    /// Length of the transcript given out.
+    /// Length of the emitted transcript.
     pub(crate) fn len(&self) -> u64 {
-        self.given.total
+        self.emitted.total
     }
 
-    /// Whether the next byte starts a new line below everything, with nothing unfinished.
+    /// Whether the next byte starts a new line below all text, and nothing is unfinished.
     pub(crate) fn is_at_line_start(&self) -> bool {
-        self.page.is_none() && self.line.is_empty() && !self.given.is_mid_line()
+        !self.has_page() && self.line.is_empty() && !self.emitted.is_mid_line()
+    }
+
+    fn page(&self) -> Option<&Page> {
+        match &self.cursor {
+            CursorState::OnPage(page) => Some(page),
+            CursorState::AtLineEnd | CursorState::Returned => None,
+        }
+    }
+
+    fn has_page(&self) -> bool {
+        self.page().is_some()
+    }
+
+    fn is_at_line_end(&self) -> bool {
+        matches!(self.cursor, CursorState::AtLineEnd)
+    }
+
+    /// Takes the page away, if there is one. The cursor is then at the end of an empty line.
+    fn take_page(&mut self) -> Option<Page> {
+        match std::mem::replace(&mut self.cursor, CursorState::AtLineEnd) {
+            CursorState::OnPage(page) => Some(page),
+            plain => {
+                self.cursor = plain;
+                None
+            }
+        }
+    }
+
+    /// On an empty line, a carriage return changes nothing.
+    fn ignore_return_on_empty_line(&mut self) {
+        if self.line.is_empty() && matches!(self.cursor, CursorState::Returned) {
+            self.cursor = CursorState::AtLineEnd;
+        }
     }
 
     /// Whether the cursor left its line since the last call.
-    pub(crate) fn take_strayed(&mut self) -> bool {
-        std::mem::take(&mut self.strayed)
+    pub(crate) fn take_left_line(&mut self) -> bool {
+        std::mem::take(&mut self.left_line)
     }
 
     /// The saved cursor, for a checkpoint.
@@ -93,62 +138,60 @@ impl Transcript {
 
     /// Printable text.
     pub(crate) fn text(&mut self, text: &str, modes: &Modes, out: &mut Outcome) {
-        self.homed = false;
-        if self.page.is_none() && self.line.is_empty() {
-            self.returned = false;
-        }
-        if self.page.is_none() && !self.returned && !modes.insert && modes.autowrap {
+        self.sent_home = false;
+        self.ignore_return_on_empty_line();
+        if self.is_at_line_end() && !modes.insert && modes.autowrap {
             return self.add_to_line(text, out);
         }
         self.on_page(out, |page| page.print(text, modes));
     }
 
-    /// Adds text at the end of the line. When a piece of a very long line is given out depends on the text alone, not on
-    /// how much of it came at once.
+    /// Adds text at the end of the line. Pieces of a very long line are emitted at places that depend on the
+    /// text alone, not on how much of it came at once.
     fn add_to_line(&mut self, mut text: &str, out: &mut Outcome) {
         loop {
-            // A row of nothing but marks can be longer than that, and is not looked at again for each of them.
+            // A row that is nothing but combining marks can be longer than this. It is not measured again for
+            // each mark.
             let room = MAX_LINE - self.line.len() % MAX_LINE;
             let (now, later) = text.split_at(text.ceil_char_boundary(room));
             self.line.extend_from_slice(now.as_bytes());
             if now.len() < room {
                 return;
             }
-            self.give_out_full_rows(out);
+            self.emit_full_rows(out);
             text = later;
         }
     }
 
-    /// All but the last row of a very long line.
-    fn give_out_full_rows(&mut self, out: &mut Outcome) {
+    /// Emits all but the last row of a very long line.
+    fn emit_full_rows(&mut self, out: &mut Outcome) {
         let (start, _) = row_start_from_end(&self.line, self.size.columns(), 1);
-        self.given.give(&self.line[..start], out);
+        self.emitted.emit(&self.line[..start], out);
         self.line.drain(..start);
-        if self.given.is_long() {
-            self.given.trim(self.size);
+        if self.emitted.is_long() {
+            self.emitted.trim(self.size);
         }
     }
 
-    /// Whole lines of text that begin where a line begins: see [`is_at_line_start`](Self::is_at_line_start).
+    /// Whole lines of text, at the start of a line: see [`is_at_line_start`](Self::is_at_line_start).
     pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, out: &mut Outcome) {
-        (self.homed, self.returned) = (false, false);
+        self.sent_home = false;
+        self.cursor = CursorState::AtLineEnd;
         let from = out.text.len();
         push_lines(bytes, b"\n", &mut out.text);
-        self.given.lines(&out.text[from..], count, self.size);
+        self.emitted.lines(&out.text[from..], count, self.size);
     }
 
     pub(crate) fn carriage_return(&mut self) {
-        match &mut self.page {
-            Some(page) => page.carriage_return(),
-            None => self.returned = true,
+        match &mut self.cursor {
+            CursorState::OnPage(page) => page.carriage_return(),
+            CursorState::AtLineEnd | CursorState::Returned => self.cursor = CursorState::Returned,
         }
     }
 
     pub(crate) fn tab(&mut self, modes: &Modes, out: &mut Outcome) {
-        if self.page.is_none() && self.line.is_empty() {
-            self.returned = false;
-        }
-        if self.page.is_none() && !self.returned {
+        self.ignore_return_on_empty_line();
+        if self.is_at_line_end() {
             self.line.push(b'\t');
         } else {
             self.on_page(out, |page| page.tab(modes));
@@ -156,18 +199,28 @@ impl Transcript {
     }
 
     pub(crate) fn backspace(&mut self, out: &mut Outcome) {
-        if self.page.is_some() || !(self.returned || self.line.is_empty()) {
+        let can_move = match self.cursor {
+            CursorState::AtLineEnd => !self.line.is_empty(),
+            CursorState::Returned => false,
+            CursorState::OnPage(_) => true,
+        };
+        if can_move {
             self.on_page(out, Page::backspace);
         }
     }
 
     /// Line feed. `returns` says that it also returns the carriage.
     pub(crate) fn line_feed(&mut self, returns: bool, out: &mut Outcome) {
-        self.homed = false;
-        if self.page.is_none() && (self.returned || returns || self.line.is_empty()) {
-            self.returned = false;
-            self.given.give(&self.line, out);
-            self.given.end_line(self.size, out);
+        self.sent_home = false;
+        let ends_line = match self.cursor {
+            CursorState::AtLineEnd => returns || self.line.is_empty(),
+            CursorState::Returned => true,
+            CursorState::OnPage(_) => false,
+        };
+        if ends_line {
+            self.cursor = CursorState::AtLineEnd;
+            self.emitted.emit(&self.line, out);
+            self.emitted.end_line(self.size, out);
             self.line.clear();
             return;
         }
@@ -180,36 +233,36 @@ impl Transcript {
         self.settle(out);
     }
 
-    /// The end of output: what is unfinished becomes lines.
+    /// The end of output: unfinished text becomes lines.
     pub(crate) fn finish(&mut self, out: &mut Outcome) {
-        if let Some(mut page) = self.page.take() {
+        if let Some(mut page) = self.take_page() {
             page.drop_blank_end();
-            self.give_rows(page.gone.drain(..), out);
-            self.give_rows(page.rows.drain(..), out);
+            self.emit_rows(page.scrolled_off.drain(..), out);
+            self.emit_rows(page.rows.drain(..), out);
         }
         let line = std::mem::take(&mut self.line);
-        self.given.give(&line, out);
-        if self.given.is_mid_line() {
-            self.given.end_line(self.size, out);
+        self.emitted.emit(&line, out);
+        if self.emitted.is_mid_line() {
+            self.emitted.end_line(self.size, out);
         }
-        self.returned = false;
+        self.cursor = CursorState::AtLineEnd;
     }
 
     /// The unfinished line as it reads now: the line that the cursor is in.
     pub(crate) fn unfinished(&self) -> String {
         let mut bytes = Vec::new();
         let cols = self.size.columns();
-        match &self.page {
-            None => {
-                bytes.extend_from_slice(self.given.open_line(MAX_LINE));
+        match &self.cursor {
+            CursorState::AtLineEnd | CursorState::Returned => {
+                bytes.extend_from_slice(self.emitted.open_line(MAX_LINE));
                 bytes.extend_from_slice(&self.line);
             }
-            Some(page) => {
+            CursorState::OnPage(page) => {
                 let index = page.cursor.row - page.first;
                 let wraps = |at: usize| page.rows.get(at).is_some_and(|row: &Row| row.is_wrapped(cols));
                 let start = (0..index).rev().take_while(|&at| wraps(at)).last().unwrap_or(index);
                 if start == 0 {
-                    bytes.extend_from_slice(self.given.open_line(MAX_LINE));
+                    bytes.extend_from_slice(self.emitted.open_line(MAX_LINE));
                 }
                 for at in start..page.rows.len() {
                     page.rows[at].push_text(cols, &mut bytes);
@@ -222,18 +275,18 @@ impl Transcript {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Works on the page, and gives out what left it.
+    /// Edits the page, and emits the rows that scrolled off.
     fn on_page<R>(&mut self, out: &mut Outcome, work: impl FnOnce(&mut Page) -> R) -> R {
-        let mut page = match self.page.take() {
+        let mut page = match self.take_page() {
             Some(page) => page,
             None => self.open_page(out),
         };
         let result = work(&mut page);
-        if !page.gone.is_empty() {
-            let gone = std::mem::take(&mut page.gone);
-            self.give_rows(gone.into_iter(), out);
+        if !page.scrolled_off.is_empty() {
+            let rows = std::mem::take(&mut page.scrolled_off);
+            self.emit_rows(rows.into_iter(), out);
         }
-        self.page = Some(page);
+        self.cursor = CursorState::OnPage(page);
         result
     }
 
@@ -241,32 +294,33 @@ impl Transcript {
     fn open_page(&mut self, out: &mut Outcome) -> Page {
         let (cols, lines) = (self.size.columns(), self.size.lines());
         let (laid, col, pending) = lay_out(&self.line, cols);
-        let mut above = self.given.rows_above(lines, cols);
+        let mut above = self.emitted.rows_above(lines, cols);
         let scrolled = (above + laid.len()).saturating_sub(lines);
-        let gone = scrolled.saturating_sub(above);
+        let scrolled_off = scrolled.saturating_sub(above);
         above = above.saturating_sub(scrolled);
-        if gone > 0 {
-            self.given.give(&self.line[..laid[gone].start], out);
+        if scrolled_off > 0 {
+            self.emitted.emit(&self.line[..laid[scrolled_off].start], out);
         }
-        let rows: VecDeque<Row> = laid.into_iter().skip(gone).map(|laid| laid.row).collect();
+        let rows: VecDeque<Row> = laid.into_iter().skip(scrolled_off).map(|laid| laid.row).collect();
+        let returned = matches!(self.cursor, CursorState::Returned);
         let cursor = Cursor {
             row: above + rows.len() - 1,
-            col: if self.returned { 0 } else { col },
-            pending: pending && !self.returned,
+            col: if returned { 0 } else { col },
+            pending: pending && !returned,
         };
         self.line.clear();
-        self.returned = false;
+        self.cursor = CursorState::AtLineEnd;
         Page::new(self.size, above, rows, cursor)
     }
 
-    fn give_rows(&mut self, rows: impl Iterator<Item = Row>, out: &mut Outcome) {
+    fn emit_rows(&mut self, rows: impl Iterator<Item = Row>, out: &mut Outcome) {
         let mut text = Vec::new();
         for row in rows {
             text.clear();
             row.push_text(self.size.columns(), &mut text);
-            self.given.give(&text, out);
+            self.emitted.emit(&text, out);
             if !row.is_wrapped(self.size.columns()) {
-                self.given.end_line(self.size, out);
+                self.emitted.end_line(self.size, out);
             }
         }
     }
@@ -274,11 +328,11 @@ impl Transcript {
     /// Pulls rows back from the transcript until the page begins at `row` or above.
     fn reach(&mut self, row: usize, out: &mut Outcome) {
         self.on_page(out, |_| ());
-        let Some(mut page) = self.page.take() else { return };
+        let Some(mut page) = self.take_page() else { return };
         let cols = self.size.columns();
         while page.first > row {
-            let Some((line, ended)) = self.given.last_line() else {
-                // Nothing is known of the rows above: they are blank.
+            let Some((line, ended)) = self.emitted.last_line() else {
+                // The rows above are unknown: they are blank.
                 page.rows.push_front(Row::default());
                 page.first -= 1;
                 continue;
@@ -293,59 +347,59 @@ impl Transcript {
             let taken = laid.len().min(page.first);
             let start = laid[laid.len() - taken].start;
             let back = line.len() - start + usize::from(ended);
-            self.given.take_back(back as u64, out);
+            self.emitted.retract(back as u64, out);
             page.first -= taken;
             for laid in laid.into_iter().rev().take(taken) {
                 page.rows.push_front(laid.row);
             }
         }
-        self.page = Some(page);
+        self.cursor = CursorState::OnPage(page);
     }
 
-    /// Goes back to working plainly if the cursor stands on a fresh row below all text.
+    /// Returns to plain mode if the cursor is on a fresh row below all text.
     fn settle(&mut self, out: &mut Outcome) {
-        let open = self.given.open_line(MAX_LINE);
-        if !self.page.as_ref().is_some_and(|page| page.is_settled(open)) {
+        let open = self.emitted.open_line(MAX_LINE);
+        if !self.page().is_some_and(|page| page.is_settled(open)) {
             return;
         }
-        if let Some(mut page) = self.page.take() {
+        if let Some(mut page) = self.take_page() {
             let above = page.cursor.row - page.first;
             page.rows.resize(above, Row::default());
-            self.give_rows(page.rows.drain(..), out);
-            self.given.set_floor(page.cursor.row, self.size.columns());
+            self.emit_rows(page.rows.drain(..), out);
+            self.emitted.set_floor(page.cursor.row, self.size.columns());
         }
     }
 
-    /// The screen is wiped: see the module's rules for what is kept.
+    /// Clears the screen; the module's rules say what is kept of it.
     fn clear(&mut self, out: &mut Outcome) {
         self.reach(0, out);
-        let Some(mut page) = self.page.take() else { return };
-        let start = self.given.total;
+        let Some(mut page) = self.take_page() else { return };
+        let start = self.emitted.total;
         page.drop_blank_end();
         let rows = std::mem::take(&mut page.rows);
-        match self.kept {
-            Some(kept) if kept.to == start => {
+        match self.cleared {
+            Some(cleared) if cleared.to == start => {
                 if !rows.is_empty() {
-                    self.given.take_back(start - kept.from, out);
-                    self.give_rows(rows.into_iter(), out);
-                    self.kept = Some(KeptPage { from: kept.from, to: self.given.total });
+                    self.emitted.retract(start - cleared.from, out);
+                    self.emit_rows(rows.into_iter(), out);
+                    self.cleared = Some(ClearedPage { from: cleared.from, to: self.emitted.total });
                 }
             }
             _ => {
-                self.give_rows(rows.into_iter(), out);
-                self.kept = Some(KeptPage { from: self.given.total, to: self.given.total });
+                self.emit_rows(rows.into_iter(), out);
+                self.cleared = Some(ClearedPage { from: self.emitted.total, to: self.emitted.total });
             }
         }
-        self.given.set_floor(0, self.size.columns());
-        self.page = Some(page);
+        self.emitted.set_floor(0, self.size.columns());
+        self.cursor = CursorState::OnPage(page);
     }
 
-    /// The terminal has a new size: what is on the page is laid out anew.
+    /// The terminal has a new size: the page is laid out again.
     pub(crate) fn resize(&mut self, size: Size, out: &mut Outcome) {
         let (old_cols, old_lines) = (self.size.columns(), self.size.lines());
-        self.given.anchor(self.page.as_ref().map_or(old_lines, |page| page.first), old_cols);
+        self.emitted.anchor(self.page().map_or(old_lines, |page| page.first), old_cols);
         self.size = size;
-        let Some(page) = self.page.take() else { return };
+        let Some(page) = self.take_page() else { return };
         let (cols, lines) = (size.columns(), size.lines());
         let index = page.cursor.row - page.first;
         let mut rows: VecDeque<Row> = VecDeque::new();
@@ -372,17 +426,18 @@ impl Transcript {
                 pending: false,
             };
         }
-        // New rows come at the top, from what has left there before; what is below stays below.
+        // New rows appear at the top, from what scrolled off there before. Rows below the cursor stay below
+        // it.
         let room = page.first + lines.saturating_sub(old_lines) + page.rows.len();
-        let above = self.given.rows_above(room.saturating_sub(rows.len()), cols);
+        let above = self.emitted.rows_above(room.saturating_sub(rows.len()), cols);
         let scrolled = (above + cursor.row + 1).saturating_sub(lines);
-        let gone = scrolled.saturating_sub(above).min(rows.len());
+        let scrolled_off = scrolled.saturating_sub(above).min(rows.len());
         let first = above.saturating_sub(scrolled);
-        let mut rest = rows.split_off(gone);
-        self.give_rows(rows.into_iter(), out);
+        let mut rest = rows.split_off(scrolled_off);
+        self.emit_rows(rows.into_iter(), out);
         rest.truncate(lines - first);
-        cursor.row = (first + cursor.row - gone).min(lines - 1);
-        self.page = Some(Page::new(size, first, rest, cursor));
+        cursor.row = (first + cursor.row - scrolled_off).min(lines - 1);
+        self.cursor = CursorState::OnPage(Page::new(size, first, rest, cursor));
     }
 }
 

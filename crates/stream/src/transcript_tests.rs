@@ -1,4 +1,4 @@
-//! What a reader of the transcript gets to see, by the kinds of output that there are.
+//! What a reader of the transcript sees, for each kind of output.
 
 use crate::{Config, Outcome, Pipeline, Size};
 
@@ -54,7 +54,7 @@ fn a_shorter_redraw_leaves_what_it_does_not_cover() {
 }
 
 #[test]
-fn editing_within_a_line_is_done() {
+fn edits_within_a_line_are_applied() {
     assert_eq!(transcript("abcdef\r\x1b[2C\x1b[2PX\r\n"), "abXf\n");
     assert_eq!(transcript("abcdef\r\x1b[2C\x1b[2@XY\r\n"), "abXYcdef\n");
     assert_eq!(transcript("abcdef\r\x1b[2X.\r\n"), ". cdef\n");
@@ -64,7 +64,7 @@ fn editing_within_a_line_is_done() {
 }
 
 #[test]
-fn a_spinner_is_one_line_as_it_ended() {
+fn a_spinner_is_one_line_with_its_last_state() {
     let mut bytes = String::from("working ");
     for frame in "|/-\\".chars().cycle().take(400) {
         bytes.push(frame);
@@ -87,13 +87,13 @@ fn a_long_line_stays_one_line() {
 }
 
 #[test]
-fn a_return_in_a_wrapped_line_goes_to_the_start_of_its_row() {
+fn a_carriage_return_in_a_wrapped_line_goes_to_the_start_of_its_row() {
     let long = "a".repeat(25);
     assert_eq!(transcript(format!("{long}\rb\r\n")), format!("{}baaaa\n", "a".repeat(20)));
 }
 
 #[test]
-fn a_block_redrawn_by_moving_up_is_each_line_once() {
+fn a_block_redrawn_by_moving_up_has_each_line_once() {
     let mut bytes = String::from("Pulling\r\n");
     for step in 0..100 {
         if step > 0 {
@@ -108,9 +108,9 @@ fn a_block_redrawn_by_moving_up_is_each_line_once() {
 }
 
 #[test]
-fn a_block_erased_downwards_loses_what_was_there() {
+fn a_block_erased_downwards_loses_its_text() {
     assert_eq!(transcript("a\r\nb\r\nc\r\n\x1b[2A\x1b[JX\r\n"), "a\nX\n");
-    // As it is at the very top of the screen, too.
+    // The same at the very top of the screen.
     assert_eq!(transcript("b\r\nc\r\n\x1b[2A\x1b[JX\r\n"), "X\n");
 }
 
@@ -124,7 +124,7 @@ fn moving_up_counts_rows_of_wrapped_lines() {
 }
 
 #[test]
-fn lines_that_left_the_screen_are_out_of_reach() {
+fn lines_that_scrolled_off_cannot_be_edited() {
     let mut bytes = String::new();
     for line in 0..10 {
         bytes += &format!("line {line}\r\n");
@@ -135,7 +135,7 @@ fn lines_that_left_the_screen_are_out_of_reach() {
 }
 
 #[test]
-fn full_screen_programs_leave_nothing() {
+fn full_screen_programs_leave_no_lines() {
     for mode in ["1049", "1047", "47"] {
         let session = format!("$ vim\r\n\x1b[?{mode}h\x1b[2J\x1b[Hhello\r\n~\r\n~\x1b[?{mode}l$ \r\n");
         assert_eq!(transcript(&session), "$ vim\n$ \n");
@@ -198,7 +198,7 @@ fn a_line_of_ten_megabytes_comes_out_whole_and_costs_little() {
 }
 
 #[test]
-fn the_unfinished_line_keeps_its_printed_blank() {
+fn the_unfinished_line_keeps_its_trailing_blank() {
     let mut pipeline = Pipeline::new(Config::default());
     let mut out = Outcome::default();
     pipeline.feed(b"hello\r\n>>> ", &mut out);
@@ -210,11 +210,11 @@ fn the_unfinished_line_keeps_its_printed_blank() {
 }
 
 #[test]
-fn drawn_lines_read_as_lines() {
+fn drawn_boxes_read_as_lines() {
     assert_eq!(transcript("\x1b(0lqk\x1b(B ok\r\n"), "┌─┐ ok\n");
 }
 
-/// The transcript when the terminal gets another size before the last bytes, in pieces of `step` bytes.
+/// The transcript when the terminal is resized before the last bytes, in pieces of `step` bytes.
 fn resized(before: &[u8], (cols, rows): (u16, u16), after: &[u8], step: usize) -> String {
     let mut pipeline = Pipeline::new(Config { size: Size { cols: 20, rows: 6 }, ..Config::default() });
     let (mut transcript, mut out) = (Vec::new(), Outcome::default());
@@ -237,7 +237,7 @@ fn a_terminal_that_grows_loses_no_line_below_the_cursor() {
     for step in [1, 7, usize::MAX] {
         for rows in [7, 9, 12, 30] {
             assert_eq!(resized(before.as_bytes(), (20, rows), b"", step), want, "{rows} rows, cut by {step}");
-            // The cursor stays in its line, on whichever row that is now.
+            // The cursor stays in its line, on whatever row that is now.
             let marked = resized(before.as_bytes(), (20, rows), b"\x1b[7C*", step);
             assert_eq!(marked, want.replace("line 15\n", "line 15*\n"), "{rows} rows, cut by {step}");
         }
@@ -245,7 +245,7 @@ fn a_terminal_that_grows_loses_no_line_below_the_cursor() {
 }
 
 #[test]
-fn a_line_too_long_to_hold_reads_the_same_after_a_resize_however_it_came() {
+fn a_very_long_line_reads_the_same_after_a_resize_for_every_cut() {
     let before = "0123456789".repeat(15_000);
     let after = b"\x1b[4A\x1b[3D******";
     let whole = resized(before.as_bytes(), (33, 6), after, usize::MAX);

@@ -1,11 +1,11 @@
-//! Text from a job made safe to look at: nothing in it acts on a terminal, and nothing in it hides.
+//! Makes text from a job safe to look at: nothing in it acts on a terminal, and nothing in it is hidden.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Shows what would act or hide. Control characters are written as `^[`; characters that reorder text, take no room or
-/// carry hidden messages as `<U+202E>`. Line feeds and tabs stay, as do marks that belong to a letter and the
-/// joiners and selectors inside emoji.
+/// Spells out what would act or hide. Control characters become `^[`. Characters that reorder text, take no
+/// space or carry hidden messages become `<U+202E>`. Line feeds and tabs stay, and so do combining marks and
+/// the joiners and selectors inside emoji.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_shown) {
@@ -27,12 +27,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character must be written out instead of passed on.
+/// Whether a character must be spelled out.
 fn is_shown(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' => true,
-        // Soft hyphen, Arabic letter mark, Mongolian separators, Hangul fillers: nothing to see.
+        // Soft hyphen, Arabic letter mark, Mongolian separators, Hangul fillers: all invisible.
         '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
         | '\u{3164}' | '\u{ffa0}' => true,
         // Zero width space and non-joiner, direction marks, overrides, isolates, invisible operators.
@@ -44,7 +44,7 @@ fn is_shown(character: char) -> bool {
         | '\u{2060}'..='\u{206f}' => true,
         // Byte order mark, interlinear notes.
         '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true,
-        // Musical controls, tags, and selectors of which no font makes anything.
+        // Musical controls, tags, and selectors that no font uses.
         '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
     }
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_or_hides_is_written_out() {
+    fn control_and_invisible_characters_are_spelled_out() {
         assert_eq!(visible("a\x1b[31mb\r\x07\x7f"), "a^[[31mb^M^G^?");
         assert_eq!(visible("x\u{202e}y\u{9b}\u{200b}\u{e0041}"), "x<U+202E>y<U+009B><U+200B><U+E0041>");
     }
 
     #[test]
-    fn ordinary_text_is_passed_on_unchanged() {
+    fn ordinary_text_is_unchanged() {
         let text = "tab\tline\n漢字 e\u{301} 👩\u{200d}💻 ❤\u{fe0f}";
         assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
     }

@@ -1,7 +1,7 @@
-//! Screens of recorded terminal sessions from other projects, against what those projects say they must be.
+//! Screens of recorded terminal sessions from other projects, compared with what those projects expect.
 //!
-//! The recordings are not part of this repository. They are read from `$OUTLAST_CORPORA`, or from where they lie beside
-//! the workspace; without them these tests say so and do nothing. `docs/terminal.md` explains each difference.
+//! The recordings are not part of this repository. They are read from `$OUTLAST_CORPORA`, or from a folder
+//! beside the workspace; without them these tests are skipped. `docs/terminal.md` explains each difference.
 
 #[cfg(test)]
 #[path = "corpora/fuzzed.rs"]
@@ -42,7 +42,7 @@ fn expected(text: &str, rows: u16) -> Vec<String> {
     lines
 }
 
-/// The value of a field in one object of the index: it is too simple a file to need a parser.
+/// The value of a field in one object of the index, a file too simple to need a parser.
 fn field<'a>(object: &'a str, name: &str) -> &'a str {
     let after = object.split_once(&format!("\"{name}\":")).map_or("", |(_, after)| after);
     after.trim_start().split([',', '\n', '}']).next().unwrap_or("").trim().trim_matches('"')
@@ -70,7 +70,7 @@ fn alacritty_recordings_give_their_screens() {
 }
 
 #[test]
-fn xterm_recordings_give_their_screens_but_for_the_known_differences() {
+fn xterm_recordings_give_their_screens_except_for_known_differences() {
     let Some(folder) = corpora().map(|folder| folder.join("xtermjs")) else { return };
     let (mut right, mut wrong) = (0, BTreeSet::new());
     for entry in fs::read_dir(&folder).unwrap() {
@@ -89,7 +89,7 @@ fn xterm_recordings_give_their_screens_but_for_the_known_differences() {
     }
     let explained = include_str!("../../../docs/terminal.md");
     let unexplained: Vec<&String> = wrong.iter().filter(|name| !explained.contains(name.as_str())).collect();
-    // Of 45 there are; engines that score best on the whole suite give about three quarters of it.
+    // Of 45. The engines that score best on the whole suite reach about three quarters of it.
     assert!(right >= 34, "{right} right, wrong: {wrong:?}");
     assert_eq!(unexplained, Vec::<&String>::new(), "not explained in docs/terminal.md");
 }

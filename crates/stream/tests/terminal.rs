@@ -1,4 +1,4 @@
-//! The terminal as its users meet it: what it shows, what it answers, and what hostile output cannot do to it.
+//! The terminal from the outside: what it shows, what it answers, and what hostile output cannot do to it.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn replies(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_snapshot_tells_rows_cursor_title_and_bells() {
+fn a_snapshot_has_rows_cursor_title_and_bells() {
     let (mut pipeline, out) = fed(b"\x1b]0;build\x07one\r\ntwo\x07 >>> ");
     let screen = pipeline.screen();
     assert_eq!(screen.rows, ["one", "two >>>", "", ""]);
@@ -41,13 +41,13 @@ fn the_alternate_screen_comes_and_goes() {
 }
 
 #[test]
-fn an_open_synchronized_update_is_seen() {
+fn an_open_synchronized_update_is_visible() {
     let (mut pipeline, _) = fed(b"\x1b[?2026hdrawing");
     assert_eq!(pipeline.screen().rows[0], "drawing");
 }
 
 #[test]
-fn skipping_what_scrolled_away_changes_nothing() {
+fn skipping_lines_that_scrolled_off_changes_nothing() {
     let mut bytes = Vec::new();
     for line in 0..5000 {
         bytes.extend_from_slice(format!("\x1b[3{}mline {line}\x1b[0m\r\n", line % 8).as_bytes());
@@ -65,7 +65,7 @@ fn skipping_what_scrolled_away_changes_nothing() {
 }
 
 #[test]
-fn questions_are_answered_in_order_and_in_our_words() {
+fn queries_are_answered_in_order_with_fixed_texts() {
     assert_eq!(
         replies(b"\x1b[cab\x1b[6n\x1b[5n\x1b[>c\x1b[?2004h\x1b[?2004$p\x1b[?9999$p\x1b[4$p\x1b[?u\x1b[18t"),
         "\x1b[?6c\x1b[1;3R\x1b[0n\x1b[>0;2600;1c\x1b[?2004;1$y\x1b[?9999;0$y\x1b[4;2$y\x1b[?0u\x1b[8;4;20t"
@@ -77,7 +77,7 @@ fn questions_are_answered_in_order_and_in_our_words() {
 }
 
 #[test]
-fn what_must_not_be_answered_is_not() {
+fn unsafe_queries_are_not_answered() {
     for silent in [
         &b"\x1b]0;evil\x07\x1b[21t"[..],
         b"\x1b]52;c;?\x07",
@@ -95,7 +95,7 @@ fn what_must_not_be_answered_is_not() {
 }
 
 #[test]
-fn a_storm_of_questions_is_rationed() {
+fn a_flood_of_queries_is_rate_limited() {
     let storm = b"\x1b[6n".repeat(100_000);
     let (mut answered, mut pipeline) = (0, small());
     let mut out = Outcome::default();
@@ -124,7 +124,7 @@ fn a_repaint_draws_the_same_screen_elsewhere() {
 }
 
 #[test]
-fn resizing_lays_the_text_out_anew() {
+fn resizing_lays_the_text_out_again() {
     let (mut pipeline, mut out) = fed(b"0123456789abcdefghij");
     pipeline.resize(Size { cols: 10, rows: 4 }, &mut out);
     // The engine may move the first row into the scrollback; no text is lost.
@@ -137,7 +137,7 @@ fn resizing_lays_the_text_out_anew() {
 }
 
 #[test]
-fn bombs_are_cheap() {
+fn expensive_sequences_are_bounded() {
     let bombs: [Vec<u8>; 8] = [
         b"a\x1b[65535b".repeat(2_000),
         b"\x1b[65535@".repeat(20_000),
@@ -165,7 +165,7 @@ fn bombs_are_cheap() {
         }
         assert!(pipeline.screen().title.len() <= 4096);
         assert!(pipeline.checkpoint().prelude.len() <= 1024);
-        // Minutes, before it was bounded: this is no measure of speed.
+        // These took minutes before they were bounded. This does not measure speed.
         assert!(start.elapsed().as_secs() < 20, "{:?}", &bomb[..12]);
     }
 }

@@ -1,4 +1,4 @@
-//! One run of the program, with a hard limit of time.
+//! One run of the program, with a hard timeout.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::Conversation;
 
-/// No call may take longer, unless it says so.
-const LIMIT: Duration = Duration::from_secs(60);
+/// The timeout of a call, unless it sets another.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A call of the program that has not been made yet.
+/// A call of the program that has not been started yet.
 #[derive(Debug)]
 pub struct Call {
     command: Command,
@@ -27,7 +27,7 @@ pub struct Call {
 
 impl Call {
     pub(crate) fn new(command: Command, folder: &Path) -> Self {
-        Self { command, stdin: None, limit: LIMIT, folder: folder.to_owned() }
+        Self { command, stdin: None, limit: CALL_TIMEOUT, folder: folder.to_owned() }
     }
 
     /// Adds an argument.
@@ -65,21 +65,21 @@ impl Call {
         self
     }
 
-    /// What the caller gets on standard input; otherwise nothing.
+    /// The caller's stdin; empty by default.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// Another limit of time.
+    /// Sets another timeout.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Makes the call, and goes on at once.
+    /// Starts the call without waiting.
     #[must_use]
     pub fn spawn(mut self) -> Running {
         let shown = format!("{:?}", self.command);
@@ -90,26 +90,26 @@ impl Call {
         let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
         let feeder = self.stdin.map(|bytes| {
             let mut pipe = child.stdin.take().unwrap();
-            // A caller that does not read all of it is what some tests are about.
+            // Some tests are about a caller that does not read all of it.
             std::thread::spawn(move || drop(pipe.write_all(&bytes)))
         });
         Running { child, stdout, stderr, shown, limit: self.limit, feeder, waited: false }
     }
 
-    /// Makes the call, and talks with it.
+    /// Starts the call as a conversation.
     #[must_use]
     pub fn converse(self) -> Conversation {
         Conversation::begin(self.command)
     }
 
-    /// Makes the call and waits for its end.
+    /// Runs the call to its end.
     #[must_use]
     pub fn run(self) -> Ran {
         self.spawn().wait()
     }
 }
 
-/// A call that is being made. Dropping it kills the caller.
+/// A running call. Dropping it kills the caller.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -134,7 +134,7 @@ impl Running {
         contents(&self.stdout)
     }
 
-    /// Whether it has not ended yet.
+    /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -151,21 +151,12 @@ impl Running {
         self.waited = true;
     }
 
-    /// Waits for its end; panics when that does not come within the limit.
+    /// Waits for its end; panics at the timeout.
     #[must_use]
     pub fn wait(mut self) -> Ran {
-        let pidfd = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).unwrap();
-        let limit = Timespec {
-            tv_sec: self.limit.as_secs().cast_signed(),
-            tv_nsec: self.limit.subsec_nanos().into(),
-        };
-        let ended = loop {
-            match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)) {
-                Err(rustix::io::Errno::INTR) => {}
-                ended => break ended.unwrap(),
-            }
-        };
-        if ended == 0 {
+        // One that was seen to have ended has no process any more.
+        let ended = self.child.try_wait().unwrap().is_some() || self.ends_within(self.limit);
+        if !ended {
             let _ = self.child.kill();
         }
         let status = self.child.wait().unwrap();
@@ -180,8 +171,19 @@ impl Running {
             stderr: String::from_utf8_lossy(&contents(&self.stderr)).into_owned(),
             shown: std::mem::take(&mut self.shown),
         };
-        assert!(ended > 0, "not done within {} s: {ran}", self.limit.as_secs_f64());
+        assert!(ended, "not done within {} s: {ran}", self.limit.as_secs_f64());
         ran
+    }
+
+    fn ends_within(&self, limit: Duration) -> bool {
+        let pidfd = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).unwrap();
+        let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
+        loop {
+            match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)) {
+                Err(rustix::io::Errno::INTR) => {}
+                ended => return ended.unwrap() > 0,
+            }
+        }
     }
 }
 
@@ -194,7 +196,7 @@ impl Drop for Running {
     }
 }
 
-/// Reads a file from its start, wherever its writer is.
+/// Reads a file from its start, whatever the writer's position.
 fn contents(file: &File) -> Vec<u8> {
     use std::os::unix::fs::FileExt;
     let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
@@ -202,10 +204,10 @@ fn contents(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// A call that has been made.
+/// A finished call.
 #[derive(Debug)]
 pub struct Ran {
-    /// Its exit code; none when a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -217,14 +219,14 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Insists on an exit code.
+    /// Asserts the exit code.
     #[track_caller]
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
         self
     }
 
-    /// Insists on success.
+    /// Asserts success.
     #[track_caller]
     pub fn ok(self) -> Self {
         self.code(0)
@@ -236,7 +238,7 @@ impl Ran {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// What it wrote to stdout, as one JSON value on one line.
+    /// What it wrote to stdout, parsed as one line of JSON.
     #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -245,7 +247,7 @@ impl Ran {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// Insists that stderr has a text in it.
+    /// Asserts that stderr contains a text.
     #[track_caller]
     pub fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "stderr should say {text:?}: {self}");

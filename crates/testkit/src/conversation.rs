@@ -1,14 +1,18 @@
-//! Talks JSON-RPC with the program over its standard input and output, one message a line, as an editor does.
+//! Talks JSON-RPC with the program over its stdin and stdout, one message per line, as an editor does.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, eventually};
+use crate::{TEST_TIMEOUT, eventually};
 
-/// A program that is being talked to. Dropping it kills it.
+/// How often a conversation is listened to.
+const LISTEN_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A program in a conversation. Dropping it kills it.
 #[derive(Debug)]
 pub struct Conversation {
     child: Child,
@@ -16,13 +20,18 @@ pub struct Conversation {
     heard: Arc<Mutex<Vec<(String, Value)>>>,
     reader: Option<std::thread::JoinHandle<()>>,
     next_id: u64,
+    /// How many messages `next_message` has returned.
+    taken: usize,
 }
 
 impl Conversation {
-    pub(crate) fn begin(mut command: Command) -> Self {
+    /// Runs a program and listens to it.
+    #[must_use]
+    pub fn begin(mut command: Command) -> Self {
         let shown = format!("{command:?}");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
+        show(child.stderr.take().unwrap());
         let stdout = child.stdout.take().unwrap();
         let heard: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
         let collected = Arc::clone(&heard);
@@ -32,10 +41,10 @@ impl Conversation {
                 collected.lock().unwrap().push((line, value));
             }
         });
-        Self { stdin: child.stdin.take(), child, heard, reader: Some(reader), next_id: 1 }
+        Self { stdin: child.stdin.take(), child, heard, reader: Some(reader), next_id: 1, taken: 0 }
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub fn say(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("the conversation goes on");
         stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()).unwrap();
@@ -71,25 +80,42 @@ impl Conversation {
         answer["result"].clone()
     }
 
-    /// Everything that was heard so far, in order.
+    /// Everything that was received so far, in order.
     #[must_use]
     pub fn heard(&self) -> Vec<Value> {
         self.heard.lock().unwrap().iter().map(|(_, value)| value.clone()).collect()
     }
 
-    /// The same, as the lines that they were.
+    /// The same, as raw lines.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.heard.lock().unwrap().iter().map(|(line, _)| line.clone()).collect()
     }
 
-    /// Waits until something can be found in what was heard.
+    /// Waits until `look` finds something in what was received.
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, look: impl Fn(&[Value]) -> Option<T>) -> T {
-        eventually(what, PATIENCE, || {
+        eventually(what, TEST_TIMEOUT, || {
             let all = self.heard();
             look(&all).ok_or_else(|| all[all.len().saturating_sub(12)..].to_vec())
         })
+    }
+
+    /// The next message that was not returned before; none if it does not come within the time.
+    pub fn next_message(&mut self, within: Duration) -> Option<Value> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some((_, message)) = self.heard.lock().unwrap().get(self.taken) {
+                self.taken += 1;
+                return Some(message.clone());
+            }
+            let reader_ended = self.reader.as_ref().is_none_or(std::thread::JoinHandle::is_finished);
+            if Instant::now() >= deadline || (reader_ended && self.heard.lock().unwrap().len() <= self.taken)
+            {
+                return None;
+            }
+            std::thread::sleep(LISTEN_INTERVAL);
+        }
     }
 
     /// The program's pid.
@@ -103,19 +129,19 @@ impl Conversation {
         self.child.kill().unwrap();
     }
 
-    /// Asks the program to end by SIGTERM, and waits for it.
+    /// Sends SIGTERM to the program, and waits for its end.
     pub fn terminate(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        eventually("the program ends when it is asked to", PATIENCE, || {
+        eventually("the program ends when it is asked to", TEST_TIMEOUT, || {
             self.child.try_wait().unwrap().ok_or("it runs")
         });
     }
 
-    /// Ends what we say, and waits for the program's end; returns its exit code.
+    /// Closes the program's stdin, and waits for its end; returns its exit code.
     pub fn hang_up(mut self) -> Option<i32> {
         drop(self.stdin.take());
-        eventually("the program ends when nobody talks to it", PATIENCE, || {
+        eventually("the program ends when nobody talks to it", TEST_TIMEOUT, || {
             self.child.try_wait().unwrap().ok_or("it runs")
         })
         .code()
@@ -128,10 +154,19 @@ impl Drop for Conversation {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(reader) = self.reader.take() {
-            // Something behind it may hold its output a little longer; a panic of the reader is the test's.
+            // A process behind it may hold its stdout a little longer. If the reader panicked, so must the
+            // test.
             if reader.is_finished() && reader.join().is_err() && !std::thread::panicking() {
-                panic!("what was heard is no JSON");
+                panic!("the program printed something that is not JSON");
             }
         }
     }
+}
+
+/// Passes on what a program says on stderr, as output of the test: it is shown if the test fails.
+#[expect(clippy::print_stderr, reason = "output of a test")]
+fn show(stderr: ChildStderr) {
+    std::thread::spawn(move || {
+        BufReader::new(stderr).lines().map_while(Result::ok).for_each(|line| eprintln!("{line}"));
+    });
 }

@@ -1,4 +1,4 @@
-//! Random numbers that can be had again: the seed is printed when a test fails.
+//! Random numbers that can be repeated: the seed is printed when a test fails.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// Seeded by `OUTLAST_SEED`, else by the clock. The seed goes to stderr, which a failing test shows.
+    /// Seeded by `OUTLAST_SEED`, or by the clock. The seed goes to stderr, which a failing test shows.
     #[must_use]
     pub fn new() -> Self {
         let given = std::env::var("OUTLAST_SEED").ok().and_then(|seed| seed.parse().ok());

@@ -1,14 +1,14 @@
-//! What is on the machine that the tests run on, and what a test leaves out because of it.
+//! What is installed on the machine that runs the tests, and what a test skips because of it.
 
 use std::io::Write;
 
-/// Names a file: each test that is left out adds a line to it. `cargo xtask test` shows them as a table.
+/// Names a file to which each skipped test adds a line. `cargo xtask test` shows them as a table.
 pub const LEFT_OUT_FILE: &str = "OUTLAST_LEFT_OUT";
 
-/// Set to 1 where nothing may be left out: a test that would be fails instead.
+/// Set to 1 if nothing may be skipped: then such a test fails.
 pub const NO_SKIPS: &str = "OUTLAST_NO_SKIPS";
 
-/// Debian's package of a program, where it is not called like the program.
+/// The Debian package of a program, if it has another name.
 const PACKAGES: &[(&str, &str)] = &[
     ("bwrap", "bubblewrap"),
     ("cc", "gcc"),
@@ -19,7 +19,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("sqlite3", "sqlite3"),
 ];
 
-/// Whether a real program is on this machine. A test that needs it is left out without it, and [says so](left_out).
+/// Whether a program is installed. If not, the test that needs it is skipped, and [says so](left_out).
 #[must_use]
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -32,18 +32,26 @@ pub fn has(program: &str) -> bool {
     found
 }
 
-/// Says that the running test does nothing here: why, and what would change that.
+/// Records that the running test is skipped: why, and how to change that.
 ///
 /// # Panics
-/// Where [`NO_SKIPS`] is set.
-#[expect(clippy::print_stderr, clippy::panic, reason = "a test says what it leaves out, or fails")]
+/// If [`NO_SKIPS`] is set.
 pub fn left_out(why: &str, remedy: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    test_left_out(std::thread::current().name().unwrap_or("a test"), why, remedy);
+}
+
+/// As [`left_out`], for a test with the given name.
+///
+/// # Panics
+/// If [`NO_SKIPS`] is set.
+#[expect(clippy::panic, reason = "a test that may not be left out fails")]
+pub fn test_left_out(test: &str, why: &str, remedy: &str) {
     assert!(
         std::env::var_os(NO_SKIPS).is_none_or(|value| value != "1"),
         "{test} would be left out: {why}; to run it: {remedy}"
     );
-    eprintln!("left out: {why}; to run it: {remedy}");
+    // Past the test harness, which would keep it to itself for a test that passes.
+    let _ = writeln!(std::io::stderr(), "left out: {test}: {why}; to run it: {remedy}");
     let Some(file) = std::env::var_os(LEFT_OUT_FILE) else { return };
     let line = format!("{test}\t{why}\t{remedy}\n");
     let written = std::fs::OpenOptions::new().append(true).create(true).open(file);

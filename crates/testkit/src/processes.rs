@@ -1,4 +1,4 @@
-//! Processes of a test: found by what they carry, named by pid and start time, ended and proved gone.
+//! Processes of a test: found by their environment, identified by pid and start time, ended and verified.
 
 use std::path::Path;
 
@@ -6,19 +6,19 @@ use outlast_pty::procfs::{self, Proc};
 use outlast_pty::signal;
 use rustix::process::{Pid, Signal};
 
-use crate::{PATIENCE, eventually};
+use crate::{TEST_TIMEOUT, eventually};
 
-/// The variable that every client of a sandbox, and so every job of it, has in its environment.
+/// The variable in the environment of every client of a sandbox, and so of every job in it.
 pub(crate) const MARK: &str = "SANDBOX_MARK";
 
-/// The living process of a pid and start time.
+/// The living process with a pid and start time.
 #[must_use]
 pub fn alive(pid: i32, started: u64) -> Option<Proc> {
     let process = procfs::stat(Pid::from_raw(pid)?)?;
     (process.start_time == started && process.is_alive()).then_some(process)
 }
 
-/// The living process of a pid that the caller just read somewhere.
+/// The living process with a pid that the caller has just read.
 #[must_use]
 pub fn find(pid: i32) -> Option<Proc> {
     procfs::stat(Pid::from_raw(pid)?).filter(Proc::is_alive)
@@ -29,17 +29,17 @@ pub fn send(process: &Proc, signal: Signal) {
     let _ = signal::send(process, signal);
 }
 
-/// Kills a process and waits until it is gone.
+/// Kills a process and waits until it has ended.
 pub fn kill_dash_nine(process: &Proc) {
     let pid = process.pid.as_raw_nonzero().get();
     send(process, Signal::KILL);
-    eventually("a killed process is gone", PATIENCE, || match alive(pid, process.start_time) {
+    eventually("a killed process is gone", TEST_TIMEOUT, || match alive(pid, process.start_time) {
         None => Ok(()),
         Some(process) => Err(process),
     });
 }
 
-/// Keepers and heirs of a home, and everything that was started by a client of its sandbox.
+/// Keepers and heirs of a home, and everything that a client of its sandbox started.
 pub(crate) fn of_sandbox(home: &Path, mark: &str) -> Vec<Proc> {
     let me = rustix::process::getpid();
     let wanted = format!("{MARK}={mark}");
@@ -60,6 +60,22 @@ fn keeps(process: &Proc, home: &Path) -> bool {
     })
 }
 
+/// Living processes that name a folder in their arguments or their environment, and so were started for it.
+#[must_use]
+pub fn naming(folder: &Path) -> Vec<Proc> {
+    let wanted = folder.as_os_str().as_encoded_bytes();
+    let me = rustix::process::getpid();
+    let names = |process: &Proc| {
+        let file = |name: &str| std::fs::read(format!("/proc/{}/{name}", process.pid.as_raw_nonzero()));
+        let is_in = |bytes: Vec<u8>| bytes.windows(wanted.len()).any(|part| part == wanted);
+        ["cmdline", "environ"].into_iter().any(|name| file(name).is_ok_and(is_in))
+    };
+    procfs::everything()
+        .into_iter()
+        .filter(|process| process.pid != me && process.is_alive() && names(process))
+        .collect()
+}
+
 fn carries(process: &Proc, wanted: &[u8]) -> bool {
     let file = format!("/proc/{}/environ", process.pid.as_raw_nonzero());
     std::fs::read(file).is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted))
@@ -71,7 +87,7 @@ pub fn status_kib(pid: i32, field: &str) -> u64 {
     kib(&format!("/proc/{pid}/status"), field)
 }
 
-/// Memory that belongs to a process alone and could not be dropped and read again, in KiB; none where only root may look.
+/// Memory that a process does not share and that cannot be dropped, in KiB; `None` if only root may read it.
 #[must_use]
 pub fn private_dirty_kib(pid: i32) -> Option<u64> {
     let exact = format!("/proc/{pid}/smaps_rollup");

@@ -1,4 +1,4 @@
-//! A sealed home: its own folders, its own environment, and nothing left of it when the test is over.
+//! A sealed home: its own folders and environment, and nothing is left of it when the test is over.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use outlast_pty::procfs::Proc;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{Call, PATIENCE, Ran, Socket, eventually, processes};
+use crate::{Call, Ran, Socket, TEST_TIMEOUT, eventually, processes};
 
-/// A home of its own, and all jobs in it.
+/// A home of its own, with all its jobs.
 #[derive(Debug)]
 pub struct Sandbox {
     folder: Option<tempfile::TempDir>,
@@ -22,7 +22,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A fresh one for the program at a path: `Sandbox::new(env!("CARGO_BIN_EXE_outlast"))`.
+    /// A new sandbox for the program at a path: `Sandbox::new(env!("CARGO_BIN_EXE_outlast"))`.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self::with_home(program, "state/outlast")
@@ -43,7 +43,7 @@ impl Sandbox {
         Self { folder: Some(folder), root, home, program: program.into(), mark }
     }
 
-    /// Where everything of it is.
+    /// The folder that contains everything.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -55,7 +55,7 @@ impl Sandbox {
         &self.home
     }
 
-    /// The folder in which calls are made.
+    /// The folder in which calls run.
     #[must_use]
     pub fn work(&self) -> PathBuf {
         self.root.join("work")
@@ -73,7 +73,7 @@ impl Sandbox {
         self.example("fixture")
     }
 
-    /// Another program of ours for tests.
+    /// Another program for tests.
     #[must_use]
     pub fn example(&self, name: &str) -> String {
         let path = self.program.with_file_name("examples").join(name);
@@ -81,19 +81,32 @@ impl Sandbox {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A call of the program, in an environment that has nothing of the tester's but `PATH`.
+    /// A call of the program, in an environment that has only `PATH` of the tester's.
     #[must_use]
     pub fn call<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Call {
-        self.sealed(Command::new(&self.program)).args(args)
+        self.sealed(&self.program).args(args)
     }
 
-    /// A line for the shell in the same environment; in it, `$PROGRAM` is the program under test.
+    /// A call of another program, in the same environment.
+    #[must_use]
+    pub fn call_other<A: AsRef<std::ffi::OsStr>>(
+        &self,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+    ) -> Call {
+        self.sealed(program).args(args)
+    }
+
+    /// A shell line in the same environment; in it, `$PROGRAM` is the program under test.
     #[must_use]
     pub fn shell(&self, line: &str) -> Call {
-        self.sealed(Command::new("/bin/sh")).args(["-c", line]).env("PROGRAM", &self.program)
+        self.sealed("/bin/sh").args(["-c", line]).env("PROGRAM", &self.program)
     }
 
-    fn sealed(&self, mut command: Command) -> Call {
+    /// A program in the sealed environment, for a caller that runs it itself.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
@@ -104,7 +117,11 @@ impl Sandbox {
             .env("XDG_STATE_HOME", self.root.join("state"))
             .env(processes::MARK, &self.mark)
             .current_dir(self.work());
-        Call::new(command, &self.root)
+        command
+    }
+
+    fn sealed(&self, program: impl AsRef<std::ffi::OsStr>) -> Call {
+        Call::new(self.command(program), &self.root)
     }
 
     /// Runs the program with the given arguments.
@@ -113,7 +130,7 @@ impl Sandbox {
         self.call(args).run()
     }
 
-    /// Runs it with `--json`, insists on success, and returns the answer.
+    /// Runs it with `--json`, asserts success, and returns the answer.
     #[track_caller]
     pub fn json<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Value {
         self.call(["--json"]).args(args).run().ok().json()
@@ -131,20 +148,20 @@ impl Sandbox {
         self.start(["--", &self.fixture()].into_iter().chain(args.iter().copied()))
     }
 
-    /// Waits with the program until a job has printed something.
+    /// Runs `outlast wait` until a job has printed something.
     #[track_caller]
     pub fn wait_for_text(&self, job: u64, pattern: &str) -> Value {
-        let (job, limit) = (job.to_string(), format!("{}s", PATIENCE.as_secs()));
+        let (job, limit) = (job.to_string(), format!("{}s", TEST_TIMEOUT.as_secs()));
         let answer = self.json(["wait", &job, "--pattern", pattern, "--deadline", &limit]);
         assert_eq!(answer["reason"], "pattern", "{answer}");
         answer
     }
 
-    /// Waits with the program until a job has ended.
+    /// Runs `outlast wait` until a job has ended.
     #[track_caller]
     pub fn wait_for_end(&self, job: u64) -> Value {
-        let (job, limit) = (job.to_string(), format!("{}s", PATIENCE.as_secs()));
-        // Its exit code is the job's own.
+        let (job, limit) = (job.to_string(), format!("{}s", TEST_TIMEOUT.as_secs()));
+        // Its exit code is that of the job.
         let answer = self.run(["--json", "wait", &job, "--exit", "--deadline", &limit]).json();
         assert_eq!(answer["reason"], "exit", "{answer}");
         answer
@@ -156,26 +173,26 @@ impl Sandbox {
         self.home.join("jobs").join(handle.to_string())
     }
 
-    /// The record of a job as it is on the disk.
+    /// The record of a job on the disk.
     #[must_use]
     pub fn info(&self, handle: u64) -> Value {
         let bytes = std::fs::read(self.job(handle).join("info.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// The log of a job as it is on the disk.
+    /// The log of a job on the disk.
     #[must_use]
     pub fn log(&self, handle: u64) -> Vec<u8> {
         std::fs::read(self.job(handle).join("output.log")).unwrap()
     }
 
-    /// How long the log of a job is on the disk.
+    /// The length of a job's log on the disk.
     #[must_use]
     pub fn log_len(&self, handle: u64) -> u64 {
         std::fs::metadata(self.job(handle).join("output.log")).unwrap().len()
     }
 
-    /// The events of a job that are on the disk.
+    /// The events of a job on the disk.
     #[must_use]
     pub fn events(&self, handle: u64) -> Vec<Value> {
         let text = std::fs::read_to_string(self.job(handle).join("events.jsonl")).unwrap();
@@ -199,7 +216,7 @@ impl Sandbox {
         self.process(handle, role).pid.as_raw_nonzero().get()
     }
 
-    /// A connection to the keeper of a job, past its greeting.
+    /// A connection to the keeper of a job, after its greeting.
     #[must_use]
     pub fn socket(&self, handle: u64) -> Socket {
         let mut socket = Socket::connect(&self.job(handle)).unwrap();
@@ -208,22 +225,22 @@ impl Sandbox {
         socket
     }
 
-    /// Every living process of this sandbox: clients, keepers, heirs, and all that its jobs started.
+    /// Every living process of this sandbox: clients, keepers, heirs, and everything that its jobs started.
     #[must_use]
     pub fn processes(&self) -> Vec<Proc> {
         processes::of_sandbox(&self.home, &self.mark)
     }
 
-    /// Waits until no process of this sandbox is left.
+    /// Waits until this sandbox has no process left.
     #[track_caller]
     pub fn nothing_runs(&self) {
-        eventually("nothing of the sandbox runs", PATIENCE, || match self.processes() {
+        eventually("nothing of the sandbox runs", TEST_TIMEOUT, || match self.processes() {
             none if none.is_empty() => Ok(()),
             some => Err(some),
         });
     }
 
-    /// Ends every process of this sandbox: first stops them, so that none can fork away or take over.
+    /// Ends every process of this sandbox. They are stopped first, so that none can fork away or take over.
     fn end_everything(&self) -> Result<(), Vec<Proc>> {
         for _ in 0..200 {
             let left = self.processes();

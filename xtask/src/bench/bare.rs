@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outlast_pty::{Command, Leads, Pty, Size, Stdio};
+use outlast_pty::{Command, Pty, SessionLeader, Size, Stdio};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// A command on a terminal or pipes of our own.
@@ -36,8 +36,8 @@ impl Bare {
             cwd: Path::new("/").into(),
             env: std::env::vars_os().collect(),
             stdio,
-            leads: Leads::Command,
-            bounds: outlast_pty::spawn::Bounds::default(),
+            session_leader: SessionLeader::Command,
+            confinement: outlast_pty::spawn::Confinement::default(),
         };
         let pid = command.spawn().map_err(|error| error.to_string())?;
         Ok(Self { pid, reads, types })

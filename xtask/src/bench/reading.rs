@@ -34,8 +34,7 @@ pub(super) fn tails(bench: &Bench) -> Result<Section, String> {
             tails.push(ms(began.elapsed()));
         }
         let began = Instant::now();
-        let recording = job.recording().map_err(say)?;
-        let _ = recording.fold_until(outlast_job::client::replay::Moment::Offset(u64::MAX));
+        let _ = job.screen_at(outlast_job::request::Moment::Offset(u64::MAX), false).map_err(say)?;
         let replay = ms(began.elapsed());
         let tail = middle(&tails);
         let speed = bytes as f64 / 1e6 / (replay / 1e3);

@@ -1,4 +1,5 @@
-//! The other side of `outlast mcp`: as small a client as there can be, so that the server is what is measured.
+//! The other side of `outlast mcp`: as small a client as there can be, so that the server is what is
+//! measured.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use outlast_job::{JobSpec, Run, Streams, Wait};
+use outlast_job::{Condition, JobSpec, Run, Streams, Wait};
 use serde_json::json;
 
 use super::report::Section;
@@ -36,7 +36,7 @@ fn ours(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Flood
     let began = Instant::now();
     let job = outlast.start(spec).map_err(say)?;
     let mut wait = Wait::for_pattern(emit::END);
-    wait.patterns.extend(patterns());
+    wait.until.extend(patterns().into_iter().map(Condition::Pattern));
     job.wait(&wait, None).map_err(say)?;
     let seconds = began.elapsed().as_secs_f64();
     let keeper = job.info().map_err(say)?.keeper.ok_or("no keeper")?.pid;
@@ -48,7 +48,7 @@ fn ours(bench: &Bench, kind: &str, bytes: usize, terminal: bool) -> Result<Flood
     job.type_line("").map_err(say)?;
     job.wait(&Wait::for_exit(), None).map_err(say)?;
     // A flood's files are large: gone before the next.
-    let _ = std::fs::remove_dir_all(job.dir().path());
+    let _ = std::fs::remove_dir_all(job.files().folder);
     Ok(Flood { seconds, cpu_ms, peak_kib })
 }
 

@@ -12,8 +12,8 @@ use rustix::process::Signal;
 use super::Tally;
 use crate::bench::own_program;
 
-/// Longer than this, a call hangs.
-pub(super) const LIMIT: Duration = Duration::from_secs(30);
+/// A call that takes longer counts as hung.
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Every process that is started here has this in its environment, and so have all that it starts.
 const MARK: &str = "OUTLAST_FAULTS_MARK";
 /// The code that counting jobs end with: not one that anything else would make up.
@@ -145,11 +145,11 @@ impl Arena {
 
 /// The bytes of a log.
 pub(super) fn log(job: &Job) -> Vec<u8> {
-    std::fs::read(job.dir().file("output.log")).unwrap_or_default()
+    std::fs::read(job.files().output).unwrap_or_default()
 }
 
 pub(super) fn waited_for_end(job: &Job) -> bool {
-    let waited = job.wait(&Wait::for_exit(), Some(LIMIT));
+    let waited = job.wait(&Wait::for_exit(), Some(CALL_TIMEOUT));
     waited.is_ok_and(|waited| waited.reason == Reason::Exit)
 }
 
@@ -188,7 +188,7 @@ pub(super) fn send(job: &Job, role: &str, signal: Signal) -> bool {
 
 /// Waits until a log has grown to a size, or will not.
 pub(super) fn grown_to(job: &Job, size: u64) {
-    let until = Instant::now() + LIMIT;
+    let until = Instant::now() + CALL_TIMEOUT;
     while job.log_end() < size && Instant::now() < until && job.info().is_ok_and(|info| info.state.is_live())
     {
         std::thread::sleep(Duration::from_millis(1));
@@ -197,7 +197,7 @@ pub(super) fn grown_to(job: &Job, size: u64) {
 
 /// Waits for a process of ours, within the limit.
 pub(super) fn ended_in_time(child: &mut Child) -> bool {
-    let until = Instant::now() + LIMIT;
+    let until = Instant::now() + CALL_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(_)) | Err(_) => return true,

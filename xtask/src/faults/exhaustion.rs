@@ -6,10 +6,10 @@ use std::time::Duration;
 use outlast_job::{JobSpec, Outlast, Streams, Wait};
 
 use super::Tally;
-use super::arena::{Arena, LIMIT, ended_in_time, log, waited_for_end};
+use super::arena::{Arena, CALL_TIMEOUT, ended_in_time, log, waited_for_end};
 
-/// Runs a job by the command line after a line of shell that takes something away; whether it ran, or was refused with
-/// a reason.
+/// Runs a job by the command line after a line of shell that takes something away; whether it ran, or was
+/// refused with a reason.
 fn run_after(arena: &Arena, first: &str, tally: &mut Tally) -> Result<bool, String> {
     let line = format!("{first} && exec '{}' run -- echo hello", arena.program.display());
     let talk = arena.scratch().join("talk");
@@ -129,7 +129,7 @@ pub(super) fn cap(arena: &mut Arena) -> Result<Tally, String> {
     let job = arena.outlast.start(spec).map_err(|failure| failure.to_string())?;
     let keeper = super::arena::process(&job, "keeper").ok_or("no keeper")?;
     let mut tally = Tally { tried: 1, ..Tally::default() };
-    let done = job.wait(&Wait::for_pattern(crate::bench::emit::END), Some(LIMIT * 40));
+    let done = job.wait(&Wait::for_pattern(crate::bench::emit::END), Some(CALL_TIMEOUT * 40));
     tally.hung += u64::from(done.is_err());
     let peak = crate::bench::peak_kib(keeper.pid.as_raw_nonzero().get());
     job.type_line("").map_err(|failure| failure.to_string())?;
@@ -137,7 +137,7 @@ pub(super) fn cap(arena: &mut Arena) -> Result<Tally, String> {
     let info = job.info().map_err(|failure| failure.to_string())?;
     let end = job.log_end();
     let gone = info.gone.bytes_in(0, end);
-    let file = std::fs::metadata(job.dir().file("output.log")).map_err(|error| error.to_string())?;
+    let file = std::fs::metadata(job.files().output).map_err(|error| error.to_string())?;
     let on_disk = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
     tally.lost_receipts += u64::from(info.state.name() != "completed");
     tally.lost_bytes += u64::from(end < BYTES);

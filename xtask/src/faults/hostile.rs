@@ -2,18 +2,19 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use outlast_job::{Job, Wait};
 
 use super::Tally;
-use super::arena::{self, Arena, LIMIT, waited_for_end};
+use super::arena::{self, Arena, CALL_TIMEOUT, waited_for_end};
 use crate::bench::own_program;
 
 fn connect(job: &Job) -> std::io::Result<UnixStream> {
-    let stream = UnixStream::connect(job.dir().file("keeper.sock"))?;
-    stream.set_read_timeout(Some(LIMIT))?;
-    stream.set_write_timeout(Some(LIMIT))?;
+    let stream = UnixStream::connect(Path::new(&job.files().folder).join("keeper.sock"))?;
+    stream.set_read_timeout(Some(CALL_TIMEOUT))?;
+    stream.set_write_timeout(Some(CALL_TIMEOUT))?;
     Ok(stream)
 }
 
@@ -34,7 +35,7 @@ pub(super) fn soup(arena: &mut Arena) -> Result<Tally, String> {
         let seed = arena.below(u64::MAX).to_string();
         let job = arena.outlast.start(arena.spec(&["soup", &seed])).map_err(|failure| failure.to_string())?;
         // It prints what it was sent by the terminal as its last line, and ends with the usual code.
-        let told = job.wait(&Wait::for_pattern(r"RUNS (\d+) of (\d+)"), Some(LIMIT));
+        let told = job.wait(&Wait::for_pattern(r"RUNS (\d+) of (\d+)"), Some(CALL_TIMEOUT));
         tally.hung += u64::from(!answers(&job) && job.info().is_ok_and(|info| info.state.is_live()));
         peak = peak.max(peak_kib(&job));
         if let Ok(told) = told
@@ -71,7 +72,7 @@ pub(super) fn endless(arena: &mut Arena) -> Result<Tally, String> {
         tally.tried += 1;
         let job = arena.outlast.start(arena.shell(line)).map_err(|failure| failure.to_string())?;
         let began = Instant::now();
-        while job.info().is_ok_and(|info| info.state.is_live()) && began.elapsed() < LIMIT * 4 {
+        while job.info().is_ok_and(|info| info.state.is_live()) && began.elapsed() < CALL_TIMEOUT * 4 {
             peak = peak.max(peak_kib(&job));
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -162,12 +163,13 @@ pub(super) fn stranger(arena: &mut Arena) -> Result<Tally, String> {
     }
     let mut tally = Tally { tried: 50, ..Tally::default() };
     let job = arena.outlast.start(arena.shell("read x; exit 7")).map_err(|failure| failure.to_string())?;
+    let folder = PathBuf::from(job.files().folder);
     // The folders are closed to others; here they are opened, so that the keeper itself must say no.
-    for folder in [arena.scratch(), &arena.home(), &arena.home().join("jobs"), job.dir().path()] {
+    for folder in [arena.scratch(), &arena.home(), &arena.home().join("jobs"), &folder] {
         let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(folder, all).map_err(|error| error.to_string())?;
     }
-    let socket = job.dir().file("keeper.sock");
+    let socket = folder.join("keeper.sock");
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&socket, all).map_err(|error| error.to_string())?;
     let copy = arena.scratch().join("stranger");

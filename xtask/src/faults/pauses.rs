@@ -6,7 +6,7 @@ use outlast_job::{Outlast, Reason, Wait};
 use rustix::process::Signal;
 
 use super::Tally;
-use super::arena::{Arena, LIMIT, ended_in_time, grown_to, send};
+use super::arena::{Arena, CALL_TIMEOUT, ended_in_time, grown_to, send};
 
 pub(super) fn stopped(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally::default();
@@ -95,7 +95,7 @@ pub(super) fn clock(arena: &mut Arena) -> Result<Tally, String> {
         let waited =
             job.wait(&Wait::for_pattern("never"), Some(quarter)).map_err(|failure| failure.to_string())?;
         let on_time =
-            waited.reason == Reason::Deadline && began.elapsed() >= quarter && began.elapsed() < LIMIT;
+            waited.reason == Reason::Deadline && began.elapsed() >= quarter && began.elapsed() < CALL_TIMEOUT;
         off += u64::from(!on_time);
         arena.check(&job, 600, &mut tally);
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +15,20 @@ pub(crate) enum Size {
 
 impl Size {
     pub(crate) fn includes(self, suite: &Suite) -> bool {
-        self == Size::Full || !matches!(suite.runs, Runs::Script(_))
+        self == Size::Full || suite.runs.is_in_ci()
     }
 }
+
+/// The time limit of a suite at full size, where it does not have one of its own.
+const FULL_MINUTES: u64 = 60;
 
 /// Tests that are run and counted together.
 #[derive(Debug)]
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// Its budget in CI.
-    pub(crate) minutes: u64,
+    /// Its budget on two cores. At full size, a suite that also runs in CI has [`FULL_MINUTES`].
+    minutes: u64,
     runs: Runs,
 }
 
@@ -40,24 +44,42 @@ enum Runs {
     Test(&'static str, &'static str),
     /// A script of the repository, at full size only. It gets the program as its argument.
     Script(&'static str),
+    /// A verb of this program that measures and writes its figures into `docs`, at full size only.
+    Figures(&'static [&'static str]),
+}
+
+impl Runs {
+    fn is_in_ci(&self) -> bool {
+        match self {
+            Runs::Units | Runs::Docs | Runs::Tests(_) | Runs::Test(..) => true,
+            Runs::Script(_) | Runs::Figures(_) => false,
+        }
+    }
 }
 
 /// All of them. The budgets of those that run in CI add up to 30 minutes.
 pub(crate) const SUITES: &[Suite] = &[
-    suite("units", "unit tests of every crate", 4, Runs::Units),
+    suite("units", "unit tests of every crate", 3, Runs::Units),
     suite("examples", "examples in the documentation", 2, Runs::Docs),
+    suite("protocol", "the words in the documentation", 1, Runs::Tests("protocol")),
     suite("stream", "recordings, corpora and saved fuzz inputs", 2, Runs::Tests("stream")),
     suite("pty", "real programs that wait or work, ports", 5, Runs::Tests("pty")),
     suite("policy", "evasions, and the real bash as judge", 2, Runs::Tests("policy")),
+    suite("museum", "what 0.1.0 wrote and said", 1, Runs::Test("outlast", "museum")),
     suite("it", "jobs from the command line, faults", 5, Runs::Test("outlast", "it")),
-    suite("terminal", "screens, keys, attaching", 3, Runs::Test("outlast", "terminal")),
+    suite("terminal", "screens, keys, attaching", 2, Runs::Test("outlast", "terminal")),
     suite("tell", "events, wakes, tmux panes", 3, Runs::Test("outlast", "tell")),
     suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
-    suite("mcp", "the MCP server", 2, Runs::Tests("mcp")),
+    suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
     suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
+    suite("woken", "a real Codex that its job wakes", 10, Runs::Script("clients/agents/wake")),
+    suite("sidecar", "real ACP agents behind the sidecar", 30, Runs::Script("clients/acp/sidecar")),
+    suite("workflows", "docs/workflows.md, by doing what it describes", 10, Runs::Figures(&["workflows"])),
+    suite("faults", "docs/faults.md, counted", 120, Runs::Figures(&["faults", "--write"])),
+    suite("bench", "docs/performance.md, measured", 120, Runs::Figures(&["bench", "--write"])),
 ];
 
 /// A test program that cargo has built.
@@ -102,6 +124,20 @@ const fn suite(name: &'static str, what: &'static str, minutes: u64, runs: Runs)
 }
 
 impl Suite {
+    /// How long it may take.
+    pub(crate) fn budget(&self, size: Size) -> Duration {
+        let minutes = match size {
+            Size::Full if self.runs.is_in_ci() => FULL_MINUTES,
+            Size::Ci | Size::Full => self.minutes,
+        };
+        Duration::from_secs(60 * minutes)
+    }
+
+    /// Whether it is made of test programs, which have options such as `--include-ignored`.
+    pub(crate) fn is_of_test_programs(&self) -> bool {
+        matches!(self.runs, Runs::Units | Runs::Tests(_) | Runs::Test(..))
+    }
+
     /// What must be run, one after the other.
     pub(crate) fn commands(&self, built: &[Built], cargo: &Path, root: &Path) -> Vec<Command> {
         let chosen = |wanted: &dyn Fn(&Built) -> bool| {
@@ -121,6 +157,13 @@ impl Suite {
             Runs::Script(script) => {
                 let mut command = Command::new(root.join(script));
                 command.arg(root.join("target/debug/outlast")).current_dir(root);
+                // Packages of npm and Python that it installs.
+                command.env("CLIENTS_DIR", root.join("target/tools/clients"));
+                vec![command]
+            }
+            Runs::Figures(words) => {
+                let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
+                command.args(words).current_dir(root);
                 vec![command]
             }
         }
@@ -145,7 +188,7 @@ mod tests {
                 let runs = |suite: &Suite| match suite.runs {
                     Runs::Tests(all_of) => all_of == krate,
                     Runs::Test(one_of, test) => one_of == krate && test == name,
-                    Runs::Units | Runs::Docs | Runs::Script(_) => false,
+                    Runs::Units | Runs::Docs | Runs::Script(_) | Runs::Figures(_) => false,
                 };
                 assert!(!is_test || SUITES.iter().any(runs), "no suite runs {}", file.display());
             }
@@ -154,8 +197,21 @@ mod tests {
 
     #[test]
     fn the_budgets_of_ci_fit_into_half_an_hour() {
-        let minutes: u64 =
-            SUITES.iter().filter(|suite| Size::Ci.includes(suite)).map(|suite| suite.minutes).sum();
-        assert!(minutes <= 30, "{minutes} minutes");
+        let in_ci = SUITES.iter().filter(|suite| Size::Ci.includes(suite));
+        let sum: Duration = in_ci.map(|suite| suite.budget(Size::Ci)).sum();
+        assert!(sum <= Duration::from_secs(30 * 60), "{sum:?}");
+    }
+
+    #[test]
+    fn every_script_for_clients_is_reachable_at_full_size() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for folder in ["clients", "clients/acp", "clients/agents"] {
+            for file in std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap()) {
+                let name = format!("{folder}/{}", file.file_name().to_str().unwrap());
+                let is_script = file.file_type().unwrap().is_file() && !name.contains('.');
+                let runs = |suite: &Suite| matches!(suite.runs, Runs::Script(script) if script == name);
+                assert!(!is_script || SUITES.iter().any(runs), "no suite runs {name}");
+            }
+        }
     }
 }

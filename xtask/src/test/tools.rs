@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::suites::Size;
+
 /// Folders with a `package.json` and a lock file whose packages tests use. Each is installed into
 /// `target/tools/<the folder's last name>`.
 const NPM: &[&str] = &["clients/node", "clients/terminal"];
 
 /// The file that names Debian's packages, one a line.
 const DEBIAN: &str = ".ci/packages";
+/// How a line of it ends whose package is too large to install for every change.
+const AT_FULL_SIZE: &str = "# at full size";
 
 pub(crate) fn workspace() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -19,10 +23,9 @@ pub(crate) fn workspace() -> PathBuf {
 ///
 /// # Errors
 /// When there is something to install and it cannot be installed.
-pub(crate) fn install_debian_packages(root: &Path) -> Result<(), String> {
+pub(crate) fn install_debian_packages(root: &Path, size: Size) -> Result<(), String> {
     let list = std::fs::read_to_string(root.join(DEBIAN)).map_err(|error| format!("{DEBIAN}: {error}"))?;
-    let named = list.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let missing: Vec<&str> = named.filter(|name| !name.is_empty() && !is_installed(name)).collect();
+    let missing: Vec<&str> = packages(&list, size).into_iter().filter(|name| !is_installed(name)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -42,6 +45,13 @@ pub(crate) fn install_debian_packages(root: &Path) -> Result<(), String> {
     let install: Vec<&str> =
         ["install", "-y", "-qq", "--no-install-recommends"].into_iter().chain(missing).collect();
     if apt(&["update", "-qq"]) && apt(&install) { Ok(()) } else { Err(format!("this failed: {command}")) }
+}
+
+/// The packages that a list names for a size of tests.
+fn packages(list: &str, size: Size) -> Vec<&str> {
+    let wanted = |line: &&str| size == Size::Full || !line.ends_with(AT_FULL_SIZE);
+    let names = list.lines().filter(wanted).map(|line| line.split('#').next().unwrap_or_default().trim());
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 fn is_installed(package: &str) -> bool {
@@ -81,4 +91,16 @@ pub(crate) fn fetch_npm_packages(root: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_packages_are_only_installed_at_full_size() {
+        let list = "# What tests use.\nzsh\nghc # at full size\n\nfish\n";
+        assert_eq!(packages(list, Size::Ci), ["zsh", "fish"]);
+        assert_eq!(packages(list, Size::Full), ["zsh", "ghc", "fish"]);
+    }
 }

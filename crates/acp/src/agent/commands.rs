@@ -6,12 +6,13 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, UnstructuredCommandInput,
 };
 use outlast_job::Failure;
-use outlast_job::registry::sweep::parse_duration;
+use outlast_job::units::parse_duration;
+use outlast_protocol::Call;
 
-/// A prompt, understood.
+/// A parsed prompt.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// A line for the shell; in the background if it ended with `&`.
+pub(crate) enum Prompt {
+    /// A shell line; in the background if it ended with `&`.
     Run {
         line: String,
         background: bool,
@@ -40,7 +41,7 @@ pub(crate) enum Order {
     },
 }
 
-/// Name, what is typed after it, what it does.
+/// Name, arguments and description.
 const COMMANDS: [(&str, &str, &str); 6] = [
     ("send", "JOB TEXT", "Type a line into a job"),
     ("keys", "JOB KEY...", "Press keys in a job: Enter, Tab, Up, Ctrl-C and so on"),
@@ -49,6 +50,29 @@ const COMMANDS: [(&str, &str, &str); 6] = [
     ("wait", "JOB [TIME]", "Wait until a job has ended or asks for input"),
     ("kill", "JOB", "End a job and all that it started"),
 ];
+
+/// A failure as a person in an editor reads it: what to do next is one of our commands, if there is one for it.
+pub(crate) fn failure_text(failure: &Failure) -> String {
+    let hint = failure.hint.as_ref().map(|hint| format!("\n  {}", hint.worded(call))).unwrap_or_default();
+    format!("{}{hint}\n", failure.message)
+}
+
+fn call(call: &Call) -> String {
+    match call {
+        Call::Read(job) | Call::Follow(job) => format!("/read {job}"),
+        Call::Send(job) => format!("/send {job} TEXT"),
+        Call::Kill(job) => format!("/kill {job}"),
+        Call::AllJobs => "/jobs all".into(),
+        Call::RunExample(command) => command.clone(),
+        Call::RunForInput => "type its command again".into(),
+        Call::RunInFolder => "cd in the command".into(),
+        Call::RunOnPipes => "COMMAND < FILE".into(),
+        // Only the command line has these.
+        Call::Screen(_) | Call::AttachShared(_) | Call::Watches(_) | Call::Doctor | Call::ExplainPolicy => {
+            call.command_line()
+        }
+    }
+}
 
 /// The commands as a client lists them.
 pub(crate) fn available() -> SessionUpdate {
@@ -59,8 +83,8 @@ pub(crate) fn available() -> SessionUpdate {
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(COMMANDS.map(command).to_vec()))
 }
 
-impl Order {
-    /// Reads a prompt. A slash that begins none of our commands begins a path.
+impl Prompt {
+    /// Parses a prompt. A slash that does not start one of our commands starts a path.
     pub(crate) fn parse(prompt: &str) -> Result<Self, Failure> {
         let prompt = prompt.trim();
         let (word, rest) = prompt.split_once(char::is_whitespace).unwrap_or((prompt, ""));
@@ -98,7 +122,7 @@ impl Order {
             "read" if rest.is_empty() => Self::Read { job, lines: None },
             "read" => {
                 let lines =
-                    rest.parse().map_err(|_| Failure::usage(format!("{rest:?} is no number of lines")))?;
+                    rest.parse().map_err(|_| Failure::usage(format!("{rest:?} is not a number of lines")))?;
                 Self::Read { job, lines: Some(lines) }
             }
             "wait" if rest.is_empty() => Self::Wait { job, limit: None },
@@ -110,39 +134,53 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
+    use outlast_protocol::Hint;
+
     use super::*;
 
-    fn run(line: &str, background: bool) -> Order {
-        Order::Run { line: line.into(), background }
+    fn run(line: &str, background: bool) -> Prompt {
+        Prompt::Run { line: line.into(), background }
     }
 
     #[test]
-    fn a_command_line_is_told_from_our_commands() {
-        let parse = |prompt| Order::parse(prompt).unwrap();
+    fn a_command_line_is_not_one_of_our_commands() {
+        let parse = |prompt| Prompt::parse(prompt).unwrap();
         assert_eq!(parse(" ls -l "), run("ls -l", false));
         assert_eq!(parse("npm run dev &"), run("npm run dev", true));
         assert_eq!(parse("true &&"), run("true &&", false));
         assert_eq!(parse("/usr/bin/env sh"), run("/usr/bin/env sh", false));
         assert_eq!(
             parse("/send 3  yes, please "),
-            Order::Send { job: "3".into(), text: "yes, please".into() }
+            Prompt::Send { job: "3".into(), text: "yes, please".into() }
         );
         assert_eq!(
             parse("/keys web Ctrl-C Enter"),
-            Order::Keys { job: "web".into(), keys: vec!["Ctrl-C".into(), "Enter".into()] }
+            Prompt::Keys { job: "web".into(), keys: vec!["Ctrl-C".into(), "Enter".into()] }
         );
         assert_eq!(
             parse("/wait 3 10s"),
-            Order::Wait { job: "3".into(), limit: Some(Duration::from_secs(10)) }
+            Prompt::Wait { job: "3".into(), limit: Some(Duration::from_secs(10)) }
         );
-        assert_eq!(parse("/jobs"), Order::Jobs { all: false });
+        assert_eq!(parse("/jobs"), Prompt::Jobs { all: false });
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        assert!(Order::parse("  ").is_err());
-        let failure = Order::parse("/kill").unwrap_err();
-        assert!(failure.hint.unwrap().contains("/kill JOB"));
-        assert!(Order::parse("/read 3 x").is_err());
+    fn the_next_step_is_a_command_that_the_agent_has() {
+        for call in Call::samples() {
+            let text = failure_text(&Failure::usage("no").hint(Hint::call("next: ", call.clone())));
+            let Some((_, name)) = text.split_once("next: /") else { continue };
+            let name = name.split_whitespace().next().unwrap();
+            assert!(COMMANDS.iter().any(|(known, ..)| *known == name), "{call:?}: {text}");
+        }
+        let ended = Failure::usage("it has ended").hint(Hint::call("see how: ", Call::Read("3".into())));
+        assert_eq!(failure_text(&ended), "it has ended\n  see how: /read 3\n");
+    }
+
+    #[test]
+    fn a_missing_argument_is_named() {
+        assert!(Prompt::parse("  ").is_err());
+        let failure = Prompt::parse("/kill").unwrap_err();
+        assert!(failure.hint.unwrap().to_string().contains("/kill JOB"));
+        assert!(Prompt::parse("/read 3 x").is_err());
     }
 }

@@ -1,49 +1,29 @@
-//! May it be done? The policy says, and where it says that a person must agree, the client asks them.
+//! Asks the policy whether something is allowed and, if a person must agree, has the client ask them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     ToolCallContent, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use outlast_job::{Failure, Job, JobSpec, Send};
-use outlast_policy::{Answer, Judged, Question, Wanted};
+use outlast_job::Failure;
+use outlast_policy::{Answer, Judged, Order, OrderKind, Pass, Question};
 
 use super::Client;
 use crate::showing::visible;
 
-/// No answer is a no, after this long.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Without an answer within this time, it is refused.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 const ALLOW: &str = "allow";
 
-/// May a job be started?
-pub(super) fn may_run(client: &Client, spec: &JobSpec) -> Result<(), Failure> {
-    let wanted = Wanted { run: &spec.run, folder: spec.cwd.as_ref(), env: &BTreeMap::new(), fed: false };
-    settle(client, client.shared.gate.judge_run(&client.owner, &wanted)?)
-}
-
-/// May something be typed into a job? It comes back with what the keeper must know of what was typed before.
-pub(super) fn may_type(client: &Client, job: &Job, send: Send) -> Result<Send, Failure> {
-    let (judged, after) = client.shared.gate.judge_send(&client.owner, job, &send)?;
-    settle(client, judged)?;
-    Ok(Send { after, ..send })
-}
-
-/// May a job be ended?
-pub(super) fn may_kill(client: &Client, job: &Job) -> Result<(), Failure> {
-    settle(client, client.shared.gate.judge_kill(&client.owner, job, false)?)
-}
-
-fn settle(client: &Client, judged: Judged) -> Result<(), Failure> {
-    match judged {
-        Judged::Free => Ok(()),
+/// Has an order judged, and asks the user if need be.
+pub(super) fn pass(client: &Client, kind: OrderKind<'_>) -> Result<Pass, Failure> {
+    let gate = &client.shared.gate;
+    match gate.judge(&Order { session: &client.owner, kind })? {
+        Judged::Free(pass) => Ok(pass),
         Judged::Refused(failure) => Err(failure),
-        Judged::Asked(question) => {
-            let answer = ask(client, &question);
-            client.shared.gate.answered(&question, answer)
-        }
+        Judged::Asked(question) => gate.answered(&question, ask(client, &question)),
     }
 }
 
@@ -59,14 +39,14 @@ fn ask(client: &Client, question: &Question) -> Answer {
     ];
     let request = RequestPermissionRequest::new(client.id.clone(), call, options);
     let answer = client.runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, client.connection.send_request(request).block_task()).await
+        tokio::time::timeout(ANSWER_TIMEOUT, client.connection.send_request(request).block_task()).await
     });
     match answer {
         Ok(Ok(response)) => match response.outcome {
             RequestPermissionOutcome::Selected(selected) if *selected.option_id.0 == *ALLOW => Answer::Yes,
             _ => Answer::No,
         },
-        // A client that can't ask says so with an error.
+        // A client that cannot ask answers with an error.
         Ok(Err(_)) => Answer::Unable,
         Err(_) => Answer::Late,
     }

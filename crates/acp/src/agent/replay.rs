@@ -1,4 +1,4 @@
-//! A session seen again: its jobs, from the files.
+//! Replays a session: its jobs, from the files.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::streams::PREFIX;
 use super::{Client, Shared};
 use crate::showing::View;
 
-/// So many of the newest jobs are shown again.
-const NEWEST: usize = 50;
-/// How much of what each printed.
-const OUTPUT: usize = 8 << 10;
+/// The most jobs that are replayed: the newest.
+const MAX_JOBS: usize = 50;
+/// The most bytes of each job's output.
+const MAX_OUTPUT_BYTES: usize = 8 << 10;
 
 fn jobs_of(client: &Client) -> Vec<Info> {
     let mut jobs = client.shared.outlast.jobs();
     jobs.retain(|info| info.session == client.owner);
-    let old = jobs.len().saturating_sub(NEWEST);
+    let old = jobs.len().saturating_sub(MAX_JOBS);
     jobs.drain(..old);
     jobs
 }
@@ -37,7 +37,10 @@ pub(super) fn past(client: &Client) -> Vec<Job> {
             live.push(job);
             continue;
         }
-        let output = job.read_text(0, OUTPUT).map(|text| text.text).unwrap_or_default();
+        let output = job
+            .read_text(0, MAX_OUTPUT_BYTES)
+            .map(|text| super::turn::joined(&job, &text))
+            .unwrap_or_default();
         client.send(View::new(PREFIX, &info, false).past(&info, output.trim_end()));
     }
     live

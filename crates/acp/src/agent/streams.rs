@@ -1,9 +1,9 @@
-//! A job's lines on their way to the client, from its start to its last word.
+//! Sends a job's lines to the client, from its start to its final update.
 
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use outlast_job::client::lines::{Given, Lines, Pace};
+use outlast_job::client::{Given, Lines, Pace};
 use outlast_job::registry::format::Info;
 use outlast_job::{Failure, Job};
 
@@ -23,7 +23,7 @@ pub(super) fn show(client: &Client, job: Job, info: &Info) -> JoinHandle<()> {
     std::thread::spawn(move || stream(&client, &job, view))
 }
 
-/// As [`show`], for a job that was started earlier; not twice.
+/// Like [`show`], for a job that was started earlier; does nothing if it is already shown.
 pub(super) fn begin(client: &Client, job: Job) {
     let already = lock(&client.session.streaming).contains(&job.handle());
     if let Ok(info) = job.info()
@@ -47,7 +47,7 @@ fn stream(client: &Client, job: &Job, mut view: View) {
     };
     let ended: Result<Option<Info>, Failure> = job.stream_lines(0, &pace, give);
     match ended {
-        // One thread says both, so the last line is always before the end.
+        // One thread sends both, so the last line is always before the end.
         Ok(Some(info)) => client.send(view.ended(&info)),
         Ok(None) => {}
         Err(failure) => {

@@ -1,5 +1,6 @@
 //! One turn: what a prompt asks for is done, and the client is told when there is nothing more to wait for.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,12 +8,14 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, PromptResponse, StopReason};
-use outlast_job::client::read::Stream;
-use outlast_job::{Failure, Job, JobSpec, Reason, Send, Wait, Waited, wait_any};
+use outlast_job::request::{Lines, ReadText, Text};
+use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Send, Wait, Waited, wait_any};
+use outlast_policy::{OrderKind, Start, TypedInput};
+use outlast_protocol::KILL_GRACE;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::commands::Order;
-use super::permission::{may_kill, may_run, may_type};
+use super::commands::{self, Prompt};
+use super::permission::pass;
 use super::{Client, lock, streams};
 use crate::showing::{ending, visible};
 
@@ -20,8 +23,6 @@ use crate::showing::{ending, visible};
 const REPLY: Duration = Duration::from_secs(3);
 /// How much output goes into a message.
 const OUTPUT: usize = 8 << 10;
-/// How long a job may take to end by itself when it is ended.
-const GRACE: Duration = Duration::from_millis(200);
 
 /// A turn that runs.
 #[derive(Debug)]
@@ -45,7 +46,8 @@ impl Turn {
     }
 
     fn wait(&self, job: &Job, wait: &Wait, limit: Option<Duration>) -> Result<Waited, Failure> {
-        wait_any(&[job], wait, limit, self.bell.as_ref().map(AsFd::as_fd)).map(|(_, waited)| waited)
+        let cancel = self.bell.as_ref().map(AsFd::as_fd);
+        wait_any(&[(job, wait.clone())], limit, cancel).map(|(_, waited)| waited)
     }
 }
 
@@ -54,15 +56,16 @@ pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responde
     let text = text_of(prompt);
     let told = prompt
         .iter()
-        .any(|block| matches!(block, ContentBlock::Text(text) if text.text.starts_with(crate::TOLD)));
+        .any(|block| matches!(block, ContentBlock::Text(text) if text.text.starts_with(crate::EVENTS_MARK)));
     let turn = Arc::new(Turn::new());
     lock(&client.session.turns).push(Arc::clone(&turn));
     std::thread::spawn(move || {
         // A prompt of nothing but news is taken note of.
         let only_news = text.is_empty() && told;
-        if !only_news && let Err(failure) = Order::parse(&text).and_then(|order| obey(&client, &turn, order))
+        if !only_news
+            && let Err(failure) = Prompt::parse(&text).and_then(|prompt| obey(&client, &turn, prompt))
         {
-            client.say(format!("{failure}\n"));
+            client.say(commands::failure_text(&failure));
         }
         lock(&client.session.turns).retain(|other| !Arc::ptr_eq(other, &turn));
         let cancelled = turn.cancelled.load(Ordering::SeqCst);
@@ -71,10 +74,11 @@ pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responde
     });
 }
 
-/// The words of a prompt; what an editor attaches to them comes in its own place. What a sidecar has to tell is no command.
+/// The words of a prompt; what an editor attaches to them comes in its own place. What a sidecar has to tell
+/// is no command.
 fn text_of(prompt: &[ContentBlock]) -> String {
     let words = prompt.iter().filter_map(|block| match block {
-        ContentBlock::Text(text) if text.text.starts_with(crate::TOLD) => None,
+        ContentBlock::Text(text) if text.text.starts_with(crate::EVENTS_MARK) => None,
         ContentBlock::Text(text) => Some(text.text.clone()),
         ContentBlock::ResourceLink(link) => {
             Some(link.uri.strip_prefix("file://").unwrap_or(&link.uri).to_owned())
@@ -88,38 +92,33 @@ fn text_of(prompt: &[ContentBlock]) -> String {
     words.collect::<Vec<_>>().join("")
 }
 
-fn obey(client: &Client, turn: &Turn, order: Order) -> Result<(), Failure> {
+/// Has what a prompt asks for judged, and does it.
+fn obey(client: &Client, turn: &Turn, prompt: Prompt) -> Result<(), Failure> {
     let find = |job: &str| client.shared.outlast.job(job);
-    match order {
-        Order::Run { line, background } => run(client, turn, &line, background),
-        Order::Send { job, text } => {
-            let job = find(&job)?;
-            let send = may_type(client, &job, Send { text, newline: true, ..Send::default() })?;
-            reply(client, turn, &job, &send)
+    match prompt {
+        Prompt::Run { line, background } => run(client, turn, &line, background),
+        Prompt::Send { job, text } => {
+            reply(client, turn, &find(&job)?, Send { text, newline: true, ..Send::default() })
         }
-        Order::Keys { job, keys } => {
-            let job = find(&job)?;
-            let send = may_type(client, &job, Send { keys, ..Send::default() })?;
-            reply(client, turn, &job, &send)
-        }
-        Order::Jobs { all } => {
+        Prompt::Keys { job, keys } => reply(client, turn, &find(&job)?, Send { keys, ..Send::default() }),
+        Prompt::Jobs { all } => {
+            let _pass = pass(client, OrderKind::List)?;
             client.say(list(client, all));
             Ok(())
         }
-        Order::Read { job, lines } => {
+        Prompt::Read { job, lines } => {
             let job = find(&job)?;
-            let mut range = job.range(Stream::Output, 0, None)?;
-            if let Some(lines) = lines {
-                range = range.last_lines(lines);
-            }
-            client.say(fenced(&range.text(OUTPUT, &job.handle().to_string()).text));
+            let _pass = pass(client, OrderKind::Read)?;
+            let lines = lines.map(Lines::Last);
+            let text = job.read(ReadText { lines, max: OUTPUT, ..ReadText::default() })?;
+            client.say(fenced(&joined(&job, &text)));
             Ok(())
         }
-        Order::Wait { job, limit } => wait(client, turn, &find(&job)?, limit),
-        Order::Kill { job } => {
+        Prompt::Wait { job, limit } => wait(client, turn, &find(&job)?, limit),
+        Prompt::Kill { job } => {
             let job = find(&job)?;
-            may_kill(client, &job)?;
-            let killed = job.kill(GRACE, &client.owner)?;
+            let _pass = pass(client, OrderKind::Kill { job: &job, force: false })?;
+            let killed = job.kill(KILL_GRACE, &client.owner)?;
             let how = if killed.already_ended { "had already ended" } else { "has ended" };
             client.say(format!("Job {} {how}: {}\n", job.handle(), ending(&job.info_to_show()?.state)));
             Ok(())
@@ -139,7 +138,9 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
     let settings = client.shared.outlast.settings();
     spec.log_cap = settings.log_cap;
     spec.confine_for_agent(settings);
-    may_run(client, &spec)?;
+    let env = BTreeMap::new();
+    let start = Start { run: &spec.run, folder: spec.cwd.as_ref(), env: &env, fed: false };
+    let _pass = pass(client, OrderKind::Start(start))?;
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();
     let info = job.info()?;
@@ -148,7 +149,7 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
         client.say(format!("Job {handle} runs in the background. End it: /kill {handle}\n"));
         return Ok(());
     }
-    let until = Wait { exit: true, awaiting_input: true, port: Some(0), from: Some(0), ..Wait::default() };
+    let until = Wait::for_exit().or(Condition::AwaitingInput).or(Condition::Port(None)).from(0);
     let waited = turn.wait(&job, &until, None)?;
     if waited.reason == Reason::Exit {
         // Its last line and its end come before the end of the turn.
@@ -176,11 +177,13 @@ fn report(client: &Client, job: &Job, waited: &Waited) -> Result<(), Failure> {
 }
 
 /// Types, and shows what the program says to it.
-fn reply(client: &Client, turn: &Turn, job: &Job, send: &Send) -> Result<(), Failure> {
-    let sent = job.send(send, None)?;
-    let until = Wait { exit: true, awaiting_input: true, ..Wait::default() }.from(sent.offset);
+fn reply(client: &Client, turn: &Turn, job: &Job, send: Send) -> Result<(), Failure> {
+    let input = TypedInput::new(send)?;
+    let pass = pass(client, OrderKind::Send { job, input: &input })?;
+    let sent = job.send(&input.passed(&pass), None)?;
+    let until = Wait::for_exit().or(Condition::AwaitingInput).from(sent.offset);
     let waited = turn.wait(job, &until, Some(REPLY))?;
-    let text = job.read_text(sent.offset, OUTPUT)?.text;
+    let text = joined(job, &job.read_text(sent.offset, OUTPUT)?);
     if !text.trim().is_empty() {
         client.say(fenced(&text));
     }
@@ -191,7 +194,8 @@ fn reply(client: &Client, turn: &Turn, job: &Job, send: &Send) -> Result<(), Fai
 }
 
 fn wait(client: &Client, turn: &Turn, job: &Job, limit: Option<Duration>) -> Result<(), Failure> {
-    let until = Wait { exit: true, awaiting_input: true, ..Wait::default() };
+    let _pass = pass(client, OrderKind::Wait)?;
+    let until = Wait::for_exit().or(Condition::AwaitingInput);
     let waited = turn.wait(job, &until, limit)?;
     report(client, job, &waited)
 }
@@ -218,4 +222,10 @@ fn fenced(text: &str) -> String {
         fence.push('`');
     }
     format!("{fence}\n{}\n{fence}\n", text.trim_end())
+}
+
+/// Text with the call that reads what is left out of it.
+pub(super) fn joined(job: &Job, text: &Text) -> String {
+    let handle = job.handle();
+    text.joined(|from, to| format!("outlast read {handle} --since {from} --until {to}"))
 }

@@ -1,4 +1,4 @@
-//! How often an agent may be woken, so that it and its jobs can't feed each other for ever.
+//! Rate limits for waking an agent, so that it and its jobs cannot trigger each other forever.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const HOUR_MS: u64 = 3_600_000;
 /// The limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Turns without a prompt of the user between them.
+    /// Turns in a row without a prompt of the user.
     pub in_a_row: u32,
     /// Turns in an hour.
     pub per_hour: u32,
@@ -17,12 +17,12 @@ pub struct Limits {
     pub bytes_per_hour: u64,
 }
 
-/// What was spent; kept on the disk, so that a restart is no way around it.
+/// What was used up. It is saved to the disk, so that a restart does not reset it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spent {
     in_a_row: u32,
-    /// How many of those told what nobody should miss: the end of a job, or a question.
+    /// How many of those had urgent events: the end of a job, or a question.
     urgent_in_a_row: u32,
     /// When, in milliseconds since 1970, and how many bytes.
     turns: Vec<(u64, u64)>,
@@ -31,14 +31,14 @@ pub(crate) struct Spent {
 /// Why the agent is not woken now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted {
-    /// In words, for the user.
+    /// The reason, for the user.
     pub(crate) why: String,
-    /// When that changes by itself; never for what only the user changes.
+    /// When it may be woken again; `None` if only the user can change that.
     pub(crate) until_ms: Option<u64>,
 }
 
 impl Spent {
-    /// Whether there is something left. What is `urgent` has a row of its own: lines do not use it up.
+    /// Whether something is left. Urgent events have a limit of their own: printed lines do not use it up.
     pub(crate) fn check(&mut self, limits: &Limits, urgent: bool, now_ms: u64) -> Result<(), Exhausted> {
         let row = if urgent { self.urgent_in_a_row } else { self.in_a_row };
         self.turns.retain(|(at, _)| now_ms.saturating_sub(*at) < HOUR_MS);
@@ -60,14 +60,14 @@ impl Spent {
         Ok(())
     }
 
-    /// A turn of ours begins.
+    /// Records a turn of ours.
     pub(crate) fn spend(&mut self, urgent: bool, now_ms: u64, bytes: usize) {
         self.in_a_row += 1;
         self.urgent_in_a_row += u32::from(urgent);
         self.turns.push((now_ms, bytes as u64));
     }
 
-    /// The user said something.
+    /// Records a prompt of the user.
     pub(crate) fn user_spoke(&mut self) {
         (self.in_a_row, self.urgent_in_a_row) = (0, 0);
     }
@@ -82,7 +82,7 @@ impl Spent {
     }
 }
 
-/// Time until a moment.
+/// The time until a moment.
 pub(crate) fn until(at_ms: u64, now_ms: u64) -> Duration {
     Duration::from_millis(at_ms.saturating_sub(now_ms).max(1))
 }
@@ -94,7 +94,7 @@ mod tests {
     const LIMITS: Limits = Limits { in_a_row: 3, per_hour: 5, bytes_per_hour: 1000 };
 
     #[test]
-    fn a_row_ends_with_a_word_of_the_user_and_an_hour_by_itself() {
+    fn a_row_ends_with_a_prompt_and_an_hour_by_itself() {
         let mut spent = Spent::default();
         for minute in 0..3 {
             assert_eq!(spent.check(&LIMITS, false, minute * 60_000), Ok(()));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_should_miss_is_told_after_a_row_of_lines_and_can_not_loop() {
+    fn urgent_events_are_sent_after_a_row_of_lines_and_cannot_loop() {
         let mut spent = Spent::default();
         (0..3).for_each(|turn| spent.spend(false, turn, 1));
         assert!(spent.check(&LIMITS, false, 3).is_err() && spent.check(&LIMITS, true, 3).is_ok());

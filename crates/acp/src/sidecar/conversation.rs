@@ -1,5 +1,5 @@
-//! One session between an editor and its agent: which prompt is in flight, which wait, and what the agent has not
-//! been told yet.
+//! One session between an editor and its agent: which prompt is in flight, which prompts wait, and which
+//! events the agent does not know yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,41 +10,41 @@ use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader::{Reader, acknowledge};
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
-use outlast_job::{Handle, Outlast};
+use outlast_job::{EntryKind, Handle, Outlast};
 use serde_json::json;
 
 use super::Options;
 use super::budget;
+use super::event_text;
 use super::queue::Queue;
 use super::state::{Saved, States};
-use super::telling;
 use super::wire::{Message, add_to_list};
 
-/// The name under which we read outboxes.
+/// Our reader's name in an outbox.
 const READER: &str = "acp-sidecar";
-/// The name under which our MCP server reads them.
+/// The name of our MCP server's reader.
 const TOOLS: &str = "mcp";
-/// How many events are looked at for one prompt; more wait for the next.
-const MOST_EVENTS: usize = 20_000;
+/// The most events that are read for one prompt; more wait for the next.
+const MAX_EVENTS_PER_PROMPT: usize = 20_000;
 
-/// The two sides.
+/// The queues to both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Sides {
     pub(crate) editor: Queue,
     pub(crate) agent: Queue,
 }
 
-/// A prompt that the agent works on.
+/// A prompt that the agent is working on.
 #[derive(Debug)]
 struct Flight {
     /// Its id as it is on the wire.
     id: String,
     ours: bool,
-    /// It tells everything up to this number.
-    telling: Option<u64>,
+    /// It contains all events up to this number.
+    delivering: Option<u64>,
 }
 
-/// Why nobody is woken until the user says something.
+/// Why the agent is not woken until the user's next prompt.
 #[derive(Debug, PartialEq, Eq)]
 enum Paused {
     /// The user cancelled a turn of ours.
@@ -59,30 +59,31 @@ pub(crate) struct Conversation {
     pub(crate) id: String,
     pub(crate) saved: Saved,
     outbox: Outbox,
-    /// Held as long as it is ours to tell; none while another sidecar reads for the same session.
+    /// Our reader of the outbox; `None` while another sidecar reads for the same session.
     reader: Option<Reader>,
-    /// Everything up to this number is told, or needs no telling.
+    /// All events up to this number are delivered, or need no delivery.
     done: u64,
     flight: Option<Flight>,
     waiting: VecDeque<String>,
-    /// When the first event came that the agent has not been told.
+    /// When the first event came that is not delivered yet.
     since: Option<Instant>,
     paused: Option<Paused>,
-    /// The user knows that the budget is spent.
+    /// The user was told that the budget is used up.
     user_knows: bool,
-    /// An earlier sidecar may have told everything up to this number.
+    /// An earlier sidecar may have delivered all events up to this number.
     doubtful: Option<u64>,
-    /// Threads that stream for it look here.
+    /// Tells the threads that stream jobs to stop.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) followed: Vec<Handle>,
 }
 
 impl Conversation {
-    /// Takes up a session. `told` is what the agent itself told again of an earlier one: none if it told nothing.
+    /// Opens a session. `told` is the highest event in what the agent replayed; `None` if it replayed
+    /// nothing.
     pub(crate) fn open(id: String, mut saved: Saved, outbox: Outbox, told: Option<u64>) -> Self {
         let reader = Reader::open(&outbox, READER, true).ok();
         let done = reader.as_ref().map_or(0, Reader::seen);
-        let telling = saved.telling.take().filter(|telling| *telling > done);
+        let delivering = saved.delivering.take().filter(|delivering| *delivering > done);
         let mut conversation = Self {
             id,
             saved,
@@ -98,40 +99,42 @@ impl Conversation {
             closed: Arc::default(),
             followed: Vec::new(),
         };
-        match (telling, told) {
-            // The prompt is in the conversation: it got through.
-            (Some(telling), Some(told)) if told >= telling => conversation.acknowledge(telling),
-            // The conversation was told again without it, so it did not; or nobody can say.
+        match (delivering, told) {
+            // The prompt is in the conversation: it was delivered.
+            (Some(delivering), Some(told)) if told >= delivering => conversation.acknowledge(delivering),
+            // The replayed conversation does not have it, so it was not delivered; or it is unknown.
             (Some(_), Some(_)) | (None, _) => {}
-            (Some(telling), None) => conversation.doubtful = Some(telling),
+            (Some(delivering), None) => conversation.doubtful = Some(delivering),
         }
         conversation
     }
 
-    /// The outbox was removed, as one is that nobody needs, and made again.
+    /// The outbox was removed because it was unused, and was created again.
     pub(crate) fn reopen(&mut self, outbox: Outbox) {
         self.reader = None;
         self.reader = Reader::open(&outbox, READER, true).ok();
         self.outbox = outbox;
     }
 
-    /// Everything up to a number is told.
+    /// All events up to a number are delivered.
     fn acknowledge(&mut self, number: u64) {
-        self.pass_over(number);
-        // Our tools need not mention it either.
+        self.skip_to(number);
+        // Our tools need not mention them either.
         let _ = acknowledge(&self.outbox, TOOLS, number);
     }
 
-    /// Nothing up to a number needs to be told any more.
-    fn pass_over(&mut self, number: u64) {
+    /// No event up to a number needs delivery any more.
+    fn skip_to(&mut self, number: u64) {
         if number > self.done {
             self.done = number;
-            // What can't be written is told again after a restart, which is better than not at all.
+            // If this cannot be written, events are delivered again after a restart, which is better than not
+            // at all.
             let _ = acknowledge(&self.outbox, READER, number);
         }
     }
 
-    /// A prompt of the user: goes first, alone, and takes along what the agent does not know yet.
+    /// A prompt of the user. It goes first, alone, and takes along the events that the agent does not know
+    /// yet.
     pub(crate) fn user_prompt(&mut self, line: String, around: &Around<'_>) {
         if self.flight.is_some() {
             self.waiting.push_back(line);
@@ -140,7 +143,7 @@ impl Conversation {
         self.saved.spent.user_spoke();
         (self.paused, self.user_knows) = (None, false);
         let id = Message::peek(&line).and_then(|message| message.id()).unwrap_or("null").to_owned();
-        let mut flight = Flight { id, ours: false, telling: None };
+        let mut flight = Flight { id, ours: false, delivering: None };
         let entries = if begins_with_command(&line) { Vec::new() } else { self.news(around) };
         let mut line = line;
         if !entries.is_empty() {
@@ -148,7 +151,7 @@ impl Conversation {
             let block = json!({ "type": "text", "text": text }).to_string();
             if let Some(with_events) = add_to_list(&line, "prompt", &block) {
                 line = with_events;
-                flight.telling = entries.last().map(|entry| entry.n);
+                flight.delivering = entries.last().map(|entry| entry.n);
                 self.show_injected(&text, around);
             }
         }
@@ -156,12 +159,13 @@ impl Conversation {
     }
 
     fn send(&mut self, mut line: String, flight: Flight, around: &Around<'_>) {
-        if flight.telling.is_some() {
+        if flight.delivering.is_some() {
             self.since = None;
             self.doubtful = None;
         }
-        self.saved.telling = flight.telling;
-        // Before the prompt: if we die in between, the next one asks the conversation whether it got through.
+        self.saved.delivering = flight.delivering;
+        // Save before the prompt is sent: if we die in between, the next sidecar checks the conversation for
+        // it.
         around.states.save(&self.id, &self.saved);
         self.flight = Some(flight);
         if !line.ends_with('\n') {
@@ -170,21 +174,26 @@ impl Conversation {
         around.sides.agent.push(line.into_bytes());
     }
 
-    /// The agent answered a prompt; true when the answer is ours and the editor must not see it.
+    /// The agent answered a prompt. Returns true if the prompt was ours, so that the editor must not see the
+    /// answer.
     pub(crate) fn answered(&mut self, message: &Message<'_>, around: &Around<'_>) -> Option<bool> {
         let ours = match &self.flight {
             Some(flight) if message.id() == Some(flight.id.as_str()) => flight.ours,
             _ => return None,
         };
         if message.is_error() {
-            // Nobody can say what the agent keeps of a prompt that it refused: it is told again with the next.
-            self.saved.telling = None;
+            // It is unknown what the agent keeps of a prompt that it refused: the events go along with the
+            // next one.
+            self.saved.delivering = None;
             self.since = self.since.or(Some(Instant::now()));
             around.states.save(&self.id, &self.saved);
             if ours {
                 self.paused = Some(Paused::Refused);
                 let why = message.error_text();
-                self.tell_user(&format!("The agent did not take what Outlast had to tell ({why}). It goes along with your next prompt."), around);
+                let text = format!(
+                    "The agent did not take what Outlast had to tell ({why}). It goes along with your next prompt."
+                );
+                self.tell_user(&text, around);
             }
         } else {
             self.heard(around);
@@ -193,20 +202,22 @@ impl Conversation {
         Some(ours)
     }
 
-    /// The agent works on what it was told: it has it.
+    /// The agent works on the prompt: its events are delivered.
     pub(crate) fn heard(&mut self, around: &Around<'_>) {
-        let Some(telling) = self.flight.as_mut().and_then(|flight| flight.telling.take()) else { return };
-        self.acknowledge(telling);
-        self.saved.telling = None;
+        let Some(delivering) = self.flight.as_mut().and_then(|flight| flight.delivering.take()) else {
+            return;
+        };
+        self.acknowledge(delivering);
+        self.saved.delivering = None;
         around.states.save(&self.id, &self.saved);
     }
 
-    /// Whether the agent is being told something that it has not shown to have heard.
-    pub(crate) fn is_telling(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.telling.is_some())
+    /// Whether events are in flight that the agent has not reacted to.
+    pub(crate) fn is_delivering(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.delivering.is_some())
     }
 
-    /// The next prompt of the user, if one waits and nothing is in flight.
+    /// Sends the next prompt of the user, if one waits and nothing is in flight.
     pub(crate) fn next_prompt(&mut self, around: &Around<'_>) {
         if self.flight.is_none()
             && let Some(line) = self.waiting.pop_front()
@@ -215,7 +226,7 @@ impl Conversation {
         }
     }
 
-    /// The user cancels: what waits is answered, and a turn of ours is not followed by another.
+    /// The user cancels: waiting prompts are answered, and no turn of ours follows.
     pub(crate) fn cancel(&mut self, around: &Around<'_>) {
         for line in self.waiting.drain(..) {
             if let Some(id) = Message::peek(&line).and_then(|message| message.id()) {
@@ -227,8 +238,8 @@ impl Conversation {
         }
     }
 
-    /// The editor takes back one request; true if it was one that still waits here.
-    pub(crate) fn take_back(&mut self, id: &str, around: &Around<'_>) -> bool {
+    /// The editor cancels one request. Returns true if it was still waiting here.
+    pub(crate) fn cancel_queued(&mut self, id: &str, around: &Around<'_>) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|line| Message::peek(line).and_then(|message| message.id()) != Some(id));
         let taken = self.waiting.len() < before;
@@ -240,36 +251,36 @@ impl Conversation {
 
     /// The outbox may have changed.
     pub(crate) fn look(&mut self, around: &Around<'_>) {
-        if self.since.is_none() && !self.is_telling() && !self.news(around).is_empty() {
+        if self.since.is_none() && !self.is_delivering() && !self.news(around).is_empty() {
             self.since = Some(Instant::now());
         }
     }
 
-    /// What the agent has not been told, is to be told, and does not know yet. What needs no telling is passed over.
+    /// The events to deliver: not delivered yet, wanted, and unknown to the agent. Others are skipped.
     fn news(&mut self, around: &Around<'_>) -> Vec<Entry> {
         if self.reader.is_none() {
             return Vec::new();
         }
         let all = self.outbox.entries(self.done);
         let last = all.last().map(|entry| entry.n);
-        let wanted = all.into_iter().filter(|entry| around.options.wakes(&entry.event)).collect();
+        let wanted = all.into_iter().filter(|entry| around.options.wakes(entry.event)).collect();
         let mut entries = (around.options.unknown)(around.home, &self.saved.owner, wanted);
         if let Some(passed) = entries.first().map_or(last, |entry| Some(entry.n - 1)) {
-            self.pass_over(passed);
+            self.skip_to(passed);
         }
         withdraw(&mut entries);
-        entries.truncate(MOST_EVENTS);
+        entries.truncate(MAX_EVENTS_PER_PROMPT);
         entries
     }
 
     fn compose(&self, entries: &[Entry], around: &Around<'_>) -> String {
         let again =
             self.doubtful.is_some_and(|number| entries.first().is_some_and(|entry| entry.n <= number));
-        telling::compose(entries, &self.saved.owner, around.options.prompt_bytes, again)
+        event_text::compose(entries, &self.saved.owner, around.options.prompt_bytes, again)
     }
 
-    /// Wakes the agent if it is idle, there is something to tell, and it may be told. Returns how long to wait for a
-    /// better moment.
+    /// Wakes the agent if it is idle, there are events to deliver, and the budget allows it. Returns when to
+    /// try again.
     pub(crate) fn wake(&mut self, around: &Around<'_>) -> Option<Duration> {
         let since = self.since?;
         if self.flight.is_some() || self.off(around) || self.paused.is_some() {
@@ -286,12 +297,16 @@ impl Conversation {
             return None;
         }
         let clock = now_ms();
-        let urgent = entries.iter().any(|entry| matches!(entry.event.as_str(), "ended" | "awaiting_input"));
+        let urgent =
+            entries.iter().any(|entry| matches!(entry.event, EntryKind::Exit | EntryKind::AwaitingInput));
         if let Err(exhausted) = self.saved.spent.check(&around.options.limits, urgent, clock) {
             if !std::mem::replace(&mut self.user_knows, true) {
                 let (why, count) = (exhausted.why, entries.len());
                 self.tell_user(
-                    &format!("Outlast does not wake the agent any more: {why}. Events that wait: {count}. They go along with your next prompt."),
+                    &format!(
+                        "Outlast does not wake the agent any more: {why}. Events that wait: {count}. \
+                         They go along with your next prompt."
+                    ),
                     around,
                 );
             }
@@ -304,7 +319,7 @@ impl Conversation {
             format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{params}}}");
         self.saved.spent.spend(urgent, clock, text.len());
         self.show_injected(&text, around);
-        let flight = Flight { id, ours: true, telling: entries.last().map(|entry| entry.n) };
+        let flight = Flight { id, ours: true, delivering: entries.last().map(|entry| entry.n) };
         self.send(line, flight, around);
         None
     }
@@ -349,7 +364,7 @@ impl Conversation {
         )
     }
 
-    /// The user sees what goes into the conversation.
+    /// Shows the user what was put into the conversation.
     fn show_injected(&self, text: &str, around: &Around<'_>) {
         self.update(
             &json!({
@@ -361,10 +376,14 @@ impl Conversation {
     }
 
     fn tell_user(&self, text: &str, around: &Around<'_>) {
-        self.update(&json!({
-            "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": format!("[outlast] {text}\n") },
-            "_meta": { "outlast.dev/notice": true },
-        }), around);
+        self.update(
+            &json!({
+                "sessionUpdate": "agent_message_chunk",
+                "content": { "type": "text", "text": format!("[outlast] {text}\n") },
+                "_meta": { "outlast.dev/notice": true },
+            }),
+            around,
+        );
     }
 
     fn update(&self, update: &serde_json::Value, around: &Around<'_>) {
@@ -375,27 +394,27 @@ impl Conversation {
         );
     }
 
-    /// An update of the agent's own that carries a stream of output: an event like any other, safe on the disk.
+    /// The agent's own update has streamed output: it becomes an event in the outbox.
     pub(crate) fn note_stream(&mut self, call: &str, text: &str) {
-        let mut entry = Entry::about(Handle(0), Some(call), "stream", text);
+        let mut entry = Entry::about(Handle(0), Some(call), EntryKind::Stream, text);
         entry.more = String::new();
         let _ = self.outbox.append(&mut [entry]);
     }
 
-    /// The editor opens it anew: its jobs are shown from the start, by other threads.
+    /// The editor opens it again: its jobs are shown from the start, by new threads.
     pub(crate) fn show_again(&mut self) {
         self.close();
         self.closed = Arc::default();
         self.followed.clear();
     }
 
-    /// The editor is done with it.
+    /// The editor has closed it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 }
 
-/// What a conversation needs from outside.
+/// What a conversation uses of the sidecar.
 #[derive(Debug)]
 pub(crate) struct Around<'a> {
     pub(crate) home: &'a Home,
@@ -414,7 +433,7 @@ impl<'a> Around<'a> {
         Self { home: outlast.home(), sides, states, options }
     }
 
-    /// Answers a request of the editor in the agent's place.
+    /// Answers a request of the editor instead of the agent.
     pub(crate) fn answer(&self, id: &str, result: &str) {
         self.sides
             .editor
@@ -429,17 +448,17 @@ impl<'a> Around<'a> {
     }
 }
 
-/// A job that asked, and went on or ended since, does not ask any more.
+/// Drops questions of jobs that have continued or ended since.
 fn withdraw(entries: &mut Vec<Entry>) {
-    let later = entries.iter().filter(|entry| matches!(entry.event.as_str(), "went_on" | "ended"));
+    let later = entries.iter().filter(|entry| entry.event.withdraws_question());
     let later: Vec<(Handle, u64)> = later.map(|entry| (entry.job, entry.n)).collect();
     entries.retain(|entry| {
         let over = || later.iter().any(|(job, n)| *job == entry.job && *n > entry.n);
-        entry.event != "went_on" && !(entry.event == "awaiting_input" && over())
+        entry.event != EntryKind::WentOn && !(entry.event == EntryKind::AwaitingInput && over())
     });
 }
 
-/// A prompt that is a command of the agent's own must stay alone.
+/// Whether a prompt is one of the agent's own commands, which must stay alone.
 fn begins_with_command(line: &str) -> bool {
     first_text(line).is_some_and(|text| text.trim_start().starts_with('/'))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_client_protocol::v1::schema::{SessionNotification, SessionUpdate};
-use outlast_job::client::lines::{Given, Lines, Pace};
+use outlast_job::client::{Given, Lines, Pace};
 use outlast_job::registry::Home;
 use outlast_job::registry::layout::JOBS;
 use outlast_job::{Failure, Handle, Job};
@@ -46,16 +46,16 @@ pub(crate) fn follow(job: Job, session: String, terminals: bool, editor: Queue, 
     });
 }
 
-/// Tells of every job that is started in a home from now on, in a thread of its own.
+/// Reports every job that is started in a home from now on, in a thread of its own.
 ///
 /// # Errors
-/// When the user has no inotify instances left.
+/// If the user has no inotify instances left.
 #[cfg(target_os = "linux")]
 pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static) -> Result<(), Failure> {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
     let broken = |error| Failure::system("new jobs can't be followed", error);
     let inotify = init(CreateFlags::CLOEXEC).map_err(broken)?;
-    // A job's folder is moved to its number when it is complete.
+    // A job's folder is renamed to its number when it is complete.
     add_watch(&inotify, home.path().join(JOBS), WatchFlags::MOVED_TO | WatchFlags::CREATE).map_err(broken)?;
     std::thread::spawn(move || {
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
@@ -72,7 +72,7 @@ pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static)
     Ok(())
 }
 
-/// Elsewhere the folder is looked at twice a second.
+/// On other systems the folder is polled twice a second.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static) -> Result<(), Failure> {
     let home = Home::open(home.path())?;

@@ -1,19 +1,19 @@
-//! Lines on their way out. Putting one in never waits; whoever brings many waits for room first.
+//! A queue of outgoing lines. Pushing never blocks; threads that produce many lines wait for room first.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Past this, readers of the other side wait, and streams gather instead of sending.
-const ROOM: usize = 4 << 20;
+/// Beyond this, readers of the other side wait, and streams batch lines instead of sending them.
+const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 struct Inner {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Nothing more will be put in.
+    /// Nothing more will be pushed.
     closed: bool,
-    /// Nobody takes anything out any more.
+    /// The writer has failed: nothing is taken out any more.
     broken: bool,
 }
 
@@ -38,26 +38,26 @@ impl Queue {
         }
     }
 
-    /// No more will come: the writer ends when it has written what there is.
+    /// Nothing more will be pushed: the writer ends when the queue is empty.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.inner.1.notify_all();
     }
 
-    /// Whether a stream may add something.
+    /// Whether a stream may push something.
     pub(crate) fn has_room(&self) -> bool {
-        self.lock().bytes < ROOM / 4
+        self.lock().bytes < MAX_QUEUED_BYTES / 4
     }
 
-    /// Waits until the other side has read enough.
+    /// Blocks until the other side has read enough.
     pub(crate) fn wait_for_room(&self) {
         let mut inner = self.lock();
-        while inner.bytes > ROOM && !inner.broken && !inner.closed {
+        while inner.bytes > MAX_QUEUED_BYTES && !inner.broken && !inner.closed {
             inner = self.inner.1.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Writes lines until the queue is closed and empty, or nobody reads them.
+    /// Writes lines until the queue is closed and empty, or the other side has disconnected.
     pub(crate) fn write_to(&self, mut sink: impl Write) {
         loop {
             let mut inner = self.lock();

@@ -1,40 +1,42 @@
-//! What the next sidecar must know: who owns a conversation's jobs, what is being told, and what was spent.
+//! What the next sidecar must know: who owns a conversation's jobs, what is being delivered, and what was
+//! used up.
 //!
-//! `<home>/acp/<session>.json`, replaced as one step. How far the events are told is the outbox's own business: its
-//! reader with our name. Here is only the number up to which a prompt was being sent. If the sidecar dies then, the
-//! conversation itself says whether it got through: the prompt is in what the agent tells again, or it is not.
+//! `<home>/acp/<session>.json`, replaced atomically. How far events were delivered is kept in the outbox, by
+//! our reader. Here is only the number up to which a prompt was being sent. If the sidecar dies then, the
+//! conversation itself says whether it was delivered: the prompt is in what the agent replays, or it is not.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, SystemTime};
 
 use outlast_job::Failure;
-use outlast_job::outbox::folder_name;
 use outlast_job::registry::Home;
 use outlast_job::registry::replace::{Durability, read_small, replace};
+use outlast_job::registry::stable_name::all_names;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Spent;
 
 const FOLDER: &str = "acp";
-/// Conversations that nobody has opened for so long are forgotten.
-const FORGOTTEN: Duration = Duration::from_secs(90 * 86_400);
+/// The state of a conversation is removed when it has not been opened for this long.
+const STATE_TTL: Duration = Duration::from_secs(90 * 86_400);
 
-/// A conversation, on the disk.
+/// The saved state of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Saved {
     /// Who owns its jobs.
     pub(crate) owner: String,
-    /// A prompt with everything up to this number was being sent.
-    pub(crate) telling: Option<u64>,
-    /// The user wants no waking.
+    /// A prompt with all events up to this number was being sent.
+    #[serde(rename = "telling")]
+    pub(crate) delivering: Option<u64>,
+    /// The user has turned waking off.
     pub(crate) off: bool,
     pub(crate) spent: Spent,
 }
 
-/// The folder.
+/// The folder of saved states.
 #[derive(Debug)]
 pub(crate) struct States {
     dir: OwnedFd,
@@ -42,7 +44,7 @@ pub(crate) struct States {
 }
 
 impl States {
-    /// Those of an agent: another one may call its sessions the same.
+    /// The states of one agent: another agent may use the same session ids.
     pub(crate) fn open(home: &Home, agent: &str) -> Result<Self, Failure> {
         let path = home.path().join(FOLDER);
         let broken =
@@ -60,20 +62,23 @@ impl States {
         Ok(Self { dir, agent: agent.into_owned() })
     }
 
-    fn name(&self, session: &str) -> String {
-        format!("{}.json", folder_name(&format!("{}:{session}", self.agent)))
+    /// The file of a session, and then the name that 0.1 gave it, if that was another one.
+    fn names(&self, session: &str) -> Vec<String> {
+        all_names(&format!("{}:{session}", self.agent)).map(|name| format!("{name}.json")).collect()
     }
 
-    /// What is known of a session.
+    /// The saved state of a session.
     pub(crate) fn load(&self, session: &str) -> Option<Saved> {
-        let bytes = read_small(&self.dir, &self.name(session), 1 << 20).ok()?;
+        let bytes = self.names(session).iter().find_map(|name| read_small(&self.dir, name, 1 << 20).ok())?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Writes it down. What can't be written is only missed after a crash.
+    /// Saves a state. If this fails, it is only missed after a crash.
     pub(crate) fn save(&self, session: &str, saved: &Saved) {
         let bytes = serde_json::to_vec(saved).unwrap_or_default();
-        let _ = replace(&self.dir, &self.name(session), &bytes, Durability::Process);
+        if let Some(name) = self.names(session).first() {
+            let _ = replace(&self.dir, name, &bytes, Durability::Process);
+        }
     }
 }
 
@@ -85,8 +90,29 @@ fn forget_old(folder: &std::path::Path) {
             .metadata()
             .and_then(|data| data.modified())
             .map(|at| now.duration_since(at).unwrap_or_default());
-        if age.is_ok_and(|age| age > FORGOTTEN) {
+        if age.is_ok_and(|age| age > STATE_TTL) {
             let _ = std::fs::remove_file(file.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_job::registry::stable_name::name_of_0_1;
+
+    #[test]
+    fn a_state_that_0_1_named_is_loaded_and_saved_under_its_lasting_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        let states = States::open(&home, "/bin/agent").unwrap();
+        let session = "s".repeat(400);
+        let old = format!("{}.json", name_of_0_1(&format!("agent:{session}")).unwrap());
+        let saved = Saved { owner: "me".into(), off: true, ..Saved::default() };
+        std::fs::write(folder.path().join(FOLDER).join(old), serde_json::to_vec(&saved).unwrap()).unwrap();
+        assert_eq!(states.load(&session), Some(saved.clone()));
+        let next = Saved { off: false, ..saved };
+        states.save(&session, &next);
+        assert_eq!(states.load(&session), Some(next));
     }
 }

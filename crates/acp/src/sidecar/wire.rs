@@ -1,11 +1,11 @@
-//! Messages as lines: looked at, and added to in one place, without writing anew what is not ours.
+//! Messages as lines: inspected, and changed in one place, without rewriting what is not ours.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What can be seen of a message without understanding it.
+/// The envelope of a message.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
@@ -21,9 +21,9 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Looks at a line; none for what is no message of the protocol.
+    /// Parses a line; `None` if it is not a message of the protocol.
     pub(crate) fn peek(line: &'a str) -> Option<Self> {
-        // A list could be read as the fields in their order.
+        // serde would read a list as the fields in their order.
         if line.trim_start().starts_with('{') { serde_json::from_str(line).ok() } else { None }
     }
 
@@ -51,18 +51,18 @@ impl<'a> Message<'a> {
         error.map_or_else(|| "without a word".into(), |error| error.message)
     }
 
-    /// The part of its parameters that a type knows.
+    /// The part of its parameters that the type knows.
     pub(crate) fn params<T: Deserialize<'a>>(&self) -> Option<T> {
         serde_json::from_str(self.params?.get()).ok()
     }
 
-    /// The part of its result that a type knows.
+    /// The part of its result that the type knows.
     pub(crate) fn result<T: Deserialize<'a>>(&self) -> Option<T> {
         serde_json::from_str(self.result?.get()).ok()
     }
 }
 
-/// Where a session is named.
+/// Parameters or results with a session id.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OfSession<'a> {
@@ -70,7 +70,7 @@ pub(crate) struct OfSession<'a> {
     pub(crate) session_id: Cow<'a, str>,
 }
 
-/// What we look for in an update.
+/// The part of an update that matters here.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Update<'a> {
@@ -100,7 +100,8 @@ impl Update<'_> {
     }
 }
 
-/// Adds an element at the end of a list in the parameters; a list that is not there is made. Every other byte stays.
+/// Appends an element to a list in the parameters; creates the list if it is missing. All other bytes are
+/// unchanged.
 pub(crate) fn add_to_list(line: &str, list: &str, element: &str) -> Option<String> {
     use std::collections::HashMap;
     let params = Message::peek(line)?.params?.get();
@@ -127,7 +128,11 @@ mod tests {
 
     #[test]
     fn only_the_list_grows_and_every_other_byte_stays() {
-        let line = "{ \"jsonrpc\":\"2.0\",\"id\":1e2, \"method\":\"session/new\",\"params\":{\"cwd\":\"/\\u0061\", \"mcpServers\" : [ {\"name\":\"x\"} ],\"_future\":{\"n\":12345678901234567890123}}}\n";
+        let line = concat!(
+            r#"{ "jsonrpc":"2.0","id":1e2, "method":"session/new","params":{"cwd":"/\u0061", "#,
+            r#""mcpServers" : [ {"name":"x"} ],"_future":{"n":12345678901234567890123}}}"#,
+            "\n"
+        );
         let added = add_to_list(line, "mcpServers", "{\"name\":\"y\"}").unwrap();
         assert_eq!(added.replace(",{\"name\":\"y\"}", ""), line);
         assert_eq!(Message::peek(&added).unwrap().id(), Some("1e2"));
@@ -146,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn requests_answers_and_notifications_are_distinguished() {
         let request =
             Message::peek("{\"id\":\"a\",\"method\":\"x\\/y\",\"params\":{\"sessionId\":\"s\"}}").unwrap();
         assert_eq!((request.id(), request.method.as_deref()), (Some("\"a\""), Some("x/y")));

@@ -1,4 +1,4 @@
-//! A recording in a form that can be read: one line a message.
+//! Shows a recording: one line per message.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,10 +7,10 @@ use outlast_job::{Failure, Kind};
 use serde_json::{Value, json};
 
 use super::{FORMAT, From, Header, Record};
-use crate::showing::{NEW_LINES, SEED_MARK, STREAM_MARK, visible};
+use crate::showing::{GEMINI_STREAM_MARK, NEW_LINES, STREAM_MARK, visible};
 
 /// How much of a text is shown.
-const SHOWN: usize = 160;
+const MAX_SHOWN_CHARS: usize = 160;
 
 /// A message of a recording.
 #[derive(Debug)]
@@ -21,10 +21,10 @@ pub struct Shown {
     pub value: Value,
 }
 
-/// Reads a recording and hands out each message; `each` says whether to go on.
+/// Reads a recording and passes on each message, while `each` returns true.
 ///
 /// # Errors
-/// When the file can't be read, or is no recording.
+/// If the file cannot be read, or is not a recording.
 pub fn show(path: &Path, mut each: impl FnMut(Shown) -> bool) -> Result<(), Failure> {
     let shown = path.display();
     let file = std::fs::File::open(path)
@@ -32,7 +32,7 @@ pub fn show(path: &Path, mut each: impl FnMut(Shown) -> bool) -> Result<(), Fail
     let mut lines = BufReader::new(file).lines();
     let first = lines.next().and_then(Result::ok).unwrap_or_default();
     let Ok(header) = serde_json::from_str::<Header>(&first) else {
-        return Err(Failure::usage(format!("{shown} is no recording"))
+        return Err(Failure::usage(format!("{shown} is not a recording"))
             .hint("make one: outlast acp tap --out FILE -- AGENT"));
     };
     if header.outlast_tap > FORMAT {
@@ -42,7 +42,7 @@ pub fn show(path: &Path, mut each: impl FnMut(Shown) -> bool) -> Result<(), Fail
             format!("{shown} was written in format {format}; this outlast knows up to {FORMAT}"),
         ));
     }
-    // The last line of a recording that still goes on may be unfinished.
+    // The last line of a recording in progress may be unfinished.
     let records = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<Record>(&line).ok());
     for record in records {
         if !each(render(&record)) {
@@ -105,7 +105,7 @@ fn describe(message: &Value) -> (String, Value) {
 fn describe_update(update: &Value) -> (String, Value) {
     let kind = update["sessionUpdate"].as_str().unwrap_or("update");
     let meta = &update["_meta"];
-    let marked = meta[STREAM_MARK] == true || meta[SEED_MARK] == true;
+    let marked = meta[STREAM_MARK] == true || meta[GEMINI_STREAM_MARK] == true;
     let text = match kind {
         "tool_call" | "tool_call_update" => {
             meta[NEW_LINES].as_str().map_or_else(|| texts(&update["content"]), ToOwned::to_owned)
@@ -121,7 +121,8 @@ fn describe_update(update: &Value) -> (String, Value) {
     };
     let line = format!("{kind}{}{}{title}{stream} {}", word("toolCallId"), word("status"), short(&text));
     let value = json!({
-        "update": kind, "tool_call": update["toolCallId"], "status": update["status"], "title": update["title"],
+        "update": kind, "tool_call": update["toolCallId"],
+        "status": update["status"], "title": update["title"],
         "text": text, "stream": marked, "meta": meta,
     });
     (line, value)
@@ -140,11 +141,11 @@ fn texts(content: &Value) -> String {
     }
 }
 
-/// One line, not too long.
+/// One line, cut to a readable length.
 fn short(text: &str) -> String {
     let mut line = visible(text).replace('\n', "⏎").replace('\r', "␍");
-    if line.len() > SHOWN {
-        line.truncate(line.floor_char_boundary(SHOWN));
+    if line.len() > MAX_SHOWN_CHARS {
+        line.truncate(line.floor_char_boundary(MAX_SHOWN_CHARS));
         line.push('…');
     }
     line

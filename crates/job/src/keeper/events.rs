@@ -6,11 +6,11 @@ use rustix::fs::ftruncate;
 
 use crate::log::writer::read_exact_at;
 use crate::registry::replace::{hold_room_after, write_all};
-use crate::wire::event::{Event, What};
+use crate::wire::event::{Event, EventKind};
 use crate::wire::line;
 
 /// Events that could not be written yet; a full disk may last, and a job may have much to tell.
-const MOST_HELD: usize = 256;
+const MAX_HELD: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct EventLog {
@@ -49,23 +49,26 @@ impl EventLog {
         hold_room_after(&self.file, self.size);
     }
 
-    /// Numbers an event and writes it down, at once or when the disk has room again.
-    pub(super) fn add(&mut self, at: u64, offset: u64, what: What) -> Event {
-        let event = Event { seq: self.next, at, offset, what };
-        self.next += 1;
-        let is_end = matches!(event.what, What::Ended { .. });
-        if self.held_count < MOST_HELD || is_end {
-            self.held.extend_from_slice(&line(&event));
+    /// The number of the next event.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Writes an event down, at once or when the disk has space again.
+    pub(super) fn add(&mut self, event: &Event) {
+        self.next = event.seq + 1;
+        let is_end = matches!(event.what, EventKind::Exit { .. });
+        if self.held_count < MAX_HELD || is_end {
+            self.held.extend_from_slice(&line(event));
             self.held_count += 1;
         }
         self.flush();
         if is_end && self.held_count > 0 {
             // The room that is held is enough for this one, whatever else could not be written.
-            self.held = line(&event);
+            self.held = line(event);
             self.held_count = 1;
             self.flush();
         }
-        event
     }
 
     fn flush(&mut self) {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Output is measured over so long,
+/// The time over which output is measured.
 const WINDOW: Duration = Duration::from_millis(4);
-/// and this much of it in that time is a flood.
-const MUCH: usize = 16 << 10;
+/// This much output in one window is a flood.
+const FLOOD_BYTES: usize = 16 << 10;
 /// How long more is waited for in a flood.
-const PATIENCE: Duration = Duration::from_micros(800);
+const GATHER_FOR: Duration = Duration::from_micros(800);
 
 /// How fast output comes.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ impl Flood {
         let elapsed = self.since.elapsed();
         if elapsed >= WINDOW {
             // After a silence it is not one any more, however much came just now.
-            self.on = self.bytes >= MUCH && elapsed < 2 * WINDOW;
+            self.on = self.bytes >= FLOOD_BYTES && elapsed < 2 * WINDOW;
             (self.since, self.bytes) = (Instant::now(), 0);
         }
     }
 
     /// Until when to wait for more, in a flood.
     pub(super) fn gather_until(&self) -> Option<Instant> {
-        self.on.then(|| Instant::now() + PATIENCE)
+        self.on.then(|| Instant::now() + GATHER_FOR)
     }
 }
 

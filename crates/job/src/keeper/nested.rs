@@ -1,5 +1,5 @@
-//! Jobs that were started from inside a job. Their keepers become our descendants (we are a subreaper), but they
-//! are jobs of their own: they are not ours to end, and they do not hold us up.
+//! Jobs that were started from inside a job. Their keepers become our descendants (we are a subreaper), but
+//! they are jobs of their own: they are not ours to end, and they do not hold us up.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,8 +14,9 @@ use crate::registry::Home;
 impl Keeper {
     /// Whether nothing is left of the job but, maybe, other jobs.
     ///
-    /// A walk can miss a process that is just being handed over from a parent that ended; only the kernel's word
-    /// that we have no child is proof. With other jobs below us it can't give that word: then two walks must agree.
+    /// A walk can miss a process that is just being handed over from a parent that ended; only the kernel's
+    /// word that we have no child is proof. With other jobs below us it can't give that word: then two walks
+    /// must agree.
     pub(super) fn nothing_left(&self) -> bool {
         if self.childless {
             return true;
@@ -70,7 +71,7 @@ fn is_a_keeper(process: &Proc) -> bool {
 /// The home in a keeper's command line: `outlast keep HOME`.
 fn keepers_home(arguments: &[Vec<u8>]) -> Option<String> {
     match arguments {
-        [_, verb, home] | [_, verb, home, _] if verb == crate::client::start::KEEP.as_bytes() => {
+        [_, verb, home] | [_, verb, home, _] if verb == crate::local::start::KEEP.as_bytes() => {
             String::from_utf8(home.clone()).ok()
         }
         _ => None,

@@ -1,7 +1,8 @@
-//! Keepers for a client that starts many jobs: forked from a process that has already done what every keeper does first.
+//! A nursery of keepers, for a client that starts many jobs: a zygote, a process that has already done what
+//! every keeper does first, and is forked for each.
 //!
-//! To run a program takes longer than many a command does: it is loaded and linked, looks at the processor, and works out
-//! its tables. A fork has all of that.
+//! To run a program takes longer than many a command does: it is loaded and linked, looks at the processor,
+//! and works out its tables. A fork has all of that.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -24,16 +25,16 @@ pub(super) enum FirstWord {
     Nothing,
     /// An order, or its beginning: for one job. Perhaps with what that job is to read.
     Order(Vec<u8>, Option<OwnedFd>),
-    /// The line of a first keeper: there will be many.
-    Line(UnixStream),
+    /// The connection of a first keeper: there will be many.
+    Connection(UnixStream),
 }
 
 /// Waits for what the client says first.
 pub(super) fn first_word(client: &UnixStream) -> FirstWord {
     let mut text = vec![0; 64 << 10];
-    match hear(client, &mut text) {
+    match receive(client, &mut text) {
         // An order is never empty.
-        Ok((1, Some(line))) if text[0] == b'\n' => FirstWord::Line(line.into()),
+        Ok((1, Some(line))) if text[0] == b'\n' => FirstWord::Connection(line.into()),
         Ok((0, _)) | Err(_) => FirstWord::Nothing,
         Ok((n, input)) => {
             text.truncate(n);
@@ -42,9 +43,9 @@ pub(super) fn first_word(client: &UnixStream) -> FirstWord {
     }
 }
 
-/// Forks a keeper for this line, and one for each that comes, until the client is gone. Returns the exit code of whichever
-/// process this then is.
-pub(super) fn tend(home: &Path, client: UnixStream, first: UnixStream) -> i32 {
+/// Forks a keeper for this line, and one for each that comes, until the client is gone. Returns the exit code
+/// of whichever process this then is.
+pub(super) fn serve_forks(home: &Path, client: UnixStream, first: UnixStream) -> i32 {
     ready::warm_up();
     let mut next = Some(first);
     while let Some(line) = next {
@@ -55,7 +56,7 @@ pub(super) fn tend(home: &Path, client: UnixStream, first: UnixStream) -> i32 {
         }
         // Where none could be had, the client hears so by the end of the line.
         drop(line);
-        next = match hear(&client, &mut [0]) {
+        next = match receive(&client, &mut [0]) {
             Ok((_, line)) => line.map(UnixStream::from),
             Err(_) => None,
         };
@@ -63,8 +64,8 @@ pub(super) fn tend(home: &Path, client: UnixStream, first: UnixStream) -> i32 {
     0
 }
 
-/// Forks twice, so that the keeper is nobody's child: whoever walks down from the client does not find it. Says whether
-/// this is it.
+/// Forks twice, so that the keeper is nobody's child: whoever walks down from the client does not find it.
+/// Says whether this is it.
 fn is_keeper() -> bool {
     match fork() {
         Ok(Forked::Child) => match fork() {
@@ -80,7 +81,7 @@ fn is_keeper() -> bool {
 }
 
 /// What came, and the line that came along.
-fn hear(client: &UnixStream, text: &mut [u8]) -> Result<(usize, Option<OwnedFd>), Errno> {
+fn receive(client: &UnixStream, text: &mut [u8]) -> Result<(usize, Option<OwnedFd>), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut along = RecvAncillaryBuffer::new(&mut space);
     let heard = rustix::io::retry_on_intr(|| {

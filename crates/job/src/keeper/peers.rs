@@ -7,12 +7,21 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use zeroize::Zeroize;
+
+use super::Keeper;
+use super::core::{Client, Input};
+use super::request_notes::NotedKey;
 use crate::failure::{Failure, Kind};
-use crate::socket::{Doorkeeper, Who};
+use crate::socket::{PeerCheck, PeerTrust};
 use crate::spec::Handle;
-use crate::wiped::{Wiped, wipe};
+use crate::wiped::Wiped;
 use crate::wire::event::Event;
-use crate::wire::{Answer, Grown, Hello, LONGEST_LINE, Line, PROTOCOL, Reply, Request, Verb, line};
+use crate::wire::{
+    Answer, Grown, Hello, LONGEST_LINE, Line, OLDEST_PROTOCOL, PROTOCOL, Reply, Request, Verb, line,
+};
+use outlast_protocol::v1;
+use outlast_protocol::{Call, Hint};
 
 /// Which client.
 pub(super) type PeerId = u64;
@@ -26,15 +35,17 @@ const IDLE_LIMIT: Duration = Duration::from_secs(10);
 /// Descriptors that the keeper needs for itself; clients get what is left of the limit.
 const OWN_DESCRIPTORS: usize = 96;
 /// A client that leaves more than this unread is not spoken to any more: it can read the log.
-const MOST_UNSENT: usize = 1 << 20;
+const MAX_UNSENT: usize = 1 << 20;
 /// How long a keeper that is done waits for its clients to take the last words.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Peer {
     stream: UnixStream,
     /// What came so far; it may hold a secret.
     heard: Wiped,
     unsent: VecDeque<u8>,
+    /// The version of the protocol that it speaks, as far as it has said so.
+    version: u32,
     follows: bool,
     told: Option<Grown>,
     held: bool,
@@ -59,6 +70,7 @@ impl Peer {
             stream,
             heard: Wiped::default(),
             unsent: VecDeque::new(),
+            version: OLDEST_PROTOCOL,
             follows: false,
             told: None,
             held: false,
@@ -67,8 +79,8 @@ impl Peer {
     }
 
     /// Whether we want to hear more of it now.
-    pub(super) fn may_speak(&self) -> bool {
-        !self.held && !self.closing && self.unsent.len() < MOST_UNSENT / 2
+    pub(super) fn may_ask(&self) -> bool {
+        !self.held && !self.closing && self.unsent.len() < MAX_UNSENT / 2
     }
 
     /// Whether nobody would miss the connection: nothing is asked, followed or half said.
@@ -90,8 +102,8 @@ impl Peer {
         self.gone || self.closing && self.unsent.is_empty()
     }
 
-    fn say(&mut self, what: &[u8]) {
-        if self.unsent.len() + what.len() > MOST_UNSENT {
+    fn queue(&mut self, what: &[u8]) {
+        if self.unsent.len() + what.len() > MAX_UNSENT {
             self.gone = true;
             return;
         }
@@ -114,14 +126,14 @@ impl Peer {
     }
 
     /// Reads what is there and returns the whole lines of it.
-    fn hear(&mut self) -> Vec<Wiped> {
+    fn read_lines(&mut self) -> Vec<Wiped> {
         let mut piece = [0; 16 << 10];
         match self.stream.read(&mut piece) {
             Ok(0) => self.gone = true,
             Ok(n) => {
                 self.active_at = Instant::now();
                 self.heard.extend(&piece[..n]);
-                wipe(&mut piece[..n]);
+                piece[..n].zeroize();
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.gone = true,
@@ -132,10 +144,10 @@ impl Peer {
             }
             return Vec::new();
         };
-        let rest = Wiped(self.heard[end + 1..].to_vec());
+        let rest = Wiped::from(self.heard[end + 1..].to_vec());
         let whole = std::mem::replace(&mut self.heard, rest);
         let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| Wiped(line.to_vec())).collect()
+        lines.map(|line| Wiped::from(line.to_vec())).collect()
     }
 }
 
@@ -158,9 +170,7 @@ pub(super) struct Peers {
     all: BTreeMap<PeerId, Peer>,
     /// How many clients there may be, once that is known.
     limit: Option<usize>,
-    door: Doorkeeper,
-    /// Whether a full-screen program has the terminal: whoever waited would ask that next.
-    pub(super) full_screen: bool,
+    door: PeerCheck,
 }
 
 impl Peers {
@@ -168,28 +178,34 @@ impl Peers {
         self.all.iter().map(|(id, peer)| (*id, peer))
     }
 
-    /// Lets in whoever knocks, if it is our own user, and says who that is: it may have said something already.
+    /// Accepts whoever connects, if it is our own user, and says who that is: it may have asked something
+    /// already.
     pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) -> Vec<PeerId> {
         let mut new = Vec::new();
         let Ok(listener) = listener.try_clone().map(UnixListener::from) else { return new };
         while let Ok((stream, _)) = listener.accept() {
             let who = self.door.who(&stream);
-            if who == Who::Stranger || stream.set_nonblocking(true).is_err() {
+            if who == PeerTrust::Stranger || stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            let place = if who == Who::Confined { Place::None } else { self.find_place() };
-            let hello = Hello { outlast: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), handle };
+            let place = if who == PeerTrust::Confined { Place::None } else { self.find_place() };
+            let hello = Hello {
+                outlast: OLDEST_PROTOCOL,
+                newest: PROTOCOL,
+                version: env!("CARGO_PKG_VERSION").into(),
+                handle,
+            };
             let mut peer = Peer::new(stream, matches!(place, Place::Reserve));
-            peer.say(&line(&hello));
+            peer.queue(&line(&hello));
             if matches!(place, Place::None) {
-                let failure = if who == Who::Confined {
+                let failure = if who == PeerTrust::Confined {
                     Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
                         .hint("do it from outside the sandbox")
                 } else {
                     self.busy(handle)
                 };
                 let answer = Answer::Error(failure.into());
-                peer.say(&line(&Line::Reply(Reply { id: 0, answer })));
+                peer.queue(&line(&Line::Reply(Reply { id: 0, answer })));
                 peer.flush();
                 continue;
             }
@@ -220,7 +236,8 @@ impl Peers {
         }
     }
 
-    /// Closes the connection that has been idle for longest, if that is at least so long; false if there is none.
+    /// Closes the connection that has been idle for longest, if that is at least so long; false if there is
+    /// none.
     fn close_idle(&mut self, reserve: bool, at_least: Duration) -> bool {
         let idle = self.all.values_mut().filter(|peer| peer.reserve == reserve && peer.is_idle());
         match idle.min_by_key(|peer| peer.active_at) {
@@ -244,24 +261,25 @@ impl Peers {
     fn busy(&mut self, handle: Handle) -> Failure {
         let limit = self.limit();
         let what = format!("job {handle} has {limit} clients, and takes no more");
-        Failure::new(Kind::Keeper, what).hint(format!(
-            "try again when some of them are done; you can still end the job: outlast kill {handle}"
+        Failure::new(Kind::Keeper, what).hint(Hint::call(
+            "try again when some of them are done; you can still end the job: ",
+            Call::Kill(handle.to_string()),
         ))
     }
 
-    /// Takes note of a request. One that can't be answered because all places are taken is refused here.
-    pub(super) fn admit(&mut self, id: PeerId, request: &Request, handle: Handle) -> Result<(), Failure> {
-        let Some(peer) = self.all.get_mut(&id) else { return Ok(()) };
-        peer.owed += 1;
-        let urgent = matches!(request.verb, Verb::Kill { .. } | Verb::Signal { .. });
-        if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }
+    /// Notes which version of the protocol a client speaks.
+    fn note_version(&mut self, id: PeerId, version: u32) {
+        if let Some(peer) = self.all.get_mut(&id) {
+            peer.version = version;
+        }
     }
 
-    /// A request will not be answered any more.
-    pub(super) fn disclaim(&mut self, id: PeerId) {
-        if let Some(peer) = self.all.get_mut(&id) {
-            peer.owed = peer.owed.saturating_sub(1);
-        }
+    /// Takes note of a request. One that can't be answered because all places are taken is refused here.
+    pub(super) fn admit(&mut self, id: PeerId, verb: &Verb, handle: Handle) -> Result<(), Failure> {
+        let Some(peer) = self.all.get_mut(&id) else { return Ok(()) };
+        peer.owed += 1;
+        let urgent = matches!(verb, Verb::Kill { .. } | Verb::Signal { .. });
+        if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }
     }
 
     /// Listens to whoever has started the job, on the line over which it did.
@@ -273,19 +291,23 @@ impl Peers {
     }
 
     /// The whole lines that a client has sent.
-    pub(super) fn hear(&mut self, id: PeerId) -> Vec<Wiped> {
-        self.all.get_mut(&id).map(Peer::hear).unwrap_or_default()
+    pub(super) fn read_lines(&mut self, id: PeerId) -> Vec<Wiped> {
+        self.all.get_mut(&id).map(Peer::read_lines).unwrap_or_default()
     }
 
-    pub(super) fn reply(&mut self, id: PeerId, request: u64, mut answer: Answer) {
-        if let Answer::Waited(waited) = &mut answer {
-            waited.full_screen = Some(self.full_screen);
-        }
+    pub(super) fn reply(&mut self, id: PeerId, request: u64, answer: Answer) {
         if let Some(peer) = self.all.get_mut(&id) {
-            peer.say(&line(&Line::Reply(Reply { id: request, answer })));
+            peer.queue(&line(&Line::Reply(Reply { id: request, answer })));
             peer.owed = peer.owed.saturating_sub(1);
             peer.active_at = Instant::now();
             peer.closing |= peer.reserve;
+        }
+    }
+
+    /// Answers a request once more.
+    pub(super) fn reply_again(&mut self, id: PeerId, request: u64, answer: Answer) {
+        if let Some(peer) = self.all.get_mut(&id) {
+            peer.queue(&line(&Line::Reply(Reply { id: request, answer })));
         }
     }
 
@@ -308,14 +330,18 @@ impl Peers {
         for peer in self.all.values_mut() {
             if peer.follows && peer.unsent.is_empty() && peer.told != Some(grown) {
                 peer.told = Some(grown);
-                peer.say(&line(&Line::Grown(grown)));
+                peer.queue(&line(&Line::Grown(grown)));
             }
         }
     }
 
     pub(super) fn tell_event(&mut self, event: &Event) {
         for peer in self.all.values_mut().filter(|peer| peer.follows) {
-            peer.say(&line(&Line::Event(event.clone())));
+            let told = Line::Event(event.clone());
+            match peer.version {
+                1 => peer.queue(&v1::line(&told).unwrap_or_default()),
+                _ => peer.queue(&line(&told)),
+            }
         }
     }
 
@@ -332,7 +358,7 @@ impl Peers {
     }
 
     /// Forgets clients that are gone, and says which.
-    pub(super) fn remove_gone(&mut self) -> Vec<PeerId> {
+    pub(super) fn remove_left(&mut self) -> Vec<PeerId> {
         let gone: Vec<PeerId> =
             self.all.iter().filter(|(_, peer)| peer.is_over()).map(|(id, _)| *id).collect();
         for id in &gone {
@@ -342,8 +368,8 @@ impl Peers {
     }
 
     /// The last words: clients get a moment to take them.
-    pub(super) fn say_goodbye(&mut self) {
-        let until = Instant::now() + GOODBYE;
+    pub(super) fn close_all(&mut self) {
+        let until = Instant::now() + CLOSE_TIMEOUT;
         for peer in self.all.values_mut() {
             let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             let _ = peer.stream.set_nonblocking(false);
@@ -352,5 +378,89 @@ impl Peers {
             // Also where the heir still holds the line.
             let _ = peer.stream.shutdown(Shutdown::Write);
         }
+    }
+}
+
+impl Keeper {
+    /// Reads what a client has sent, and has its requests answered.
+    pub(super) fn read_requests(&mut self, peer: PeerId) {
+        for line in self.peers.read_lines(peer) {
+            let key = NotedKey::of_line(&line);
+            if key.is_some_and(|key| self.request_notes.has_killed_a_keeper(key)) {
+                // Not even looked at again: whatever it was, a keeper died of it.
+                self.peers.reply(peer, 0, Answer::Error(self.outcome_unknown().into()));
+                continue;
+            }
+            if let Some(key) = key {
+                self.request_notes.set_current(key);
+            }
+            match serde_json::from_slice::<Request>(&line) {
+                Ok(request) => self.on_request(peer, key, request),
+                Err(error) => {
+                    let failure = Failure::usage(format!("invalid request: {error}"))
+                        .hint(r#"for example: {"id":1,"verb":"status"}"#);
+                    self.peers.reply(peer, 0, Answer::Error(failure.into()));
+                }
+            }
+            if key.is_some() {
+                self.request_notes.clear_current();
+            }
+        }
+    }
+
+    fn on_request(&mut self, peer: PeerId, key: Option<NotedKey>, request: Request) {
+        let Request { id, outlast, verb, .. } = request;
+        self.peers.note_version(peer, outlast);
+        let handle = self.core.handle();
+        let admitted =
+            self.peers.admit(peer, &verb, handle).and_then(|()| self.note_begun((peer, id), key, &verb));
+        if let Err(failure) = admitted {
+            self.peers.reply(peer, id, Answer::Error(failure.into()));
+            return;
+        }
+        let types = matches!(verb, Verb::Send(_) | Verb::Secret(_));
+        let modes = if types { self.line_modes() } else { None };
+        self.feed(Input::Request { client: Client { peer, request: id }, verb, modes });
+    }
+
+    /// Notes what must not be done twice, before it is done; refuses what was begun before.
+    fn note_begun(
+        &mut self,
+        request: (PeerId, u64),
+        key: Option<NotedKey>,
+        verb: &Verb,
+    ) -> Result<(), Failure> {
+        let Some(key) = key.filter(|_| verb.done_again_if_repeated().is_some()) else { return Ok(()) };
+        if self.request_notes.was_begun(key) {
+            return Err(self.outcome_unknown());
+        }
+        if !self.request_notes.begin(key) {
+            return Err(Failure::new(Kind::Keeper, "too many requests are waiting for their answers")
+                .hint("try again when some of them are done"));
+        }
+        self.noted.insert(request, key);
+        Ok(())
+    }
+
+    fn outcome_unknown(&self) -> Failure {
+        let handle = self.core.handle();
+        Failure::new(
+            Kind::OutcomeUnknown,
+            format!(
+                "the keeper of job {handle} had begun this when it died: it is not known whether it was done"
+            ),
+        )
+        .hint(Hint::call("the job goes on; look before you try again: ", Call::Read(handle.to_string())))
+    }
+
+    /// A client has left: nobody will ask again for what it had begun.
+    pub(super) fn forget_notes_of(&mut self, peer: PeerId) {
+        let request_notes = &self.request_notes;
+        self.noted.retain(|(of, _), key| {
+            if *of == peer {
+                request_notes.finish(*key);
+            }
+            *of != peer
+        });
     }
 }

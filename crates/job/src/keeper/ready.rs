@@ -1,12 +1,12 @@
-//! What a keeper makes before its order comes: the folder of a job that has no number yet, and the files that every job
-//! needs. On a disk these take longer than the order itself.
+//! What a keeper makes before its order comes: the folder of a job that has no number yet, and the files that
+//! every job needs. On a disk these take longer than the order itself.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::ground::{Ends, Files, open_to_append, system_error};
+use super::inherited::{Ends, Files, open_to_append, system_error};
 use crate::failure::Failure;
 use crate::lifecycle::{Process, StartError};
 use crate::registry::claim::Fresh;
@@ -37,7 +37,7 @@ pub(super) struct Made {
 
 impl Made {
     fn open(job: &JobDir) -> Result<Self, StartError> {
-        let files = |error: Errno| system_error("the job's files can't be made", error);
+        let files = |error: Errno| system_error("cannot make the job's files", error);
         for later in [layout::INFO, layout::MASKS] {
             write_new(job, later, &[]).map_err(files)?;
         }
@@ -46,7 +46,7 @@ impl Made {
             timing: open_to_append(job, layout::TIMING).map_err(files)?,
             events: open_to_append(job, layout::EVENTS).map_err(files)?,
             listener: crate::socket::listen(job)
-                .map_err(|error| system_error("no socket can be had", error))?,
+                .map_err(|error| system_error("cannot open a socket", error))?,
         })
     }
 }

@@ -9,6 +9,8 @@ use outlast_pty::shared::SharedPage;
 use outlast_stream::Checkpoint;
 use rustix::process::Pid;
 
+use super::request_notes::RequestPage;
+
 const COMMAND: usize = 0;
 const LAST_OUTPUT_MS: usize = 1;
 const QUEUED_INPUT: usize = 2;
@@ -27,11 +29,13 @@ const PRELUDE: usize = (SLOT - 4) * 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shared {
     page: SharedPage,
+    /// What was asked of the keeper.
+    pub(super) requests: RequestPage,
 }
 
 impl Shared {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { page: SharedPage::new()? })
+        Ok(Self { page: SharedPage::new()?, requests: RequestPage::new()? })
     }
 
     pub(super) fn set_command(&self, pid: Pid) {

@@ -13,14 +13,15 @@ use outlast_stream::Masks;
 use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
 
-use super::ground::{Ends, Files, Ground, system_error};
+use super::core::Input as CoreInput;
+use super::inherited::{Ends, Files, Inherited, system_error};
 use super::nursery::{self, FirstWord};
 use super::ready::{Made, Ready};
 use super::shared::Shared;
 use super::{Keeper, heir};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
-use crate::lifecycle::{EndedBy, Outcome, Process, Receipt, StartError, State};
+use crate::lifecycle::{self, EndedBy, Outcome, Process, Receipt, StartError, State};
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::registry::{JobDir, layout, names};
@@ -63,18 +64,18 @@ pub(crate) fn keep(home: &Path) -> i32 {
             match nursery::first_word(&client) {
                 FirstWord::Nothing => 0,
                 FirstWord::Order(begun, input) => keep_one(home, client, begun, input),
-                FirstWord::Line(line) => nursery::tend(home, client, line),
+                FirstWord::Connection(line) => nursery::serve_forks(home, client, line),
             }
         }
         Err(error) => {
-            answer(&client, &refused(None, Failure::system("no process can be had", error)));
+            answer(&client, &refused(None, Failure::system("cannot fork", error)));
             1
         }
     }
 }
 
-/// Makes what every job needs, and keeps the one that is ordered; `begun` is what was heard of the order already. The
-/// order may come much later.
+/// Makes what every job needs, and keeps the one that is ordered; `begun` is what was heard of the order
+/// already. The order may come much later.
 pub(super) fn keep_one(home: &Path, client: UnixStream, begun: Vec<u8>, input: Option<OwnedFd>) -> i32 {
     let _ = become_subreaper();
     // What is wrong with the home is told to whoever gives an order.
@@ -131,7 +132,7 @@ pub(super) fn answer(mut client: &UnixStream, reply: &StartReply) {
 }
 
 fn become_heir(order: StartOrder, client: UnixStream, ready: Option<Ready>, input: Option<OwnedFd>) -> i32 {
-    let (mut ground, info) = match prepare(order, ready, input) {
+    let (mut inherited, info) = match prepare(order, ready, input) {
         Ok(prepared) => prepared,
         Err(reply) => {
             answer(&client, &reply);
@@ -143,15 +144,15 @@ fn become_heir(order: StartOrder, client: UnixStream, ready: Option<Ready>, inpu
     match fork() {
         Ok(Forked::Child) => {
             signals::block(heir::WAKES, false);
-            become_keeper(ground, info, client)
+            become_keeper(inherited, info, client)
         }
         Ok(Forked::Parent { child }) => {
-            ground.let_go_of_given();
-            heir::sleep(ground, child, client)
+            inherited.let_go_of_given();
+            heir::supervise(inherited, child, client)
         }
         Err(error) => {
-            let error = system_error("no process can be had", error);
-            answer(&client, &not_started(&ground.job, info, error));
+            let error = system_error("cannot fork", error);
+            answer(&client, &not_started(&inherited.job, info, error));
             1
         }
     }
@@ -168,7 +169,7 @@ fn prepare(
     order: StartOrder,
     ready: Option<Ready>,
     input: Option<OwnedFd>,
-) -> Result<(Ground, Info), StartReply> {
+) -> Result<(Inherited, Info), StartReply> {
     let StartOrder { home, spec, settings, .. } = order;
     let ready = match ready {
         Some(ready) if ready.home.path() == home => ready,
@@ -196,16 +197,16 @@ fn prepare(
     }
     let started = Instant::now();
     match open_rest(&job, &spec, &settings, terminal).and_then(|rest| Ok((rest, to_read(&spec, input)?))) {
-        Ok((Rest { mut ends, errors, shared }, mut input)) => {
+        Ok((Rest { mut ends, stderr, shared }, mut input)) => {
             ends.read_instead(&mut input);
             if let Ends::Terminal { slave, .. } = &ends
                 && let Err(error) = rustix::process::ioctl_tiocsctty(slave)
             {
-                return Err(not_started(&job, info, system_error("the terminal can't be led", error)));
+                return Err(not_started(&job, info, system_error("cannot lead the terminal", error)));
             }
             let Made { output, timing, events, listener } = made;
             let masks = SharedMasks::new(masks.into());
-            let ground = Ground {
+            let inherited = Inherited {
                 home,
                 job,
                 settings,
@@ -214,7 +215,7 @@ fn prepare(
                 ends,
                 input,
                 output,
-                errors,
+                stderr,
                 timing,
                 events,
                 listener,
@@ -222,13 +223,14 @@ fn prepare(
                 masks,
                 _lock: lock,
             };
-            Ok((ground, info))
+            Ok((inherited, info))
         }
         Err(error) => Err(not_started(&job, info, error)),
     }
 }
 
-/// Whether the order can be carried out at all; and what must be hidden, which is written down before anybody can look.
+/// Whether the order can be carried out at all; and what must be hidden, which is written down before anybody
+/// can look.
 fn check(ready: &Ready, spec: &JobSpec, settings: &Settings) -> Result<Masks, Failure> {
     spec.check()?;
     check_descriptors()?;
@@ -237,7 +239,7 @@ fn check(ready: &Ready, spec: &JobSpec, settings: &Settings) -> Result<Masks, Fa
     }
     let masks = secrets::of_job(&spec.env, &settings.secrets);
     secrets::write_first(&ready.fresh.job, &masks)
-        .map_err(|error| Failure::system("the job's files can't be made", error))?;
+        .map_err(|error| Failure::system("cannot make the job's files", error))?;
     Ok(masks)
 }
 
@@ -257,7 +259,7 @@ fn check_descriptors() -> Result<(), Failure> {
 /// What only the order tells how to open.
 struct Rest {
     ends: Ends,
-    errors: Option<Files>,
+    stderr: Option<Files>,
     shared: Shared,
 }
 
@@ -267,14 +269,14 @@ fn open_rest(
     settings: &Settings,
     terminal: Option<Ends>,
 ) -> Result<Rest, StartError> {
-    let files = |error| system_error("the job's files can't be made", error);
-    let errors = match spec.streams {
+    let files = |error| system_error("cannot make the job's files", error);
+    let stderr = match spec.streams {
         Streams::Terminal(_) => None,
         Streams::Pipes => Some(Files::open(job, layout::ERRORS, layout::ERROR_TRANSCRIPT).map_err(files)?),
     };
     Ok(Rest {
-        errors,
-        shared: Shared::new().map_err(|error| system_error("no memory can be had", error))?,
+        stderr,
+        shared: Shared::new().map_err(|error| system_error("cannot map shared memory", error))?,
         ends: match (spec.streams, terminal) {
             (Streams::Terminal(size), Some(terminal)) if terminal.is_terminal_of(size) => terminal,
             (streams, _) => Ends::open(streams, settings.secrets.redact_log)?,
@@ -287,7 +289,7 @@ fn to_read(spec: &JobSpec, input: Option<OwnedFd>) -> Result<Option<OwnedFd>, St
     match spec.input {
         Input::Typed => Ok(None),
         Input::Given | Input::Nothing => {
-            let unusable = "its input can't be opened";
+            let unusable = "cannot open its input";
             let input = match input {
                 Some(input) => input,
                 None => outlast_pty::open::dev_null().map_err(|error| system_error(unusable, error))?,
@@ -312,35 +314,34 @@ pub(super) fn not_started(job: &JobDir, mut info: Info, error: StartError) -> St
     refused(Some(job), failure)
 }
 
-fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 {
+fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -> i32 {
     let _ = become_subreaper();
     // Before the command can close its own folder.
-    let record = ground.job.open_to_rewrite(layout::INFO).ok();
-    let pid = match ground.spawn(&mut info) {
+    let record = inherited.job.open_to_rewrite(layout::INFO).ok();
+    let pid = match inherited.spawn(&mut info) {
         Ok(pid) => pid,
         Err(error) => {
-            ground.remove_temporary_folder();
-            answer(&client, &not_started(&ground.job, info, error));
+            inherited.remove_temporary_folder();
+            answer(&client, &not_started(&inherited.job, info, error));
             return 0;
         }
     };
     // Looks at a prompt are microseconds apart. Only now: the command's own timers are as they were.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1_000));
     info.keeper = this_process();
-    running(&ground, &mut info, pid);
-    match Keeper::new(ground, info, pid) {
+    describe_command(&inherited, &mut info, pid);
+    match Keeper::new(inherited, info, pid, true) {
         Ok(mut keeper) => {
             keeper.hold_record(record);
-            keeper.plan_room();
-            keeper.write_record(Durability::Process);
-            keeper.event(crate::wire::event::What::Started { pid: pid.as_raw_nonzero().get() });
-            answer(&client, &StartReply::Started(Box::new(keeper.info.clone())));
-            keeper.ground.shared.set_answered();
+            keeper.plan_reserve();
+            keeper.feed(CoreInput::Started { command: pid });
+            answer(&client, &StartReply::Started(Box::new(keeper.core.info())));
+            keeper.inherited.shared.set_answered();
             // Who starts a job mostly has more to say about it.
             keeper.peers.adopt(client);
-            keeper.make_spares();
+            keeper.prepare_files();
             // A command that ended before we listened for it has already sent its only signal.
-            keeper.look_at_children();
+            keeper.reap_children();
             keeper.run();
             0
         }
@@ -349,13 +350,12 @@ fn become_keeper(mut ground: Ground, mut info: Info, client: UnixStream) -> i32 
     }
 }
 
-/// The command runs: what the record says from now on.
-pub(super) fn running(ground: &Ground, info: &mut Info, command: rustix::process::Pid) {
-    info.endpoints = ground.endpoints();
-    info.process = outlast_pty::procfs::stat(command).map(Process::from);
-    info.state = State::Running { ending: None };
+/// The command runs: what the record says of it from now on.
+pub(super) fn describe_command(inherited: &Inherited, info: &mut Info, command: rustix::process::Pid) {
+    info.endpoints = inherited.endpoints();
+    info.process = outlast_pty::procfs::stat(command).map(lifecycle::process);
 }
 
 pub(super) fn this_process() -> Option<Process> {
-    outlast_pty::procfs::stat(rustix::process::getpid()).map(Process::from)
+    outlast_pty::procfs::stat(rustix::process::getpid()).map(lifecycle::process)
 }

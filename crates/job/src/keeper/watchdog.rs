@@ -1,5 +1,5 @@
-//! The last resort where the kernel can't tell whether a job waits: a long silence, and a line that looks like a
-//! question. It never says more than "possible".
+//! The last resort where the kernel can't tell whether a job waits: a long silence, and a line that looks
+//! like a question. It never says more than "possible".
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use outlast_pty::evidence::{Verdict, text};
 use regex_automata::meta::Regex;
 
 use crate::settings;
-use crate::wire::{Awaiting, Evidence};
+use crate::wire::{Awaiting, AwaitingKind, Evidence, Level};
 
 /// The rule with its patterns compiled.
 #[derive(Debug, Default)]
@@ -33,8 +33,8 @@ impl Watchdog {
         self.after
     }
 
-    /// What it makes of a silence. The built-in patterns count only where the kernel said nothing: a busy program
-    /// that printed a question is busy. A pattern of the user's own counts always.
+    /// What it makes of a silence. The built-in patterns count only where the kernel said nothing: a busy
+    /// program that printed a question is busy. A pattern of the user's own counts always.
     pub(super) fn judge(&self, line: &str, silent: Duration, verdict: Option<&Verdict>) -> Option<Awaiting> {
         if silent < self.after || self.not_prompts.iter().any(|pattern| pattern.is_match(line)) {
             return None;
@@ -46,8 +46,8 @@ impl Watchdog {
         }
         let seconds = self.after.as_secs();
         Some(Awaiting {
-            level: "possible".into(),
-            kind: "line".into(),
+            level: Level::Possible,
+            kind: AwaitingKind::Line,
             prompt: line.trim().to_owned(),
             evidence: Evidence {
                 why: format!("nothing was printed for {seconds} s, and the last line looks like a question"),

@@ -1,52 +1,52 @@
-//! Takes bytes out of a pipe into the log with their secrets hidden.
+//! Moves bytes from a pipe into the log with their secrets hidden.
 //!
-//! What is not decided yet stays in the pipe, which keeper and heir share: so nothing is held only in our memory, and a
-//! keeper that dies loses none of it. Bytes are copied out of the pipe ([`tee`]), hidden, written, and only then taken
-//! from it.
+//! Undecided bytes stay in the pipe, which keeper and heir share. So nothing is held only in our memory, and
+//! a keeper that dies loses nothing. Bytes are copied out of the pipe ([`tee`]), redacted, written, and only
+//! then removed from it.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use outlast_stream::{Masks, Redactor};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, tee};
+use zeroize::Zeroize;
 
 use super::writer::{Fate, LogWriter};
-use crate::wiped::wipe;
 
 /// Hides secrets on the way into one log.
 #[derive(Debug)]
 pub(crate) struct Redaction {
     masks: Masks,
     redactor: Redactor,
-    /// Where what is in the pipe can be looked at without being taken from it.
+    /// A second pipe, to inspect what is in the first one without removing it.
     copy: (OwnedFd, OwnedFd),
     holds: bool,
 }
 
 impl Redaction {
     /// # Errors
-    /// `EMFILE`, when no pipe can be had.
+    /// `EMFILE`, if no pipe can be created.
     pub(crate) fn new(masks: Masks) -> Result<Self, Errno> {
         let copy = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let _ = fcntl_setpipe_size(&copy.1, 256 << 10);
         Ok(Self { masks, redactor: Redactor::default(), copy, holds: false })
     }
 
-    /// More is known that must be hidden.
+    /// Replaces the masks, when more secrets are known.
     pub(crate) fn set_masks(&mut self, masks: Masks) {
         self.masks = masks;
     }
 
-    /// Whether something is in the pipe that is not decided yet.
+    /// Whether the pipe has undecided bytes.
     pub(crate) fn holds(&self) -> bool {
         self.holds
     }
 
-    /// Takes up to `len` bytes that wait in `pipe`, and appends what went into the log to `bytes`. With `last`, what is not
-    /// decided yet is taken too.
+    /// Takes up to `len` bytes from `pipe`, and appends to `bytes` what was written to the log. With `last`,
+    /// undecided bytes are taken too.
     ///
     /// # Errors
-    /// `EAGAIN` when there is nothing, or nothing that is decided.
+    /// `EAGAIN` if there is nothing, or nothing decided.
     pub(crate) fn take(
         &mut self,
         log: &mut LogWriter,
@@ -64,13 +64,13 @@ impl Redaction {
         let given = self.redactor.next(&self.masks, &mut offered, last);
         self.holds = given < there;
         if given == 0 {
-            wipe(&mut offered);
+            offered.zeroize();
             return Err(Errno::AGAIN);
         }
         let fate = log.append(&offered[..given]);
         bytes.extend_from_slice(&offered[..given]);
         read_all(pipe, &mut offered[..given])?;
-        wipe(&mut offered);
+        offered.zeroize();
         Ok(fate)
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn what_is_not_decided_stays_in_the_pipe_and_no_secret_reaches_the_log() {
+    fn undecided_bytes_stay_in_the_pipe_and_no_secret_reaches_the_log() {
         let file = tempfile::tempfile().unwrap();
         let mut log = LogWriter::new(file.try_clone().unwrap().into(), 1 << 30, Gone::default(), 0);
         let mut masks = Masks::new([3; 32]);

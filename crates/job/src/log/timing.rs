@@ -1,6 +1,6 @@
-//! The `timing` file: when the log had grown to which offset, and each change of size. Enough to replay.
+//! The `timing` file: when the log had grown to which offset, and each resize. Enough for a replay.
 //!
-//! Text, one fact a line, times in milliseconds since the start:
+//! Text, one record per line, times in milliseconds since the start:
 //! `<ms> <offset>` for output, `<ms> <offset> 2` for stderr in pipe mode, `<ms> <offset> size <cols>x<rows>`.
 
 use std::os::fd::OwnedFd;
@@ -10,10 +10,11 @@ use super::super::clock::millis;
 use super::super::registry::replace::write_all;
 use super::super::spec::Size;
 
-/// Bursts closer together than this are one fact. Long files get coarser, so that even a job that prints a
-/// byte every few milliseconds for weeks keeps a small file.
-const FINEST: u64 = 10;
-const COARSER_EVERY: u64 = 4 << 20;
+/// Bursts closer together than this are one record.
+const MIN_INTERVAL_MS: u64 = 10;
+/// For each further this many bytes, the interval grows. So even a job that prints a byte every few
+/// milliseconds for weeks has a small file.
+const COARSEN_EVERY_BYTES: u64 = 4 << 20;
 
 /// The first line of the file.
 pub const HEADER: &str = "outlast-timing 1\n";
@@ -28,7 +29,7 @@ pub struct TimingWriter {
 }
 
 impl TimingWriter {
-    /// Goes on after whatever the file (opened to append) holds.
+    /// Continues after what the file (opened in append mode) has.
     #[must_use]
     pub fn new(file: OwnedFd) -> Self {
         let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
@@ -42,12 +43,12 @@ impl TimingWriter {
     /// The log of `stream` (0: output, 1: stderr) has grown to `offset`.
     pub fn grown(&mut self, at: Duration, stream: usize, offset: u64) {
         let at = millis(at);
-        let step = FINEST * (1 + self.size / COARSER_EVERY);
+        let step = MIN_INTERVAL_MS * (1 + self.size / COARSEN_EVERY_BYTES);
         if self.last[stream].is_some_and(|last| at < last + step) {
             self.held[stream] = Some((at, offset));
             return;
         }
-        // What was held back ended before the pause: a replay shows it there, and not after it.
+        // The pending record ended before the pause: a replay shows it there, and not after it.
         self.release(stream);
         self.last[stream] = Some(at);
         self.write_growth(at, stream, offset);
@@ -60,14 +61,14 @@ impl TimingWriter {
         self.write(&line);
     }
 
-    /// Writes down what was held back: before a long silence, and at the end.
+    /// Writes pending records: before a long silence, and at the end.
     pub fn flush(&mut self) {
         for stream in 0..2 {
             self.release(stream);
         }
     }
 
-    /// Whether something is held back.
+    /// Whether a record is pending.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.held.iter().any(Option::is_some)
@@ -85,7 +86,7 @@ impl TimingWriter {
         self.write(&line);
     }
 
-    /// A full disk costs timing, never the job.
+    /// A full disk loses timing, but never harms the job.
     fn write(&mut self, line: &str) {
         if write_all(&self.file, line.as_bytes()).is_ok() {
             self.size += line.len() as u64;
@@ -93,29 +94,29 @@ impl TimingWriter {
     }
 }
 
-/// One fact of a `timing` file.
+/// One record of a `timing` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// Milliseconds since the start.
     pub at_ms: u64,
-    /// The end of the log then.
+    /// The end of the log at that time.
     pub offset: u64,
     /// What happened.
-    pub what: What,
+    pub what: FactKind,
 }
 
 /// What a [`Fact`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FactKind {
     /// Output grew.
     Output,
     /// In pipe mode, stderr grew; the offset is that of its own log.
-    Errors,
+    Stderr,
     /// The terminal got a new size.
     Resized(Size),
 }
 
-/// Reads a `timing` file; torn or unknown lines are passed over.
+/// Parses a `timing` file; torn or unknown lines are skipped.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Fact> {
     text.lines().filter_map(parse_line).collect()
@@ -126,11 +127,11 @@ fn parse_line(line: &str) -> Option<Fact> {
     let at_ms = words.next()?.parse().ok()?;
     let offset = words.next()?.parse().ok()?;
     let what = match (words.next(), words.next()) {
-        (None, _) => What::Output,
-        (Some("2"), _) => What::Errors,
+        (None, _) => FactKind::Output,
+        (Some("2"), _) => FactKind::Stderr,
         (Some("size"), Some(size)) => {
             let (cols, rows) = size.split_once('x')?;
-            What::Resized(Size { cols: cols.parse().ok()?, rows: rows.parse().ok()? })
+            FactKind::Resized(Size { cols: cols.parse().ok()?, rows: rows.parse().ok()? })
         }
         _ => return None,
     };
@@ -143,7 +144,7 @@ mod tests {
     use std::io::{Read, Seek};
 
     #[test]
-    fn bursts_are_joined_and_pauses_kept() {
+    fn bursts_are_merged_and_pauses_kept() {
         let mut file = tempfile::tempfile().unwrap();
         let mut timing = TimingWriter::new(file.try_clone().unwrap().into());
         for (ms, offset) in [(0, 10), (3, 20), (6, 30), (500, 40), (900, 50)] {
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(text, "outlast-timing 1\n0 10\n6 30\n500 40\n900 50\n950 50 size 80x24\n951 7 2\n");
         let facts = parse(&text);
         assert_eq!(facts.len(), 6);
-        let resized = What::Resized(Size { cols: 80, rows: 24 });
+        let resized = FactKind::Resized(Size { cols: 80, rows: 24 });
         assert_eq!(facts[4], Fact { at_ms: 950, offset: 50, what: resized });
     }
 }

@@ -1,4 +1,4 @@
-//! Writes the transcript: text that only grows, but for the lines a program goes back to redraw.
+//! Writes the transcript: text that only grows, except for lines that a program redraws.
 
 use std::os::fd::OwnedFd;
 
@@ -16,14 +16,14 @@ pub struct TranscriptWriter {
 }
 
 impl TranscriptWriter {
-    /// Goes on at `len`; what lies behind it is cut off.
+    /// Continues at `len`; what comes after it is cut off.
     #[must_use]
     pub fn new(file: OwnedFd, len: u64, cap: u64) -> Self {
         let _ = ftruncate(&file, len);
         Self { file, len, cap: cap.max(1 << 16), hole_end: 0, lost: 0 }
     }
 
-    /// The length of all text given out so far, which is the length of the file.
+    /// The length of the transcript, which is the length of the file.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -35,7 +35,7 @@ impl TranscriptWriter {
         self.len == 0
     }
 
-    /// Takes back the last `retract` bytes, then appends `text`.
+    /// Removes the last `retract` bytes, then appends `text`.
     pub fn write(&mut self, retract: u64, text: &[u8]) {
         if retract > 0 {
             self.len = self.len.saturating_sub(retract);
@@ -50,7 +50,7 @@ impl TranscriptWriter {
                 }
                 Err(Errno::INTR) => {}
                 Err(_) => {
-                    // The log may have the bytes; offsets in this file stay true either way.
+                    // The log may have the bytes; offsets in this file stay valid either way.
                     self.lost += text.len() as u64;
                     self.len += text.len() as u64;
                     break;
@@ -62,9 +62,9 @@ impl TranscriptWriter {
         }
     }
 
-    /// As for the log: the head and the newest part stay.
+    /// As in the log, the head and the newest part are kept.
     fn make_room(&mut self) {
-        let head = super::writer::HEAD.min(self.cap / 4) / 4096 * 4096;
+        let head = super::writer::KEPT_HEAD_BYTES.min(self.cap / 4) / 4096 * 4096;
         let from = self.hole_end.max(head);
         let to = (self.len - (self.cap - head - self.cap / 16)) / 4096 * 4096;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

@@ -1,11 +1,11 @@
-//! Appends to a log, straight from the pipe that holds the bytes.
+//! Appends to a log, directly from the pipe that holds the bytes.
 //!
-//! Bytes move by `splice`: at every moment each of them is in the terminal, in the pipe or in the file, and the
-//! kernel moves it as one step. So a keeper that is killed between two instructions loses none: its heir holds
-//! the same pipe and goes on. The bytes are then read back from the page cache for the fold.
+//! Bytes move by `splice`: at every moment each of them is in the terminal, in the pipe or in the file, and
+//! the kernel moves it in one step. So a keeper that is killed at any point loses nothing: its heir holds the
+//! same pipe and continues. The bytes are then read back from the page cache for the fold.
 //!
-//! A write that fails never stops the job: the bytes are still read and folded, the range they would have had
-//! is recorded as gone, and the next write is tried at its true offset.
+//! A failing write never stops the job: the bytes are still read and folded, their range is recorded as lost,
+//! and the next write is tried at its true offset.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,12 +15,12 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use super::gone::Gone;
 
-/// The head that is kept for ever when a log is capped.
-pub const HEAD: u64 = 1 << 20;
-/// Holes are made in whole pages.
+/// How much of the start of a log is always kept when it is capped.
+pub const KEPT_HEAD_BYTES: u64 = 1 << 20;
+/// Holes are punched in whole pages.
 const PAGE: u64 = 4096;
 
-/// What became of the bytes that were taken.
+/// What happened to the bytes that were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// They are in the log.
@@ -42,11 +42,12 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Goes on after whatever the file holds. `end` is the true end if it is known to lie further.
+    /// Continues after what the file has. `end` is the true end, if it is known to be further.
     #[must_use]
     pub fn new(file: OwnedFd, cap: u64, gone: Gone, end: u64) -> Self {
         let size = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-        let hole_end = gone.ranges().iter().find(|range| range.0 <= HEAD).map_or(0, |range| range.1);
+        let hole_end =
+            gone.ranges().iter().find(|range| range.0 <= KEPT_HEAD_BYTES).map_or(0, |range| range.1);
         Self {
             file,
             end: size.max(end),
@@ -58,7 +59,7 @@ impl LogWriter {
         }
     }
 
-    /// Goes back to where everything is known to be: what was written behind it comes again.
+    /// Goes back to a known end: what was written after it comes again.
     pub(crate) fn go_back_to(&mut self, end: u64) {
         if end < self.end && rustix::fs::ftruncate(&self.file, end).is_ok() {
             self.end = end;
@@ -77,7 +78,7 @@ impl LogWriter {
         self.failing
     }
 
-    /// What is gone.
+    /// Which ranges are lost.
     #[must_use]
     pub fn gone(&self) -> &Gone {
         &self.gone
@@ -88,10 +89,10 @@ impl LogWriter {
         std::mem::take(&mut self.changed)
     }
 
-    /// Takes up to `len` bytes that wait in `pipe`, and appends them to `bytes` too.
+    /// Takes up to `len` bytes from `pipe`, and also appends them to `bytes`.
     ///
     /// # Errors
-    /// `EAGAIN` when the pipe is empty.
+    /// `EAGAIN` if the pipe is empty.
     pub fn take(&mut self, pipe: BorrowedFd<'_>, len: usize, bytes: &mut Vec<u8>) -> Result<Fate, Errno> {
         let mut at = self.end;
         match splice(pipe, None, &self.file, Some(&mut at), len, SpliceFlags::NONBLOCK) {
@@ -107,7 +108,8 @@ impl LogWriter {
             }
             Err(Errno::AGAIN) => Err(Errno::AGAIN),
             Err(Errno::INTR) => Ok(Fate::Logged),
-            // Not every file system splices: then by hand, with a moment in which a kill could lose the chunk.
+            // Not every file system supports splice. A copy has a moment in which a kill could lose the
+            // chunk.
             Err(Errno::INVAL) => self.take_by_copy(pipe, len, bytes, None),
             Err(error) => self.take_by_copy(pipe, len, bytes, Some(error)),
         }
@@ -174,9 +176,9 @@ impl LogWriter {
         Fate::Lost(error)
     }
 
-    /// Gives the oldest part behind the head back to the disk, a good piece at a time.
+    /// Frees the oldest part after the head, a large piece at a time.
     fn make_room(&mut self) {
-        let head = HEAD.min(self.cap / 4) / PAGE * PAGE;
+        let head = KEPT_HEAD_BYTES.min(self.cap / 4) / PAGE * PAGE;
         let step = (self.cap / 16).max(PAGE);
         let tail = self.cap - head - step;
         let to = self.end.saturating_sub(tail) / PAGE * PAGE;
@@ -190,7 +192,7 @@ impl LogWriter {
             self.hole_end = to;
             self.changed = true;
         }
-        // Where the file system makes no holes, the log outgrows its cap; `doctor` tells of such a home.
+        // If the file system cannot punch holes, the log outgrows its cap; `doctor` reports such a home.
     }
 }
 
@@ -200,7 +202,7 @@ impl AsFd for LogWriter {
     }
 }
 
-/// Reads as much of `buffer` as the file has at `offset`.
+/// Fills `buffer` with what the file has at `offset`.
 pub(crate) fn read_exact_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> usize {
     let mut done = 0;
     while done < buffer.len() {
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_cap_the_middle_goes_and_offsets_stay_true() {
+    fn past_the_cap_the_middle_is_freed_and_offsets_stay_valid() {
         let (file, mut log) = log(1 << 20);
         let line = |i: u64| format!("{i:063}\n").into_bytes();
         for i in 0..100_000 {

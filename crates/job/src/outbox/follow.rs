@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::inotify::Inotify;
 use super::{FOLDER, Outbox};
 use crate::failure::Failure;
 use crate::registry::Home;
@@ -43,7 +44,7 @@ impl Changes {
 
     fn of(
         folder: PathBuf,
-        watch: impl FnOnce(&Inotify, &Path) -> Result<(), Failure>,
+        watch: impl FnOnce(&Inotify, &Path) -> Result<Option<i32>, Failure>,
     ) -> Result<Self, Failure> {
         let inotify = Inotify::new();
         if let Some(inotify) = &inotify {
@@ -58,7 +59,7 @@ impl Changes {
     /// # Errors
     /// When the user has no inotify watches left.
     pub fn add(&self, outbox: &Outbox) -> Result<(), Failure> {
-        self.inotify.as_ref().map_or(Ok(()), |inotify| inotify.watch_outbox(&outbox.path))
+        self.inotify.as_ref().map_or(Ok(()), |inotify| inotify.watch_outbox(&outbox.path).map(drop))
     }
 
     /// Sleeps until something may have changed, or the deadline.
@@ -86,84 +87,6 @@ impl Changes {
 
 fn changed_at(folder: &Path) -> Option<SystemTime> {
     std::fs::metadata(folder).and_then(|data| data.modified()).ok()
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug)]
-struct Inotify(std::os::fd::OwnedFd);
-
-#[cfg(target_os = "linux")]
-impl Inotify {
-    fn new() -> Option<Self> {
-        use rustix::fs::inotify::{CreateFlags, init};
-        init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok().map(Self)
-    }
-
-    fn watch_sessions(&self, folder: &Path) -> Result<(), Failure> {
-        self.watch(folder, rustix::fs::inotify::WatchFlags::CREATE)
-    }
-
-    /// A job gets its number, and loses it, by a change of its folder's name.
-    fn watch_jobs(&self, folder: &Path) -> Result<(), Failure> {
-        use rustix::fs::inotify::WatchFlags;
-        self.watch(folder, WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM)
-    }
-
-    fn watch_outbox(&self, folder: &Path) -> Result<(), Failure> {
-        use rustix::fs::inotify::WatchFlags;
-        self.watch(folder, WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE)
-    }
-
-    fn watch(&self, folder: &Path, what: rustix::fs::inotify::WatchFlags) -> Result<(), Failure> {
-        match rustix::fs::inotify::add_watch(&self.0, folder, what) {
-            // Retention has just removed it.
-            Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
-            Err(error) => Err(Failure::system("cannot follow changes of the outbox", error)
-                .hint("the user may have no inotify watches left: see fs.inotify.max_user_watches")),
-        }
-    }
-
-    fn wait(&self, deadline: Option<Instant>) {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let left = deadline.map(|at| {
-            let left = at.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: left.as_secs().min(1 << 30).cast_signed(),
-                tv_nsec: i64::from(left.subsec_nanos()),
-            }
-        });
-        let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], left.as_ref());
-        let mut told = [0; 4096];
-        while let Ok(1..) = rustix::io::read(&self.0, &mut told) {}
-    }
-}
-
-/// Elsewhere there is none.
-#[cfg(not(target_os = "linux"))]
-#[derive(Debug)]
-enum Inotify {}
-
-#[cfg(not(target_os = "linux"))]
-impl Inotify {
-    fn new() -> Option<Self> {
-        None
-    }
-
-    fn watch_sessions(&self, _: &Path) -> Result<(), Failure> {
-        match *self {}
-    }
-
-    fn watch_jobs(&self, _: &Path) -> Result<(), Failure> {
-        match *self {}
-    }
-
-    fn watch_outbox(&self, _: &Path) -> Result<(), Failure> {
-        match *self {}
-    }
-
-    fn wait(&self, _: Option<Instant>) {
-        match *self {}
-    }
 }
 
 /// How long entries are gathered before they are handed on together.

@@ -1,44 +1,47 @@
-//! A reader with a name: how far it has come is on the disk.
+//! A named reader: its position is on the disk.
 //!
-//! Into a pipe, an entry and the reader's place move in [one step](outlast_pty::place): whenever the reader is killed,
-//! it has handed an entry over and its place says so, or neither. Into anything else the two are two steps: an entry
-//! that was on its way when the reader died comes again, marked as such; no other does.
+//! Into a pipe, an entry and the reader's position advance in [one step](outlast_pty::reader_position): if
+//! the reader is killed, either it has handed over an entry and its position says so, or neither. Into
+//! anything else these are two steps: an entry that was in flight when the reader died comes again, marked as
+//! such; no other does.
 //!
-//! A reader that *holds* never moves on by itself: whoever deals with the entries says so, by number.
+//! A reader that *holds* never advances by itself: the process that handles the entries acknowledges them by
+//! number.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use outlast_pty::place::{Place, mark_in, number_in};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use outlast_pty::reader_position::{ReaderPosition, mark_in, number_in};
+use rustix::fs::{Access, AtFlags, FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 
-use super::{Entry, Outbox, folder_name};
+use super::{Entry, Outbox};
 use crate::failure::Failure;
 use crate::registry::replace::{read_small, write_all};
+use crate::registry::stable_name::{all_names, stable_name};
 
 const PREFIX: &str = "reader-";
-/// The mark of a place whose reader holds it; otherwise it is the number of the entry that is on its way.
+/// The mark of a position whose reader holds; otherwise the mark is the number of the entry in flight.
 const HOLDS: u64 = u64::MAX;
 
 fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::system("the reader's place can't be kept", error)
 }
 
-/// A reader with a name; one process at a time.
+/// A named reader; only one process at a time.
 #[derive(Debug)]
 pub struct Reader {
-    place: Place,
+    place: ReaderPosition,
     seen: u64,
     doubtful: Option<u64>,
     holds: bool,
 }
 
 impl Reader {
-    /// Takes up where the reader of that name was. A new one begins with what is not acknowledged.
+    /// Continues where the reader of that name was. A new one starts with the first unacknowledged entry.
     ///
     /// # Errors
-    /// When another process reads under that name now, or the disk says no.
+    /// If another process reads under that name now, or the disk fails.
     pub fn open(outbox: &Outbox, name: &str, holds: bool) -> Result<Self, Failure> {
         let (place, busy) = place_of(outbox, name)?;
         if busy {
@@ -50,17 +53,17 @@ impl Reader {
         Ok(Self { seen: place.number(), place, doubtful, holds })
     }
 
-    /// The number of the last entry that need not come any more.
+    /// The number of the last entry that need not come again.
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Hands an entry over: the line, which is told whether it may have been handed over before, is written to `to`.
-    /// False when nobody reads there any more; the entry then comes again.
+    /// Hands an entry over: writes the line to `to`. The line depends on whether it may have been handed over
+    /// before. Returns false if nothing reads there any more; the entry then comes again.
     ///
     /// # Errors
-    /// When the place can't be kept.
+    /// If the position cannot be stored.
     pub fn hand_over(
         &mut self,
         entry: &Entry,
@@ -101,19 +104,19 @@ impl Reader {
         given
     }
 
-    /// All there was is handed over: the place is to survive the machine too.
+    /// Everything is handed over: syncs the position to the disk.
     pub fn sync(&self) {
         self.place.sync();
     }
 }
 
-/// How far a reader has come that says itself by [`acknowledge`] what it has.
+/// The position of a reader that acknowledges by [`acknowledge`].
 ///
 /// # Errors
-/// When the disk says no.
+/// If the disk fails.
 pub fn place(outbox: &Outbox, name: &str) -> Result<u64, Failure> {
-    // Nothing is locked or written where it says already that its reader holds it.
-    let known = read_small(&outbox.dir, &file_name(name), 4096).unwrap_or_default();
+    // Nothing is locked or written if the file already says that its reader holds.
+    let known = read_small(&outbox.dir, &file_name(outbox, name), 4096).unwrap_or_default();
     if mark_in(&known) == Some(HOLDS)
         && let Some(number) = number_in(&known)
     {
@@ -126,10 +129,10 @@ pub fn place(outbox: &Outbox, name: &str) -> Result<u64, Failure> {
     Ok(place.number())
 }
 
-/// A reader says itself that it has everything up to a number; returns how far it is then.
+/// Acknowledges everything up to a number for a reader; returns its position.
 ///
 /// # Errors
-/// When a process that moves on by itself reads under that name now, or the disk says no.
+/// If a process that advances by itself reads under that name now, or the disk fails.
 pub fn acknowledge(outbox: &Outbox, name: &str, number: u64) -> Result<u64, Failure> {
     let (place, busy) = place_of(outbox, name)?;
     if busy && place.mark() != HOLDS {
@@ -141,32 +144,37 @@ pub fn acknowledge(outbox: &Outbox, name: &str, number: u64) -> Result<u64, Fail
     Ok(place.number())
 }
 
-fn file_name(reader: &str) -> String {
-    format!("{PREFIX}{}", folder_name(reader))
+/// The file of a reader's place; one that 0.1 has made keeps its name.
+fn file_name(outbox: &Outbox, reader: &str) -> String {
+    let mut names = all_names(reader).map(|name| format!("{PREFIX}{name}"));
+    let there =
+        |name: &String| rustix::fs::accessat(&outbox.dir, name, Access::EXISTS, AtFlags::empty()).is_ok();
+    names.find(there).unwrap_or_else(|| format!("{PREFIX}{}", stable_name(reader)))
 }
 
-/// A reader's place, and whether another process has it; it is ours while the place lives if not.
-fn place_of(outbox: &Outbox, name: &str) -> Result<(Place, bool), Failure> {
+/// A reader's position, and whether another process has it; if not, it is ours while it is open.
+fn place_of(outbox: &Outbox, name: &str) -> Result<(ReaderPosition, bool), Failure> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&outbox.dir, file_name(name), flags, Mode::RUSR | Mode::WUSR).map_err(broken)?;
+    let file =
+        openat(&outbox.dir, file_name(outbox, name), flags, Mode::RUSR | Mode::WUSR).map_err(broken)?;
     let busy = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => false,
         Err(Errno::AGAIN) => true,
         Err(error) => return Err(broken(error)),
     };
-    let (place, new) = Place::new(file).map_err(broken)?;
+    let (place, new) = ReaderPosition::new(file).map_err(broken)?;
     if new {
         place.raise(outbox.acked());
     }
     Ok((place, busy))
 }
 
-/// How far the slowest reader with a name is; none when there is none.
+/// The position of the slowest named reader; `None` if there is none.
 pub(super) fn slowest(folder: &Path) -> Option<u64> {
     places(folder).into_iter().min()
 }
 
-/// How far the fastest one is.
+/// The position of the fastest one.
 pub(super) fn furthest(folder: &Path) -> Option<u64> {
     places(folder).into_iter().max()
 }

@@ -1,4 +1,4 @@
-//! Reads an outbox again and again, for the price of what is new in it.
+//! Reads an outbox again and again, at the cost of only what is new.
 
 use std::os::fd::OwnedFd;
 
@@ -8,9 +8,9 @@ use super::{EVENTS, Entry, Outbox, PRIVATE, whole_entries};
 use crate::log::writer::read_exact_at;
 
 /// How much is read at once.
-const PIECE: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 
-/// How far an outbox was read. The file that was read is kept open: no other can get its number.
+/// How far an outbox was read. The file is kept open, so that its inode number is not reused.
 #[derive(Debug, Default)]
 pub struct Tail {
     file: Option<OwnedFd>,
@@ -18,12 +18,12 @@ pub struct Tail {
     last: u64,
 }
 
-/// What a look brought.
+/// What a read brought.
 #[derive(Debug, PartialEq)]
 pub enum Looked {
     /// These were appended.
     More(Vec<Entry>),
-    /// The file is another one, or is not as it was: this is all of it.
+    /// The file was replaced or changed: these are all of its entries.
     Anew(Vec<Entry>),
 }
 
@@ -34,7 +34,7 @@ impl Tail {
         self.last
     }
 
-    /// What has come since the last look.
+    /// The entries since the last call.
     pub fn look(&mut self, outbox: &Outbox) -> Looked {
         let named = statat(&outbox.dir, EVENTS, AtFlags::SYMLINK_NOFOLLOW).ok();
         let known = self.file.as_ref().and_then(|file| fstat(file).ok());
@@ -46,7 +46,8 @@ impl Tail {
                 return Looked::More(Vec::new());
             }
             let expected = self.last + 1;
-            // What a writer that ran out of disk took back, and others then wrote over, is not what we have read.
+            // A writer that ran out of disk space may have truncated what we have read, and others may have
+            // written over it.
             if size > self.offset
                 && self.is_behind_a_line()
                 && let Some(entries) = self.read_on(size)
@@ -69,14 +70,14 @@ impl Tail {
             .is_none_or(|(at, file)| read_exact_at(file, &mut last, at) == 1 && last == *b"\n")
     }
 
-    /// Reads whole lines up to a size and moves on behind them.
+    /// Reads complete lines up to a size, and advances past them.
     fn read_on(&mut self, size: u64) -> Option<Vec<Entry>> {
         let file = self.file.as_ref()?;
         let mut bytes = Vec::new();
         while self.offset + (bytes.len() as u64) < size {
             let at = bytes.len();
             let left = usize::try_from(size - self.offset).unwrap_or(usize::MAX) - at;
-            bytes.resize(at + left.min(PIECE), 0);
+            bytes.resize(at + left.min(READ_BYTES), 0);
             let got = read_exact_at(file, &mut bytes[at..], self.offset + at as u64);
             bytes.truncate(at + got);
             if got == 0 {
@@ -98,7 +99,9 @@ mod tests {
     use crate::spec::Handle;
 
     fn told(outbox: &Outbox, text: &str) {
-        outbox.append(&mut [Entry::about(Handle(1), None, "ended", text)]).unwrap();
+        outbox
+            .append(&mut [Entry::about(Handle(1), None, crate::wire::event::EntryKind::Exit, text)])
+            .unwrap();
     }
 
     fn numbers(entries: &[Entry]) -> Vec<u64> {
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn each_entry_is_read_once_and_a_shorter_file_from_its_beginning() {
+    fn each_entry_is_read_once_and_a_shorter_file_from_its_start() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         let outbox = Outbox::open(&home, "s").unwrap();
@@ -120,7 +123,7 @@ mod tests {
         told(&outbox, "c");
         let Looked::More(more) = tail.look(&outbox) else { panic!("it is the same file") };
         assert_eq!((numbers(&more), tail.last()), (vec![2, 3], 3));
-        // An acknowledgement shortens the file: it is another one then.
+        // An acknowledgement replaces the file with a shorter one.
         outbox.ack(Some(2)).unwrap();
         told(&outbox, "d");
         let Looked::Anew(all) = tail.look(&outbox) else { panic!("it was replaced") };
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_waits_and_what_was_taken_back_is_read_again() {
+    fn a_partial_line_waits_and_truncated_entries_are_read_again() {
         use std::io::Write;
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
@@ -144,7 +147,7 @@ mod tests {
         told(&outbox, "b, after the half line was cut off");
         let Looked::More(more) = tail.look(&outbox) else { panic!("nothing whole was lost") };
         assert_eq!(numbers(&more), [2]);
-        // As a writer does that runs out of disk in the middle of several.
+        // As a writer that runs out of disk space in the middle of several entries.
         file.set_len(size).unwrap();
         told(&outbox, "c");
         told(&outbox, "d, so that it is longer than before again");

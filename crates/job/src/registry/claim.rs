@@ -1,4 +1,4 @@
-//! Claims a handle without a lock server, and the lock that proves a keeper lives.
+//! Claims a handle without a lock server, and implements the lock that proves that a keeper lives.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,27 +9,28 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::format::Info;
+use super::format::{self, Info};
 use super::replace::{Durability, read_small, replace, write_new};
 use super::sweep::remove_flat_folder;
 use super::{Home, JobDir, layout};
 use crate::failure::Failure;
 use crate::spec::{Handle, JobSpec};
 
-/// Held while keeper or heir lives: both have it by inheritance, and the kernel lets go of it with the last.
+/// Held while the keeper or the heir lives: both inherit it, and the kernel releases it with the last of
+/// them.
 #[derive(Debug)]
 pub struct Lock {
     _file: OwnedFd,
 }
 
 impl Lock {
-    /// Takes the lock of a job; none if somebody holds it.
+    /// Takes the lock of a job; `None` if another process holds it.
     ///
     /// # Errors
-    /// When that can't be told: it then means neither that the job's keeper lives nor that it does not.
+    /// If that is unknown: then the job's keeper may live or not.
     pub fn take(job: &JobDir) -> Result<Option<Self>, Errno> {
         let file = match open_lock(&job.dir) {
-            // A lock needs no right to write.
+            // A lock does not need write permission.
             Err(Errno::ROFS | Errno::ACCESS) => job.open(layout::LOCK)?,
             opened => opened?,
         };
@@ -40,7 +41,7 @@ impl Lock {
         }
     }
 
-    /// Whether someone holds the lock of a job, that is, whether its keeper lives.
+    /// Whether the lock of a job is held, that is, whether its keeper lives.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -48,22 +49,22 @@ impl Lock {
         Ok(Self::take(job)?.is_none())
     }
 
-    /// Whether it is certain that nobody keeps a job any more.
+    /// Whether a job certainly has no keeper.
     #[must_use]
     pub fn is_free(job: &JobDir) -> bool {
         matches!(Self::is_held(job), Ok(false))
     }
 }
 
-/// Says by a second lock, on the open log of events, that the job has ended and its record could not be written: whoever
-/// wants to know how must ask the keeper. Or takes that back. Goes with the keeper and its heir.
+/// Sets or clears a second lock, on the open event log. It means that the job has ended but its record could
+/// not be written, so clients must ask the keeper how it ended. It is released with the keeper and its heir.
 pub(crate) fn set_end_unsaved(events: &OwnedFd, unsaved: bool) {
     let operation =
         if unsaved { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingUnlock };
     let _ = flock(events, operation);
 }
 
-/// Whether a keeper says so.
+/// Whether the keeper has set that lock.
 pub(crate) fn is_end_unsaved(job: &JobDir) -> bool {
     let locked = |events| flock(events, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
     job.open(layout::EVENTS).is_ok_and(locked)
@@ -92,21 +93,21 @@ fn open_lock(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
     openat(dir, layout::LOCK, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// A folder that will be a job's: under a name nobody looks at, and locked. Whatever a job needs before its command is
-/// known can be made in it.
+/// A folder that will be a job's: locked, and under a name that nothing looks at. Everything that a job needs
+/// before its command is known can be prepared in it.
 #[derive(Debug)]
 pub struct Fresh {
     name: String,
-    /// The folder, as that of a job without a number.
+    /// The folder, as a job without a number.
     pub(crate) job: JobDir,
     lock: Lock,
 }
 
 impl Fresh {
-    /// Makes it.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// When the home can't be written.
+    /// If the home cannot be written.
     pub fn make(home: &Home) -> Result<Self, Failure> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(".new-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -129,11 +130,11 @@ impl Fresh {
         }
     }
 
-    /// Claims the next handle for it: writes the job's record and moves it to its number. A number that is taken
-    /// refuses the move, so two clients never get the same.
+    /// Claims the next handle for it: writes the job's record and renames the folder to its number. The
+    /// rename fails if the number is taken, so two clients never get the same.
     ///
     /// # Errors
-    /// When the home can't be written.
+    /// If the home cannot be written.
     pub fn claim(self, home: &Home, spec: &JobSpec, now: u64) -> Result<(JobDir, Info, Lock), Failure> {
         match self.move_to_next(home, spec, now) {
             Ok(info) => {
@@ -150,8 +151,8 @@ impl Fresh {
     fn move_to_next(&self, home: &Home, spec: &JobSpec, now: u64) -> Result<Info, Errno> {
         let mut handle = next(home);
         loop {
-            let info = Info::claimed(handle, spec, now);
-            // Nobody looks at it yet.
+            let info = format::claimed(handle, spec, now);
+            // Nothing reads it yet.
             write_new(&self.job, layout::INFO, &info.to_bytes())?;
             match move_to_number(home, &self.name, handle) {
                 Ok(()) => return Ok(info),
@@ -161,7 +162,7 @@ impl Fresh {
         }
     }
 
-    /// It is not needed after all.
+    /// Removes it, if it is not needed.
     pub fn discard(self, home: &Home) {
         let _ = remove_flat_folder(home.jobs_dir(), &self.name);
     }
@@ -171,8 +172,8 @@ fn broken(home: &Home, error: Errno) -> Failure {
     Failure::system(format!("no job can be made in {}", home.path().display()), error)
 }
 
-/// The number after all that are there or have been. Folders are looked at first: one that is removed in
-/// between had its number retired before.
+/// The number after all existing and retired ones. Folders are listed first: one that is removed in between
+/// had its number retired before.
 fn next(home: &Home) -> Handle {
     let highest = home.handles().into_iter().max().max(retired(home));
     Handle(highest.map_or(1, |handle| handle.0 + 1))
@@ -184,7 +185,7 @@ fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno>
     renameat_with(jobs, fresh, jobs, handle.to_string(), RenameFlags::NOREPLACE)
 }
 
-/// A plain rename refuses a folder that is not empty, and a claimed one never is.
+/// A plain rename fails on a folder that is not empty, and a claimed one never is.
 #[cfg(not(target_os = "linux"))]
 fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno> {
     let jobs = home.jobs_dir();
@@ -198,8 +199,8 @@ pub fn retired(home: &Home) -> Option<Handle> {
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle)
 }
 
-/// Notes that a handle's folder is about to be removed, so that its number is not used again. The caller holds
-/// the home's lock.
+/// Records that a handle's folder is about to be removed, so that its number is not used again. The caller
+/// holds the home's lock.
 pub(super) fn retire(home: &Home, handle: Handle) -> Result<(), Errno> {
     if retired(home).is_some_and(|highest| highest >= handle) {
         return Ok(());
@@ -207,7 +208,8 @@ pub(super) fn retire(home: &Home, handle: Handle) -> Result<(), Errno> {
     replace(home.as_dir(), layout::RETIRED, format!("{handle}\n").as_bytes(), Durability::Machine)
 }
 
-/// Locks the whole home for a moment: for what only one may do at a time. The kernel lets go of it with us.
+/// Locks the whole home briefly, for what only one process may do at a time. The kernel releases the lock if
+/// we die.
 pub(super) fn lock_home(home: &Home, operation: FlockOperation) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(home.as_dir(), layout::HOME_LOCK, flags, Mode::RUSR | Mode::WUSR)?;

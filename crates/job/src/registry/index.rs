@@ -1,13 +1,14 @@
-//! A memory of ended jobs, so that a list need not open and read every record: `<home>/index`.
+//! A cache of ended jobs, so that a list need not open and read every record: `<home>/index`.
 //!
-//! It holds nothing that is not in the jobs' folders, and may be deleted at any time. Whoever lists jobs reads it,
-//! holds each entry against the files that it was made from, and replaces it when it has missed much. Nobody waits for
-//! anybody: of two that replace it at the same moment, one wins, and nothing is lost that can't be read again.
+//! It holds nothing that is not in the jobs' folders, and may be deleted at any time. A process that lists
+//! jobs reads it, checks each entry against the files that it was made from, and replaces it if too much is
+//! missing. There is no lock: if two processes replace it at the same moment, one wins, and nothing is lost
+//! that cannot be read again.
 //!
-//! An entry is believed only while the job's record is the file it was, by number, size and time of its last change. Only
-//! what can't change any more gets in: the job has ended, left nothing behind, and nobody keeps it, so its log is final
-//! too. And only what has nothing to hide: one text is true for people and for agents, and no secret is written down once
-//! more.
+//! An entry is valid only while the job's record is the same file, by inode, size and time of its last
+//! change. Only what cannot change any more is stored: the job has ended, left nothing behind, and has no
+//! keeper, so its log is final too. And only what has no secrets in it: the same text is valid for people and
+//! for agents, and no secret is written to the disk again.
 
 use std::io::Write;
 use std::iter::Peekable;
@@ -24,21 +25,23 @@ use super::{Home, JobDir, claim, layout};
 use crate::clock::now_ms;
 use crate::spec::Handle;
 
-/// The first line: another number, or another version, which may hide other things, and the rest does not count.
+/// The first line. With another format number or program version (which may hide other things), the rest is
+/// ignored.
 const HEAD: &str = concat!("outlast-index 1 ", env!("CARGO_PKG_VERSION"), "\n");
-/// An index larger than this is not read, and none is written.
-const LARGEST: usize = 16 << 20;
-/// A job with more to say than this is read from its own files.
-const LARGEST_ENTRY: usize = 4 << 10;
-/// So many jobs may be missing from it before it is worth to be replaced, or a part of all as large as that below.
-const FEW: usize = 8;
-const PART: usize = 32;
-/// A file that changed this short a time ago may change again without showing it: times have a grain.
+/// A larger index is neither read nor written.
+const MAX_INDEX_BYTES: usize = 16 << 20;
+/// A job with a larger entry is read from its own files.
+const MAX_ENTRY_BYTES: usize = 4 << 10;
+/// The index is replaced if more jobs than this are missing, or more than one in [`MISSED_DIVISOR`].
+const MAX_MISSED: usize = 8;
+/// See [`MAX_MISSED`].
+const MISSED_DIVISOR: usize = 32;
+/// A file that changed more recently than this may change again with the same time: timestamps are not finer.
 const GRAIN_MS: u64 = 50;
-/// The same where times are whole seconds.
+/// The same on file systems whose timestamps are whole seconds.
 const COARSE_GRAIN_MS: u64 = 2_500;
 
-/// An ended job, as it is read.
+/// The entry of an ended job, as it is read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) job: Summary,
@@ -46,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) last_line: String,
 }
 
-/// An ended job, as it is written.
+/// The entry of an ended job, as it is written.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct EntryRef<'a> {
     #[serde(skip)]
@@ -56,12 +59,12 @@ pub(crate) struct EntryRef<'a> {
     pub(crate) last_line: &'a str,
 }
 
-/// What a file was: its number, its size, and when it last changed.
+/// The identity of a file: its inode, its size, and when it last changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(u64, u64, u64, u64);
 
 impl Mark {
-    /// That of a job's record, in its open folder.
+    /// Of a job's record, in its open folder.
     pub(crate) fn of_job(job: &JobDir) -> Option<Self> {
         Self::of_record(job.as_fd(), layout::INFO)
     }
@@ -74,7 +77,7 @@ impl Mark {
         Self(number(stat.st_ino), number(stat.st_size), number(stat.st_ctime), number(stat.st_ctime_nsec))
     }
 
-    /// Whether it changed so long ago that a change from now on has another time.
+    /// Whether it changed so long ago that another change would have another time.
     pub(crate) fn is_settled(&self) -> bool {
         let now = now_ms();
         let grain = if self.3 == 0 { COARSE_GRAIN_MS } else { GRAIN_MS };
@@ -83,22 +86,22 @@ impl Mark {
     }
 }
 
-/// Numbers of files have other widths on other machines; none is negative but a time before 1970.
+/// Inode numbers have other types on other machines; only a time before 1970 could be negative.
 fn number(number: impl TryInto<u64>) -> u64 {
     number.try_into().unwrap_or(0)
 }
 
-/// The index of a home, as it was found.
+/// The index of a home, as it was read.
 #[derive(Debug)]
 pub(crate) struct Index {
     bytes: Vec<u8>,
     /// By handle.
     entries: Peekable<IntoIter<Place>>,
-    /// How many of them were of no use.
+    /// How many of them were stale.
     stale: usize,
 }
 
-/// Where in the index a job's entry is, and what its record was then.
+/// Where in the index a job's entry is, and the identity of its record.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) handle: Handle,
@@ -107,7 +110,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// From a line: the handle, the four numbers of the mark, and what is said about the job.
+    /// Parses a line: the handle, the four numbers of the file's identity, and the entry.
     fn of_line(line: &str, start: usize) -> Option<Self> {
         let mut rest = line;
         let mut next = || -> Option<u64> {
@@ -122,14 +125,14 @@ impl Place {
 }
 
 impl Index {
-    /// What is there; nothing, if it is of another version or damaged.
+    /// Reads the index; it is empty if it is of another version or damaged.
     pub(crate) fn read(home: &Home) -> Self {
-        let bytes = read_small(home.as_dir(), layout::INDEX, LARGEST).unwrap_or_default();
+        let bytes = read_small(home.as_dir(), layout::INDEX, MAX_INDEX_BYTES).unwrap_or_default();
         let entries = places(&bytes).unwrap_or_default();
         Self { bytes, entries: entries.into_iter().peekable(), stale: 0 }
     }
 
-    /// The place of a job's entry, if it still holds. Jobs are asked for in order.
+    /// The position of a job's entry, if it is still valid. Jobs are looked up in order.
     pub(crate) fn take(&mut self, home: &Home, handle: Handle) -> Option<Place> {
         while self.entries.next_if(|place| place.handle < handle).is_some() {
             self.stale += 1;
@@ -141,19 +144,19 @@ impl Index {
         holds.then_some(place)
     }
 
-    /// What it says in a place.
+    /// The entry at a position.
     pub(crate) fn entry(&self, place: &Place) -> Option<Entry> {
         let entry: Entry = serde_json::from_slice(self.bytes.get(place.entry.clone())?).ok()?;
         (entry.job.handle == place.handle).then_some(entry)
     }
 
-    /// Whether it is worth to be replaced, now that all jobs have been asked for: so many were not in it, of so many.
+    /// Whether it should be replaced, after all jobs were looked up.
     pub(crate) fn has_missed_much(&self, missed: usize, all: usize) -> bool {
-        missed + self.stale + self.entries.len() >= FEW.max(all / PART)
+        missed + self.stale + self.entries.len() >= MAX_MISSED.max(all / MISSED_DIVISOR)
     }
 }
 
-/// The places of all entries; none if it is another version, damaged or not in order.
+/// The positions of all entries; `None` if it is of another version, damaged or not in order.
 fn places(bytes: &[u8]) -> Option<Vec<Place>> {
     let text = std::str::from_utf8(bytes).ok()?.strip_prefix(HEAD)?.strip_suffix('\n')?;
     let mut at = HEAD.len();
@@ -169,22 +172,22 @@ fn places(bytes: &[u8]) -> Option<Vec<Place>> {
 pub(crate) fn has_room_for(job: &Summary, last_line: &str) -> bool {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let texts = [&job.session, &job.command, &job.cwd].map(String::len).iter().sum::<usize>();
-    texts + optional(&job.name) + optional(&job.description) + last_line.len() <= LARGEST_ENTRY
+    texts + optional(&job.name) + optional(&job.description) + last_line.len() <= MAX_ENTRY_BYTES
 }
 
-/// Whether nobody will ever write into a job's folder again.
+/// Whether no process will ever write into a job's folder again.
 pub(crate) fn is_final(job: &JobDir, summary: &Summary) -> bool {
     let receipt = summary.state.receipt();
     receipt.is_some_and(|receipt| receipt.left_behind.is_empty()) && claim::Lock::is_free(job)
 }
 
-/// Replaces the index. One that can't be written is only missed: a full or read-only disk keeps nobody from a list.
+/// Replaces the index. If it cannot be written (a full or read-only disk), lists are only slower.
 pub(crate) fn write(home: &Home, entries: &[EntryRef<'_>]) {
     let mut bytes = HEAD.as_bytes().to_vec();
     for entry in entries {
         let Mark(number, size, seconds, nanoseconds) = entry.record;
         let _ = write!(bytes, "{} {number} {size} {seconds} {nanoseconds} ", entry.job.handle);
-        if serde_json::to_writer(&mut bytes, entry).is_err() || bytes.len() > LARGEST {
+        if serde_json::to_writer(&mut bytes, entry).is_err() || bytes.len() > MAX_INDEX_BYTES {
             return;
         }
         bytes.push(b'\n');
@@ -195,7 +198,7 @@ pub(crate) fn write(home: &Home, entries: &[EntryRef<'_>]) {
     let _ = replace(home.as_dir(), layout::INDEX, &bytes, Durability::Process);
 }
 
-/// Forgets it: what is said of jobs that are gone must not stay.
+/// Deletes it: the entries of removed jobs must not stay.
 pub(crate) fn forget(home: &Home) {
     let _ = unlinkat(home.as_dir(), layout::INDEX, AtFlags::empty());
 }

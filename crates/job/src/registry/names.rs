@@ -1,6 +1,6 @@
-//! Names for jobs: one file a name, holding the handle it stands for.
+//! Names of jobs: one file per name, with the handle it stands for.
 //!
-//! A name belongs to one running job at a time. Once that job has ended, the next one may take the name over.
+//! A name belongs to one running job at a time. Once that job has ended, another one may take the name.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -10,9 +10,10 @@ use super::replace::{Durability, read_small, replace};
 use super::{Home, layout};
 use crate::failure::{Failure, Kind};
 use crate::spec::Handle;
+use outlast_protocol::{Call, Hint};
 
 /// The handle that a name stands for.
-pub(super) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
+pub(crate) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
     let known = |handle: Handle| home.job_path(handle).exists();
     if !name.contains('/')
         && !name.starts_with('.')
@@ -21,7 +22,7 @@ pub(super) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
         return Ok(handle);
     }
     Err(Failure::new(Kind::NoSuchJob, format!("there is no job named {name:?}"))
-        .hint("see all jobs and their names: outlast jobs --all"))
+        .hint(Hint::call("see all jobs and their names: ", Call::AllJobs)))
 }
 
 fn names_dir(home: &Home) -> Result<std::os::fd::OwnedFd, Errno> {
@@ -34,17 +35,18 @@ fn stored(home: &Home, name: &str) -> Option<Handle> {
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle)
 }
 
-/// Makes sure that no running job has a name.
+/// Checks that no running job has a name.
 ///
 /// # Errors
-/// [`Kind::Usage`] when one has.
+/// [`Kind::Usage`] if one has.
 pub fn check_free(home: &Home, name: &str) -> Result<(), Failure> {
     match stored(home, name) {
         Some(owner)
             if home.job(owner).is_ok_and(|job| job.as_known().is_some_and(|info| info.state.is_live())) =>
         {
-            Err(Failure::usage(format!("the name {name:?} belongs to job {owner}, which still runs"))
-                .hint(format!("choose another name, or end that job first: outlast kill {name}")))
+            Err(Failure::usage(format!("the name {name:?} belongs to job {owner}, which still runs")).hint(
+                Hint::call("choose another name, or end that job first: ", Call::Kill(name.to_owned())),
+            ))
         }
         _ => Ok(()),
     }
@@ -53,7 +55,7 @@ pub fn check_free(home: &Home, name: &str) -> Result<(), Failure> {
 /// Gives a name to a job that is about to start.
 ///
 /// # Errors
-/// [`Kind::Usage`] when a job that still runs has it.
+/// [`Kind::Usage`] if a running job has it.
 pub fn take(home: &Home, name: &str, handle: Handle) -> Result<(), Failure> {
     let broken = |error: Errno| Failure::system(format!("the name {name:?} can't be taken"), error);
     let _held = lock_home(home, FlockOperation::LockExclusive).map_err(broken)?;
@@ -62,7 +64,7 @@ pub fn take(home: &Home, name: &str, handle: Handle) -> Result<(), Failure> {
     replace(dir, name, format!("{handle}\n").as_bytes(), Durability::Process).map_err(broken)
 }
 
-/// Forgets the names of jobs that are gone. The caller holds the home's lock.
+/// Removes the name of a job that was removed. The caller holds the home's lock.
 pub(super) fn forget(home: &Home, name: &str, handle: Handle) {
     if stored(home, name) == Some(handle)
         && let Ok(dir) = names_dir(home)

@@ -53,7 +53,7 @@ pub(crate) fn write_new(dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(), 
 /// bring the new one to the disk, and give back the room of the old one, before they go on. So until somebody sees to that,
 /// it does not survive the machine.
 #[derive(Debug)]
-pub(crate) struct Spare {
+pub(crate) struct PreparedFile {
     name: String,
     file: OwnedFd,
 }
@@ -61,11 +61,11 @@ pub(crate) struct Spare {
 /// What another took the place of, to be removed when there is time.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Old {
+pub(crate) struct Displaced {
     name: String,
 }
 
-impl Spare {
+impl PreparedFile {
     /// Makes one beside `name`.
     pub(crate) fn make(dir: impl AsFd, name: &str) -> Result<Self, Errno> {
         let name = format!(".{name}.next");
@@ -80,13 +80,13 @@ impl Spare {
     }
 
     /// Holds room for so many bytes, where the file system can.
-    pub(crate) fn hold_room(&self, bytes: usize) {
+    pub(crate) fn reserve(&self, bytes: usize) {
         let _ = fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, bytes as u64);
     }
 
     /// Writes it, and puts it in the place of `name`; returns the other, and this one as it is still open.
-    pub(crate) fn put(self, dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(Old, OwnedFd), Errno> {
-        let old = Old { name: self.name };
+    pub(crate) fn put(self, dir: impl AsFd, name: &str, bytes: &[u8]) -> Result<(Displaced, OwnedFd), Errno> {
+        let old = Displaced { name: self.name };
         match write_all(&self.file, bytes).and_then(|()| exchange(dir.as_fd(), &old.name, name)) {
             Ok(()) => Ok((old, self.file)),
             Err(error) => {
@@ -98,11 +98,11 @@ impl Spare {
 
     /// It is not needed.
     pub(crate) fn remove(self, dir: impl AsFd) {
-        Old { name: self.name }.remove(dir);
+        Displaced { name: self.name }.remove(dir);
     }
 }
 
-impl Old {
+impl Displaced {
     pub(crate) fn remove(self, dir: impl AsFd) {
         let _ = unlinkat(dir, &self.name, AtFlags::empty());
     }

@@ -1,4 +1,4 @@
-//! Retention: which finished jobs are kept, and the removal of the others.
+//! Retention: which ended jobs are kept, and the removal of the others.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 use super::claim::{Lock, lock_home, retire};
 use super::format::Info;
 use super::replace::{Durability, read_small, replace};
+use super::stable_name::all_names;
 use super::{Home, JobDir, index, layout, names};
 use crate::failure::Failure;
 use crate::lifecycle::State;
-use crate::outbox::{Outbox, folder_name};
+use crate::outbox::Outbox;
 use crate::settings::Retention;
 use crate::spec::Handle;
 
-/// How often a job that ends looks after the others.
+/// How often, at most, the end of a job triggers a sweep.
 const SWEEP_EVERY_MS: u64 = 60_000;
 
 /// What a sweep did, or would do.
@@ -26,11 +27,11 @@ const SWEEP_EVERY_MS: u64 = 60_000;
 pub struct Swept {
     /// The jobs that were removed.
     pub removed: Vec<Handle>,
-    /// The disk space this gave back, in bytes.
+    /// The disk space this freed, in bytes.
     pub freed: u64,
     /// The finished jobs that are kept.
     pub kept: usize,
-    /// Set when those are more than the limits allow, because they are young or nobody has read them.
+    /// Set if more jobs are kept than the limits allow, because they are recent or were not read.
     pub over: Option<Over>,
 }
 
@@ -44,7 +45,7 @@ pub struct Over {
 }
 
 impl Over {
-    /// In a sentence, with what to do about it.
+    /// A sentence with what to do about it.
     #[must_use]
     pub fn words(&self) -> String {
         format!(
@@ -63,17 +64,17 @@ struct Finished {
     read: bool,
 }
 
-/// Removes the finished jobs that retention no longer covers, oldest first. Jobs that run, or whose left-behind
-/// children do, are never touched; what is young or was read by nobody is not removed to make room.
+/// Removes ended jobs that retention no longer covers, oldest first. Jobs that run, or whose children still
+/// do, are never touched. Recent or unread jobs are not removed to free space.
 ///
 /// # Errors
-/// When the home's lock can't be had.
+/// If the home cannot be locked.
 pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<Swept, Failure> {
     let _held = lock_home(home, FlockOperation::LockExclusive)
         .map_err(|error| Failure::system("the home can't be locked", error))?;
     let swept = sweep_locked(home, keep, now, dry_run);
     if !dry_run {
-        // Limits that were given for this once say nothing about the home's own.
+        // Limits that were given for this one sweep say nothing about the home's own.
         note_swept(home, swept.over.filter(|_| !keep.unread.is_zero()));
     }
     Ok(swept)
@@ -90,10 +91,10 @@ fn note_swept(home: &Home, over: Option<Over>) {
     let _ = replace(home.as_dir(), layout::SWEPT, &said, Durability::Process);
 }
 
-/// As [`sweep`], unless somebody else is at it right now, or was a moment ago and there is no crowd.
+/// Like [`sweep`], unless another process sweeps now, or did so a moment ago and there are not too many jobs.
 pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
-    // A few too many are borne with: a sweep costs as much as there are jobs, and must not come with each of them.
-    // Nor where the last one found that nothing more may go.
+    // A few too many are tolerated: a sweep costs in proportion to the jobs, and must not run at the end of
+    // each. Nor if the last one found that nothing more can be removed.
     let crowded = home.handles().len() > keep.jobs + keep.jobs / 8 && over_budget(home).is_none();
     if !crowded && was_swept_since(home, now.saturating_sub(SWEEP_EVERY_MS)) {
         return;
@@ -145,7 +146,7 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
     swept
 }
 
-/// All of them; where it makes no difference who has read what, all count as read.
+/// All ended jobs. With `unread_matter` false, all count as read.
 fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
     let taken: HashSet<Handle> = if unread_matter {
         Outbox::all(home).iter().flat_map(Outbox::ends_taken).collect()
@@ -167,7 +168,7 @@ fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
     home.handles().into_iter().filter_map(read).collect()
 }
 
-/// What a job's files really take on the disk: holes cost nothing.
+/// The disk space that a job's files really take: holes cost nothing.
 fn disk_use(job: &JobDir) -> u64 {
     let Ok(dir) = Dir::read_from(&job.dir) else { return 0 };
     dir.filter_map(Result::ok)
@@ -183,28 +184,29 @@ fn remove(home: &Home, finished: &Finished) -> Result<(), Errno> {
     }
     let temporary = home.path().join(layout::TEMPORARY).join(finished.info.handle.to_string());
     let _ = std::fs::remove_dir_all(temporary);
-    // Out of sight first: a reader sees a whole job or none.
+    // Rename it first: a reader sees a complete job or none.
     let gone = format!(".gone-{}", finished.info.handle);
     rustix::fs::renameat(home.jobs_dir(), finished.info.handle.to_string(), home.jobs_dir(), &gone)?;
     remove_flat_folder(home.jobs_dir(), &gone)
 }
 
-/// Outboxes of sessions that have no job any more, and in which nothing has happened for as long as jobs are kept.
+/// Removes outboxes of sessions without jobs, if nothing has happened in them for as long as jobs are kept.
 fn remove_outboxes(home: &Home, oldest: u64) {
     let sessions: HashSet<String> = home
         .handles()
         .into_iter()
-        .filter_map(|handle| Some(folder_name(&home.job(handle).ok()?.info().ok()?.session)))
+        .filter_map(|handle| Some(home.job(handle).ok()?.info().ok()?.session))
+        .flat_map(|session| all_names(&session).collect::<Vec<_>>())
         .collect();
     for outbox in Outbox::all(home) {
         if !sessions.contains(outbox.folder()) && outbox.changed_at() < oldest {
-            // One that is in use right now waits for the next time.
+            // One that is in use now is tried again next time.
             let _ = outbox.retire(home);
         }
     }
 }
 
-/// Removes a folder that holds only files, as all of ours do.
+/// Removes a folder that only has files, as all of ours do.
 pub(crate) fn remove_flat_folder(parent: impl AsFd, name: &str) -> Result<(), Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = openat(&parent, name, flags, Mode::empty())?;
@@ -217,7 +219,7 @@ pub(crate) fn remove_flat_folder(parent: impl AsFd, name: &str) -> Result<(), Er
     unlinkat(&parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Clears up after clients that died while they claimed a handle, or sweeps that were cut short.
+/// Cleans up after clients that died while they claimed a handle, and after interrupted sweeps.
 fn remove_abandoned(home: &Home) {
     let Ok(dir) = Dir::read_from(home.jobs_dir()) else { return };
     for entry in dir.filter_map(Result::ok) {
@@ -234,27 +236,4 @@ fn remove_abandoned(home: &Home) {
             let _ = remove_flat_folder(home.jobs_dir(), name);
         }
     }
-}
-
-/// Reads durations such as `7d`, `12h`, `30m`, `45s`, `200ms` or plain seconds.
-///
-/// # Errors
-/// A usage failure that shows the forms.
-pub fn parse_duration(text: &str) -> Result<Duration, Failure> {
-    let bad = || {
-        Failure::usage(format!("{text:?} is no length of time"))
-            .hint("write for example 200ms, 1.5s, 30s, 5m, 2h, 7d, or plain seconds")
-    };
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: f64 = number.parse().map_err(|_| bad())?;
-    let seconds = match unit.trim() {
-        "ms" => number / 1000.0,
-        "" | "s" | "sec" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        "d" => number * 86400.0,
-        _ => return Err(bad()),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|_| bad())
 }

@@ -1,5 +1,5 @@
-//! The helper that wakes: `outlast deliver HOME`, with what to do on its standard input. It is started by a keeper
-//! and belongs to nobody: a keeper that is done does not wait for it.
+//! The helper that delivers wakes: `outlast deliver HOME`, with its order on stdin. A keeper starts it and
+//! does not wait for it.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,17 +13,19 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::{How, Wake, bounded, notice, webhook};
-use crate::outbox::{Entry, Outbox, WAKE_FAILED};
+use super::{Delivery, Wake, notice, webhook};
+use crate::outbox::{Entry, Outbox};
 use crate::registry::Home;
-use crate::tmux::{Identity, Pane, Tmux};
+use crate::wire::event::EntryKind;
+use outlast_pty::bounded;
+use outlast_tmux::{Identity, Pane, Tmux};
 
 /// The hidden verb.
 pub(crate) const DELIVER: &str = "deliver";
-/// How long a queue command may take.
+/// How long the command that queues a message for Codex may take.
 const CODEX_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a helper is to do.
+/// What a helper has to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) session: String,
@@ -31,11 +33,11 @@ pub(crate) struct Order {
     pub(crate) events: Vec<Entry>,
 }
 
-/// Starts a helper; does not wait for anything it does. It runs outside of the job's sandbox, so it gets nothing of
-/// the job: not its environment, which could name another `sh` or a library to load, and not its folder.
+/// Starts a helper, and does not wait for it. It runs outside the job's sandbox, so it gets nothing of the
+/// job: not its environment, which could name another `sh` or a library to load, and not its folder.
 pub(crate) fn begin(order: &Order, home: &Home, env: &BTreeMap<String, String>) -> std::io::Result<Pid> {
     let input = in_memory(&serde_json::to_vec(order)?, home)?;
-    let child = Command::new(crate::client::start::own_program())
+    let child = Command::new(crate::local::start::own_program())
         .arg0("outlast")
         .arg(DELIVER)
         .arg(home.path())
@@ -46,11 +48,11 @@ pub(crate) fn begin(order: &Order, home: &Home, env: &BTreeMap<String, String>) 
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // The keeper reaps whatever ends.
+    // The keeper reaps it.
     Ok(Pid::from_child(&child))
 }
 
-/// Bytes as a file that nobody else can see: no pipe that could be full.
+/// Bytes as an anonymous file: unlike a pipe, it cannot be full.
 #[cfg(target_os = "linux")]
 fn in_memory(bytes: &[u8], _: &Home) -> std::io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create("wakes", rustix::fs::MemfdFlags::CLOEXEC)?;
@@ -59,7 +61,7 @@ fn in_memory(bytes: &[u8], _: &Home) -> std::io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Elsewhere: a file in the home whose name is gone at once.
+/// On other systems: a file in the home that is unlinked at once.
 #[cfg(not(target_os = "linux"))]
 fn in_memory(bytes: &[u8], home: &Home) -> std::io::Result<OwnedFd> {
     let name = format!(".wakes-{}", std::process::id());
@@ -71,9 +73,9 @@ fn in_memory(bytes: &[u8], home: &Home) -> std::io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// The helper itself; returns its exit code.
+/// The helper itself. Returns its exit code.
 pub(crate) fn run(home: &Path) -> i32 {
-    // The keeper's session leads the job's terminal, and what a keeper ignores is not ours to ignore.
+    // Leave the keeper's session, which leads the job's terminal; and do not inherit its ignored signals.
     let _ = rustix::process::setsid();
     outlast_pty::signals::restore(&[
         Signal::HUP,
@@ -93,7 +95,7 @@ pub(crate) fn run(home: &Path) -> i32 {
     let Ok(order) = serde_json::from_slice::<Order>(&text) else { return 2 };
     let Ok(home) = Home::open(home) else { return 2 };
     let Ok(outbox) = Outbox::open(&home, &order.session) else { return 2 };
-    // The helper before us may still be at it: notices of one job come in order.
+    // An earlier helper may still be running: notices of one job are delivered in order.
     let job = order.events.first().map_or(0, |entry| entry.job.0);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = openat(&outbox.dir, format!("wake-{job}"), flags, Mode::RUSR | Mode::WUSR);
@@ -106,7 +108,7 @@ pub(crate) fn run(home: &Path) -> i32 {
         for (why, entry) in deliver(wake, &entries) {
             failed += 1;
             let text = format!("{} {:?} for event {}: {why}", wake.kind(), wake.target(), entry.n);
-            let mut word = Entry::about(entry.job, entry.name.as_deref(), WAKE_FAILED, text);
+            let mut word = Entry::about(entry.job, entry.name.as_deref(), EntryKind::WakeFailed, text);
             word.more = "outlast events".into();
             (word.from, word.offset) = (entry.offset, entry.offset);
             let _ = outbox.append(&mut [word]);
@@ -116,7 +118,7 @@ pub(crate) fn run(home: &Path) -> i32 {
     i32::from(failed > 0)
 }
 
-/// Wakes one; says what could not be delivered, and why.
+/// Delivers one wake. Returns what could not be delivered, and why.
 fn deliver<'a>(wake: &Wake, entries: &[&'a Entry]) -> Vec<(String, &'a Entry)> {
     let Some(last) = entries.last() else { return Vec::new() };
     let each = |one: &dyn Fn(&Entry) -> Result<(), String>| {
@@ -125,17 +127,17 @@ fn deliver<'a>(wake: &Wake, entries: &[&'a Entry]) -> Vec<(String, &'a Entry)> {
     };
     let once = |result: Result<(), String>| result.err().map(|why| (why, *last)).into_iter().collect();
     match &wake.how {
-        How::Exec { command, timeout_ms } => each(&|entry| exec(command, *timeout_ms, entry)),
-        How::Webhook { url, key, ca } => {
+        Delivery::Exec { command, timeout_ms } => each(&|entry| exec(command, *timeout_ms, entry)),
+        Delivery::Webhook { url, key, ca } => {
             each(&|entry| webhook::post(url, key.as_deref(), ca.as_deref(), entry))
         }
-        How::File { path } => each(&|entry| append(path, entry)),
-        // A person's or an agent's line: one notice for all of them.
-        How::Tmux { pane, prompt, timeout_ms, pinned } => {
+        Delivery::File { path } => each(&|entry| append(path, entry)),
+        // One notice for all entries: it is typed into someone's input line.
+        Delivery::Tmux { pane, prompt, timeout_ms, pinned } => {
             let limit = Duration::from_millis(*timeout_ms);
             once(type_notice(pane, pinned.as_ref(), prompt.as_deref(), limit, &notice(entries)))
         }
-        How::Codex { thread } => once(queue(thread.as_deref(), &notice(entries))),
+        Delivery::Codex { thread } => once(queue(thread.as_deref(), &notice(entries))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! TLS for webhooks. Only the helper that delivers ever comes here: a keeper never touches a page of it.
+//! TLS for webhooks. Only the delivering helper uses it, so a keeper never loads a page of it.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// Where systems keep the certificates that they trust, in one file.
+/// Where systems keep their trusted certificates in one file.
 const TRUSTED: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -16,10 +16,10 @@ const TRUSTED: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// The file with the certificates that count: the one that is named, that of `$SSL_CERT_FILE`, or the system's.
+/// The file with the trusted certificates: the given one, that of `$SSL_CERT_FILE`, or the system's.
 ///
 /// # Errors
-/// In words, when there is none.
+/// In words, if there is none.
 pub(super) fn trusted(ca: Option<&str>, cert_file: Option<&str>) -> Result<PathBuf, String> {
     if let Some(named) = ca.or(cert_file.filter(|file| !file.is_empty())) {
         let path = PathBuf::from(named);
@@ -35,13 +35,13 @@ fn roots(file: &Path) -> Result<RootCertStore, String> {
     let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
-        // A system's file may hold one that is not understood; the others count all the same.
+        // A system's file may have one that is not understood; the others still count.
         let _ = roots.add(certificate.map_err(|error| unreadable(&error))?);
     }
     if roots.is_empty() { Err(unreadable(&"it holds no certificate that can be used")) } else { Ok(roots) }
 }
 
-/// What is needed for any number of connections.
+/// The configuration for any number of connections.
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
     config: Arc<ClientConfig>,
@@ -49,7 +49,7 @@ pub(super) struct Tls {
 
 impl Tls {
     /// # Errors
-    /// In words, when the certificates can't be read.
+    /// In words, if the certificates cannot be read.
     pub(super) fn new(trusted: &Path) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -60,7 +60,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// Puts TLS over a connection to a host; the host proves who it is with the first bytes that are written.
+    /// Starts TLS on a connection to a host. The host is verified when the first bytes are written.
     pub(super) fn over(
         &self,
         stream: TcpStream,

@@ -1,26 +1,27 @@
-//! An HTTP POST, by hand: one request, one answer, one connection, over TLS or not.
+//! A minimal HTTP client for a POST: one request, one answer, one connection, with or without TLS.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use ring::hmac;
 
 use super::tls::{self, Tls};
 use crate::outbox::Entry;
 
 /// How often it is tried.
-pub(super) const TRIES: u32 = 5;
-/// How long before the second try; each later one waits twice as long.
-const BACK_OFF: Duration = Duration::from_millis(500);
-const CONNECT: Duration = Duration::from_secs(5);
-const ANSWER: Duration = Duration::from_secs(10);
+pub(super) const MAX_TRIES: u32 = 5;
+/// The backoff before the second try; it doubles with each further one.
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+/// The timeout of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of each read and write.
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a POST goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Whether it goes over TLS.
+    /// Whether to use TLS.
     pub(super) tls: bool,
     host: String,
     port: u16,
@@ -57,15 +58,15 @@ impl Target {
     }
 }
 
-/// What became of one try.
+/// The result of one try.
 enum Tried {
     Taken,
-    /// Another try may go better.
+    /// It failed, but a retry may succeed.
     NotNow(String),
     Refused(String),
 }
 
-/// Posts an entry, trying again while that may help.
+/// Posts an entry, with retries while they may help.
 pub(super) fn post(url: &str, key: Option<&str>, ca: Option<&str>, entry: &Entry) -> Result<(), String> {
     let target = Target::parse(url)?;
     let tls = if target.tls {
@@ -75,10 +76,10 @@ pub(super) fn post(url: &str, key: Option<&str>, ca: Option<&str>, entry: &Entry
         None
     };
     let body = serde_json::to_vec(entry).map_err(|error| error.to_string())?;
-    let signature = key.map(|key| sign(key.as_bytes(), &body)).transpose()?;
-    let mut pause = BACK_OFF;
+    let signature = key.map(|key| sign(key.as_bytes(), &body));
+    let mut pause = FIRST_BACKOFF;
     let mut why = String::new();
-    for round in 0..TRIES {
+    for round in 0..MAX_TRIES {
         if round > 0 {
             std::thread::sleep(pause);
             pause *= 2;
@@ -88,24 +89,24 @@ pub(super) fn post(url: &str, key: Option<&str>, ca: Option<&str>, entry: &Entry
             Ok(Tried::Taken) => return Ok(()),
             Ok(Tried::Refused(said)) => return Err(format!("the server refused it: {said}")),
             Ok(Tried::NotNow(said)) => why = said,
-            // A certificate does not get better by trying again.
+            // A bad certificate does not improve with a retry.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
                 return Err(format!("no TLS with {}: {error}", target.host));
             }
             Err(error) => why = error.to_string(),
         }
     }
-    Err(format!("tried {TRIES} times: {why}"))
+    Err(format!("tried {MAX_TRIES} times: {why}"))
 }
 
 impl Target {
     fn connect(&self) -> std::io::Result<TcpStream> {
         let mut last = std::io::Error::other("the host has no address");
         for address in (self.bare_host(), self.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => {
-                    stream.set_read_timeout(Some(ANSWER))?;
-                    stream.set_write_timeout(Some(ANSWER))?;
+                    stream.set_read_timeout(Some(IO_TIMEOUT))?;
+                    stream.set_write_timeout(Some(IO_TIMEOUT))?;
                     return Ok(stream);
                 }
                 Err(error) => last = error,
@@ -160,10 +161,9 @@ fn exchange(mut stream: impl Read + Write, request: &[u8]) -> std::io::Result<St
 }
 
 /// The signature of a body: HMAC-SHA256 in hexadecimal.
-fn sign(key: &[u8], body: &[u8]) -> Result<String, String> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|error| error.to_string())?;
-    mac.update(body);
-    Ok(mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect())
+fn sign(key: &[u8], body: &[u8]) -> String {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), body);
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -186,6 +186,6 @@ mod tests {
     fn the_signature_is_the_standard_one() {
         // RFC 4231, test case 2.
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert_eq!(sign(b"Jefe", b"what do ya want for nothing?").unwrap(), expected);
+        assert_eq!(sign(b"Jefe", b"what do ya want for nothing?"), expected);
     }
 }

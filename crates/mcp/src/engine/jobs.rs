@@ -1,17 +1,16 @@
 //! Lists jobs: what needs attention first.
 
 use outlast_job::Handle;
-use outlast_job::client::list::Listed;
-use outlast_job::client::survey;
 use outlast_job::clock::now_ms;
-use outlast_job::registry::summary::Summary;
-use outlast_job::wire::glance::Glance;
+use outlast_job::request::{AskKeepers, Lines, List as ListRequest, ListedJob, ReadText, Summary};
+use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::wire::{Activity, Awaiting};
+use outlast_protocol::JobIdentity;
 use serde::Serialize;
 
 use super::news::Event;
 use super::{Caller, Engine};
-use crate::answer::{Identity, ending, seconds};
+use crate::answer::{ending, seconds, title, without_nulls};
 use crate::cursors::Cursor;
 use crate::printed::shown;
 
@@ -23,8 +22,8 @@ const LINE: usize = 120;
 /// One job of a list.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
-    #[serde(flatten)]
-    pub(crate) job: Identity,
+    #[serde(flatten, serialize_with = "without_nulls")]
+    pub(crate) job: JobIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<String>,
     pub(crate) command: String,
@@ -64,14 +63,15 @@ pub(crate) struct List {
 impl Engine {
     pub(crate) fn jobs(&self, caller: &Caller, all: bool) -> List {
         let wanted = |job: &Summary| all || job.session == caller.session;
-        let mut listed = self.outlast.list_and_ask(wanted, survey::PATIENCE);
+        let keepers = if all { AskKeepers::All } else { AskKeepers::OfSession(caller.session.clone()) };
+        let mut listed = self.outlast.list(ListRequest { keepers, ..ListRequest::default() });
         let left = self.left_behind(caller, &listed);
         let before = listed.len();
         listed.retain(|one| wanted(&one.job));
         let of_others = before - listed.len();
         let cursors = self.cursors.all_of(&caller.session);
-        let cursor = |one: &Listed| cursors.get(&one.job.handle).copied().unwrap_or_default();
-        let place = |one: &Listed| {
+        let cursor = |one: &ListedJob| cursors.get(&one.job.handle).copied().unwrap_or_default();
+        let place = |one: &ListedJob| {
             let own = one.job.session == caller.session;
             (!own, urgency(one, || unread(one, cursor(one))), std::cmp::Reverse(one.job.handle))
         };
@@ -84,7 +84,7 @@ impl Engine {
         });
         let not_shown = before - listed.len();
         // Only now what is dear: it is read for those that are shown.
-        let entry = |one: Listed| {
+        let entry = |one: ListedJob| {
             let cursor = cursor(&one);
             self.entry(caller, one, cursor)
         };
@@ -94,14 +94,14 @@ impl Engine {
         List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others }
     }
 
-    fn entry(&self, caller: &Caller, one: Listed, cursor: Cursor) -> Entry {
+    fn entry(&self, caller: &Caller, one: ListedJob, cursor: Cursor) -> Entry {
         let unread_bytes = unread(&one, cursor);
-        let Listed { job, log_end, now, .. } = one;
+        let ListedJob { job, log_end, now, .. } = one;
         let last_line = now.as_ref().map(|now| now.last_line.clone()).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| self.last_line(job.handle, log_end)).unwrap_or_default();
         let note = self.take_note(caller, job.handle, cursor);
         Entry {
-            job: identity(&job),
+            job: JobIdentity::from(&job),
             activity: now.as_deref().map(activity),
             command: one_line(&job.command),
             this_session: job.session == caller.session,
@@ -122,8 +122,8 @@ impl Engine {
             return None;
         }
         let job = self.outlast.job(&handle.to_string()).ok()?;
-        let range = job.range(outlast_job::client::read::Stream::Output, 0, None).ok()?.last_lines(1);
-        Some(crate::printed::of((&job, self.words), &range, 512).text)
+        let read = ReadText { lines: Some(Lines::Last(1)), max: 512, ..ReadText::default() };
+        Some(crate::printed::text((&job, self.words), read).ok()?.text)
     }
 
     /// What happened to the session's last call about the job; told once.
@@ -131,31 +131,20 @@ impl Engine {
         if !cursor.cancelled {
             return None;
         }
-        if !caller.watch.is_cancelled() {
+        if !caller.call.is_cancelled() {
             self.cursors.set(&caller.session, handle, Cursor { cancelled: false, ..cursor });
         }
         Some("your call was cancelled, the job went on".into())
     }
 }
 
-fn identity(job: &Summary) -> Identity {
-    Identity {
-        handle: job.handle.0,
-        name: job.name.clone(),
-        pid: job.pid,
-        status: job.state.name(),
-        exit_code: job.state.exit_code(),
-        signal: job.state.signal().map(ToOwned::to_owned),
-    }
-}
-
 /// How many bytes the session has not been shown yet.
-fn unread(one: &Listed, cursor: Cursor) -> u64 {
+fn unread(one: &ListedJob, cursor: Cursor) -> u64 {
     one.log_end.saturating_sub(cursor.read)
 }
 
 /// Lower comes first: it waits for someone, it failed unseen, it runs, it is over.
-fn urgency(one: &Listed, unread: impl Fn() -> u64) -> u8 {
+fn urgency(one: &ListedJob, unread: impl Fn() -> u64) -> u8 {
     let asks = one.now.as_ref().is_some_and(|now| now.awaiting_input.is_some());
     match one.job.state.name() {
         _ if asks => 0,
@@ -165,7 +154,7 @@ fn urgency(one: &Listed, unread: impl Fn() -> u64) -> u8 {
     }
 }
 
-fn activity(now: &Glance) -> String {
+fn activity(now: &BriefStatus) -> String {
     match now.activity {
         Activity::AwaitingInput => "awaiting_input".into(),
         Activity::Working => "working".into(),
@@ -186,7 +175,7 @@ fn one_line(text: &str) -> String {
 
 impl Entry {
     fn text(&self) -> String {
-        let mut text = format!("{} {}", self.job.words(), self.job.status);
+        let mut text = format!("{} {}", title(&self.job), self.job.status);
         for detail in [&self.how, &self.activity].into_iter().flatten() {
             text.push_str(&format!(", {detail}"));
         }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use outlast_job::wire::Killed;
 use outlast_job::{Failure, Job, Reason, Wait, Waited};
+use outlast_policy::Pass;
 
-use super::{Caller, Engine};
+use super::parked::Step;
+use super::{Caller, Engine, Patience};
 use crate::answer::Answer;
 
 /// How to end it.
@@ -17,19 +20,37 @@ pub(crate) struct KillOrder {
 }
 
 impl Engine {
-    pub(crate) fn kill(&self, caller: &Caller, job: &Job, order: &KillOrder) -> Result<Answer, Failure> {
-        caller.watch.set_about(job.handle());
+    pub(crate) fn kill(
+        &self,
+        caller: &Caller,
+        job: &Job,
+        order: KillOrder,
+        _pass: &Pass,
+    ) -> Result<Step<Answer>, Failure> {
+        caller.call.set_about(job.handle());
         let patience = self.patience(order.grace);
         let killed = match &order.signal {
             Some(signal) => job.signal(signal, &caller.session)?,
             None => job.kill(patience.allowed, &caller.session)?,
         };
         let end = job.log_end();
-        let waited = if job.info()?.state.is_live() {
-            self.wait(job, &Wait::for_exit(), patience, caller)?
-        } else {
-            Waited::because(Reason::Exit, end)
+        let (of_job, whose) = (job.clone(), caller.clone());
+        let finish = move |engine: &Engine, waited: Waited| {
+            engine.killed(&of_job, &whose, (&order, killed), (waited, patience)).map(Step::Done)
         };
+        if job.info()?.state.is_live() {
+            return self.wait_then((job, Wait::for_exit()), patience, caller, finish);
+        }
+        finish(self, Waited::because(Reason::Exit, end))
+    }
+
+    fn killed(
+        &self,
+        job: &Job,
+        caller: &Caller,
+        (order, killed): (&KillOrder, Killed),
+        (waited, patience): (Waited, Patience),
+    ) -> Result<Answer, Failure> {
         let seen = self.cursors.get(&caller.session, job.handle()).read;
         let mut answer = self.answer(job, caller, waited, (seen, order.budget), patience)?;
         answer.elapsed_ms = None;

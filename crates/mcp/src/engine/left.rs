@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use outlast_job::client::list::Listed;
+use outlast_job::request::ListedJob;
 
 use super::news::plural;
 use super::{Caller, Engine};
@@ -20,9 +20,9 @@ pub(crate) struct Told(Mutex<HashSet<String>>);
 
 impl Engine {
     /// What earlier conversations left, in words; empty if nothing, or if it has been told.
-    pub(super) fn left_behind(&self, caller: &Caller, all: &[Listed]) -> String {
+    pub(super) fn left_behind(&self, caller: &Caller, all: &[ListedJob]) -> String {
         let left = all.iter().filter(|one| is_predecessor(&one.job.session, &caller.session));
-        let mut sessions: BTreeMap<&str, Vec<&Listed>> = BTreeMap::new();
+        let mut sessions: BTreeMap<&str, Vec<&ListedJob>> = BTreeMap::new();
         for one in left {
             sessions.entry(&one.job.session).or_default().push(one);
         }

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader;
 use outlast_job::outbox::tail::{Looked, Tail};
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
+use outlast_job::{EntryKind, Handle};
 use serde::Serialize;
 
 use super::{Caller, Engine};
@@ -30,7 +30,7 @@ pub(crate) struct Event {
     handle: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    event: String,
+    event: EntryKind,
     count: u64,
     text: String,
     offset: u64,
@@ -102,7 +102,7 @@ impl Engine {
 
     /// The session has been told; unless nobody will read the answer.
     pub(crate) fn was_told(&self, caller: &Caller, news: &News) {
-        if !caller.watch.is_cancelled()
+        if !caller.call.is_cancelled()
             && news.last > 0
             && let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session)
         {
@@ -129,20 +129,20 @@ pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> 
 
 /// Whether an answer has shown it.
 fn is_known(entry: &Entry, cursor: Cursor) -> bool {
-    match entry.event.as_str() {
-        "ended" => cursor.ended,
-        _ => entry.offset <= cursor.read && entry.at <= cursor.at,
+    if entry.event == EntryKind::Exit {
+        cursor.ended
+    } else {
+        entry.offset <= cursor.read && entry.at <= cursor.at
     }
 }
 
 /// Whether a later entry has withdrawn it.
 fn is_over(entry: &Entry, all: &[Entry]) -> bool {
     let later = || all.iter().filter(|other| other.job == entry.job && other.n > entry.n);
-    match entry.event.as_str() {
-        "went_on" => true,
-        "awaiting_input" => later().any(|other| matches!(other.event.as_str(), "went_on" | "ended")),
-        _ => false,
+    if entry.event == EntryKind::WentOn {
+        return true;
     }
+    entry.event == EntryKind::AwaitingInput && later().any(|other| other.event.withdraws_question())
 }
 
 impl From<&Entry> for Event {
@@ -151,7 +151,7 @@ impl From<&Entry> for Event {
             number: entry.n,
             handle: entry.job.0,
             name: entry.name.clone(),
-            event: entry.event.clone(),
+            event: entry.event,
             count: entry.count,
             text: entry.text.clone(),
             offset: entry.offset,

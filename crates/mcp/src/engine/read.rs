@@ -1,8 +1,7 @@
 //! Reads what a job printed.
 
-use outlast_job::client::read::{Range, Stream};
+use outlast_job::request::{Grep, Lines, ReadBytes, ReadText, Stream};
 use outlast_job::{Failure, Job, Reason, Waited};
-use regex_automata::meta::Regex;
 
 use super::{Caller, Engine, Shown};
 use crate::answer::Answer;
@@ -33,35 +32,49 @@ impl ReadOrder {
     }
 }
 
+fn count(lines: u64) -> usize {
+    usize::try_from(lines).unwrap_or(usize::MAX)
+}
+
 impl Engine {
     pub(crate) fn read(&self, caller: &Caller, job: &Job, order: &ReadOrder) -> Result<Answer, Failure> {
         let cursor = self.cursors.get(&caller.session, job.handle());
-        let stream = if order.stderr { Stream::Errors } else { Stream::Output };
+        let stream = if order.stderr { Stream::Stderr } else { Stream::Output };
         let unseen = if order.stderr { cursor.errors } else { cursor.read };
         let from = order.offset.unwrap_or(if order.is_picky() { 0 } else { unseen });
-        let mut range = job.range(stream, from, order.until)?;
-        if let Some(count) = order.head {
-            range = range.first_lines(usize::try_from(count).unwrap_or(usize::MAX));
-        }
-        if let Some(count) = order.tail {
-            range = range.last_lines(usize::try_from(count).unwrap_or(usize::MAX));
-        }
+        let (from, to) = match order.head {
+            // The last lines of the first ones.
+            Some(head) if order.tail.is_some() => {
+                let (to, lines) = (order.until, Some(Lines::First(count(head))));
+                let (from, to) = job.borders(ReadBytes { stream, from, to, lines, max: 0 })?;
+                (from, Some(to))
+            }
+            _ => (from, order.until),
+        };
+        let lines = order.tail.map(|tail| Lines::Last(count(tail)));
+        let lines = lines.or(order.head.map(|head| Lines::First(count(head))));
+        let read = ReadText { stream, from, to, lines, max: order.budget };
         let mut notes = Vec::new();
         let part = match &order.pattern {
-            Some(pattern) => matching_lines(&range, pattern, order.budget, &mut notes)?,
-            None if order.raw => printed::raw((job, self.words), &range, order.budget),
-            None => printed::of((job, self.words), &range, order.budget),
+            Some(pattern) => matching_lines(job, Grep { range: read, pattern: pattern.clone() }, &mut notes)?,
+            None if order.raw => {
+                let ReadText { stream, from, to, lines, .. } = read;
+                let read = ReadBytes { stream, from, to, lines, max: 0 };
+                printed::raw((job, self.words), read, order.budget)?
+            }
+            None => printed::text((job, self.words), read)?,
         };
+        let (begin, end) = (part.from, part.end);
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info).printed(part);
         answer.notes = notes;
-        if let Some(offset) = order.offset.filter(|offset| *offset > range.to()) {
-            answer.note(format!("offset {offset} is past the end, which is {}", range.to()));
+        if let Some(offset) = order.offset.filter(|offset| *offset > end) {
+            answer.note(format!("offset {offset} is past the end, which is {end}"));
         }
         // Only reading on from where the session was moves its cursor: a look elsewhere does not.
-        let reads_on = order.pattern.is_none() && range.from() <= unseen && range.to() >= unseen;
+        let reads_on = order.pattern.is_none() && begin <= unseen && end >= unseen;
         if reads_on && order.stderr {
-            let seen = crate::cursors::Cursor { errors: range.to(), ..cursor };
+            let seen = crate::cursors::Cursor { errors: end, ..cursor };
             self.cursors.set(&caller.session, job.handle(), seen);
         } else if reads_on {
             let errors = if order.is_picky() {
@@ -69,7 +82,7 @@ impl Engine {
             } else {
                 self.add_errors((job, &info), caller, &mut answer, order.budget)?
             };
-            let waited = Waited::because(Reason::Output, range.to());
+            let waited = Waited::because(Reason::Output, end);
             self.remember(job, caller, &mut answer, (Shown::Seen, &waited), errors);
         }
         Ok(answer)
@@ -77,75 +90,29 @@ impl Engine {
 }
 
 /// The lines of a range that a regular expression is found in, with their numbers.
-fn matching_lines(
-    range: &Range,
-    pattern: &str,
-    budget: usize,
-    notes: &mut Vec<String>,
-) -> Result<Printed, Failure> {
-    let regex = Regex::new(pattern).map_err(|error| {
-        Failure::usage(format!("the pattern {pattern:?} is no regular expression: {error}"))
-            .hint("write \\( for a bracket, \\. for a dot, \\$ for a dollar")
-    })?;
-    let mut lines =
-        Matching { regex, text: String::new(), rest: Vec::new(), number: 0, found: 0, left_out: 0, budget };
-    range.fold(|bytes| {
-        lines.feed(bytes);
-        true
-    });
-    lines.finish();
-    notes.push(match (lines.found, lines.left_out) {
-        (0, _) => format!("no line of {} matches", lines.number),
-        (found, 0) => format!("{found} of {} lines match", lines.number),
+fn matching_lines(job: &Job, grep: Grep, notes: &mut Vec<String>) -> Result<Printed, Failure> {
+    let Grep { range: ReadText { max, .. }, .. } = grep;
+    let matches = job.grep(grep)?;
+    let (searched, found) = (matches.searched, matches.found);
+    let mut text = String::new();
+    let mut shown = 0;
+    for line in &matches.lines {
+        let entry = format!("{}: {}\n", line.number, line.text);
+        // The numbers need room too.
+        if text.len() + entry.len() > max {
+            break;
+        }
+        text.push_str(&entry);
+        shown += 1;
+    }
+    let left_out = found - shown;
+    notes.push(match (found, left_out) {
+        (0, _) => format!("no line of {searched} matches"),
+        (found, 0) => format!("{found} of {searched} lines match"),
         (found, left_out) => format!(
-            "{found} of {} lines match; the last {left_out} are not shown: use a narrower pattern, or offset",
-            lines.number
+            "{found} of {searched} lines match; the last {left_out} are not shown: use a narrower pattern, or offset"
         ),
     });
-    let omitted_bytes = 0;
-    Ok(Printed { text: printed::shown(&lines.text), from: range.from(), to: range.to(), omitted_bytes })
-}
-
-struct Matching {
-    regex: Regex,
-    text: String,
-    rest: Vec<u8>,
-    number: u64,
-    found: u64,
-    left_out: u64,
-    budget: usize,
-}
-
-impl Matching {
-    fn feed(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if *byte == b'\n' {
-                self.line();
-            } else {
-                self.rest.push(*byte);
-            }
-        }
-    }
-
-    fn finish(&mut self) {
-        if !self.rest.is_empty() {
-            self.line();
-        }
-    }
-
-    fn line(&mut self) {
-        self.number += 1;
-        let line = std::mem::take(&mut self.rest);
-        if !self.regex.is_match(&line[..]) {
-            return;
-        }
-        self.found += 1;
-        let line = String::from_utf8_lossy(&line);
-        let entry = format!("{}: {line}\n", self.number);
-        if self.left_out > 0 || self.text.len() + entry.len() > self.budget {
-            self.left_out += 1;
-        } else {
-            self.text.push_str(&entry);
-        }
-    }
+    let (from, to) = (matches.from, matches.offset);
+    Ok(Printed { text: printed::shown(&text), from, to, end: to, omitted_bytes: 0 })
 }

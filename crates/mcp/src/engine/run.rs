@@ -1,27 +1,29 @@
 //! Starts a command and stays with it for a moment.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_job::notify::Notify;
-use outlast_job::wakes::Will;
-use outlast_job::{Failure, JobSpec, Reason, Run, Streams, Wait, Waited};
+use outlast_job::spec::deleted_folder;
+use outlast_job::wakes::WakePlan;
+use outlast_job::{Condition, Failure, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
+use outlast_policy::Pass;
 
+use super::parked::Step;
 use super::{Caller, Engine};
 use crate::answer::Answer;
+use crate::printed::budget;
 
 /// How long a command that goes to the background is looked at: long enough to see one that does not exist.
 const BRIEF: Duration = Duration::from_millis(20);
 
-/// No pager takes an agent's screen by surprise.
-const PAGERS: [&str; 3] = ["PAGER", "GIT_PAGER", "MANPAGER"];
-
 /// What to run, and how long to stay.
 #[derive(Debug)]
 pub(crate) struct RunOrder {
-    pub(crate) command: String,
+    pub(crate) run: Run,
     pub(crate) description: Option<String>,
-    pub(crate) folder: Option<String>,
+    pub(crate) folder: PathBuf,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) name: Option<String>,
     pub(crate) pty: bool,
@@ -35,52 +37,73 @@ pub(crate) struct RunOrder {
     pub(crate) notify: Option<Notify>,
 }
 
-impl Engine {
-    pub(crate) fn run(&self, caller: &Caller, order: RunOrder) -> Result<Answer, Failure> {
-        let wait = Wait {
-            exit: true,
-            awaiting_input: true,
-            // A caller who knows what to look for is not told of less.
-            port: order.pattern.is_none().then_some(0),
-            patterns: order.pattern.iter().cloned().collect(),
-            from: Some(0),
-            ..Wait::default()
+impl RunOrder {
+    /// A line for the shell in a folder, else where the server runs, with everything else as it is when
+    /// nothing is said.
+    pub(crate) fn new(command: String, folder: Option<String>) -> Result<Self, Failure> {
+        let folder = match folder {
+            Some(folder) => absolute(&folder)?,
+            None => std::env::current_dir().map_err(|_| deleted_folder())?,
         };
-        wait.check()?;
+        Ok(Self {
+            run: Run::Shell(command),
+            description: None,
+            folder,
+            env: BTreeMap::new(),
+            name: None,
+            pty: true,
+            background: false,
+            delay: Duration::ZERO,
+            pattern: None,
+            timeout: None,
+            inactivity_timeout: None,
+            budget: budget(None),
+            notify: None,
+        })
+    }
+}
+
+impl Engine {
+    pub(crate) fn run(
+        &self,
+        caller: &Caller,
+        order: RunOrder,
+        _pass: &Pass,
+    ) -> Result<Step<Answer>, Failure> {
+        // A caller who knows what to look for is not told of less.
+        let seen = order.pattern.clone().map_or(Condition::Port(None), Condition::Pattern);
+        let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen).from(0);
+        check_wait(&wait)?;
         let spec = self.spec(caller, &order)?;
         let wakes = self.outlast.wakes_of(&spec);
         let job = self.outlast.start(spec)?;
         let patience =
             if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
-        let waited = if order.background {
-            let waited = self.wait(&job, &Wait::for_exit().from(0), patience, caller)?;
-            if waited.reason == Reason::Deadline {
-                Waited { reason: Reason::Started, ..waited }
-            } else {
-                waited
+        let until = if order.background { Wait::for_exit().from(0) } else { wait.clone() };
+        let (of_job, whose) = (job.clone(), caller.clone());
+        self.wait_then((&job, until), patience, caller, move |engine, waited| {
+            let waited = match waited.reason {
+                Reason::Deadline if order.background => Waited { reason: Reason::Started, ..waited },
+                _ => waited,
+            };
+            let (job, caller) = (&of_job, &whose);
+            if let Some(pending) = engine.pending((job, caller), &wait, &waited, (0, order.budget), patience)
+            {
+                return Ok(Step::Done(Answer::later((job, engine.words), &job.info()?, pending)));
             }
-        } else {
-            self.wait(&job, &wait, patience, caller)?
-        };
-        if let Some(pending) = self.pending((&job, caller), &wait, &waited, (0, order.budget), patience) {
-            return Ok(Answer::later((&job, self.words), &job.info()?, pending));
-        }
-        let mut answer = self.answer(&job, caller, waited, (0, order.budget), patience)?;
-        if answer.is_live() {
-            self.promise(&mut answer, &wakes, order.notify.is_some());
-        }
-        Ok(answer)
+            let mut answer = engine.answer(job, caller, waited, (0, order.budget), patience)?;
+            if answer.is_live() {
+                engine.promise(&mut answer, &wakes, order.notify.is_some());
+            }
+            Ok(Step::Done(answer))
+        })
     }
 
     fn spec(&self, caller: &Caller, order: &RunOrder) -> Result<JobSpec, Failure> {
-        let mut spec = JobSpec::in_session(Run::Shell(order.command.clone()), &caller.session);
-        for pager in PAGERS {
-            spec.env.insert(pager.into(), "cat".into());
-        }
+        let mut spec = JobSpec::in_session(order.run.clone(), &caller.session);
+        spec.without_pagers();
         spec.env.extend(order.env.clone());
-        if let Some(folder) = &order.folder {
-            spec.cwd = absolute(folder)?;
-        }
+        spec.cwd = order.folder.to_string_lossy().into_owned();
         if !order.pty {
             spec.streams = Streams::Pipes;
         }
@@ -101,29 +124,32 @@ impl Engine {
         Ok(spec)
     }
 
-    /// Says honestly who will hear of what happens: the wakes that will really be tried, and what is left if there are none.
-    fn promise(&self, answer: &mut Answer, wakes: &[Will], asked: bool) {
+    /// Says honestly who will hear of what happens: the wakes that will really be tried, and what is left if
+    /// there are none.
+    fn promise(&self, answer: &mut Answer, wakes: &[WakePlan], asked: bool) {
         for wake in wakes {
-            let will = if wake.will { "will wake you" } else { "can't wake you" };
+            let will = if wake.fires { "will wake you" } else { "can't wake you" };
             answer.note(format!("{} {will}: {}", wake.kind, wake.why));
         }
         if self.prompted {
             answer.note(
                 "you are prompted when it ends or asks something: you can end your turn instead of waiting",
             );
-        } else if asked && !wakes.iter().any(|wake| wake.will) {
-            answer.note("nothing calls you by itself: your next call of any tool says that events wait, jobs() shows them");
+        } else if asked && !wakes.iter().any(|wake| wake.fires) {
+            answer.note(
+                "nothing calls you by itself: your next call of any tool says that events wait, \
+                 jobs() shows them",
+            );
         }
     }
 }
 
 /// A folder as a person would give it: from where the server runs, or from home.
-pub(crate) fn absolute(folder: &str) -> Result<String, Failure> {
+fn absolute(folder: &str) -> Result<PathBuf, Failure> {
     let path = match (folder.strip_prefix("~"), std::env::var("HOME")) {
         (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ => folder.to_owned(),
     };
     std::path::absolute(&path)
-        .map(|path| path.to_string_lossy().into_owned())
         .map_err(|error| Failure::usage(format!("dir_path {folder:?} is no folder: {error}")))
 }

@@ -1,15 +1,10 @@
 //! Looks at a job's screen.
 
-use outlast_job::registry::layout;
-use outlast_job::registry::replace::read_small;
 use outlast_job::{Failure, Job, Kind};
 
 use super::Engine;
 use crate::answer::{Answer, Screen};
 use crate::printed;
-
-/// Larger than any screen we write.
-const LAST_SCREEN_LIMIT: usize = 64 << 20;
 
 impl Engine {
     pub(crate) fn screen(&self, job: &Job, scrollback: usize, budget: usize) -> Result<Answer, Failure> {
@@ -48,8 +43,7 @@ impl Engine {
 
 /// What the terminal showed when the job ended.
 fn last_screen(job: &Job) -> Result<Screen, Failure> {
-    let bytes = read_small(job.dir(), layout::SCREEN, LAST_SCREEN_LIMIT).unwrap_or_default();
-    let text = printed::shown(&job.hide(String::from_utf8_lossy(&bytes).trim_end())?);
+    let text = printed::shown(job.last_screen()?.unwrap_or_default().trim_end());
     Ok(Screen {
         text,
         cursor: None,

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use outlast_job::request::ReadText;
 use outlast_job::wire::Sent;
-use outlast_job::{Failure, Job, Reason, Send, Wait, Waited};
+use outlast_job::{Condition, Failure, Job, Reason, Wait, Waited, check_wait};
+use outlast_policy::{Pass, TypedInput};
 
+use super::parked::Step;
 use super::{Caller, Engine, Patience};
 use crate::answer::Answer;
 use crate::printed;
@@ -16,28 +19,66 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 /// What to type, and how long to stay.
 #[derive(Debug)]
 pub(crate) struct SendOrder {
-    pub(crate) send: Send,
+    pub(crate) input: TypedInput,
     pub(crate) delay: Duration,
     pub(crate) pattern: Option<String>,
     pub(crate) budget: usize,
 }
 
 impl Engine {
-    pub(crate) fn send(&self, caller: &Caller, job: &Job, order: &SendOrder) -> Result<Answer, Failure> {
-        let wait = Wait {
-            exit: true,
-            awaiting_input: true,
-            patterns: order.pattern.iter().cloned().collect(),
-            ..Wait::default()
-        };
-        wait.check()?;
-        caller.watch.set_about(job.handle());
+    pub(crate) fn send(
+        &self,
+        caller: &Caller,
+        job: &Job,
+        order: SendOrder,
+        pass: &Pass,
+    ) -> Result<Step<Answer>, Failure> {
+        let mut until = vec![Condition::Exit, Condition::AwaitingInput];
+        until.extend(order.pattern.clone().map(Condition::Pattern));
+        let wait = Wait::of(until);
+        check_wait(&wait)?;
+        caller.call.set_about(job.handle());
         let patience = self.patience(order.delay);
-        let send = Send { after: caller.typed_after, ..order.send.clone() };
         let began = Instant::now();
-        let sent = job.send(&send, Some(patience.allowed.max(Duration::from_secs(2))))?;
-        let waited = self.wait_past_echo(job, caller, (&wait, &order.send.text), (sent, began), patience)?;
-        let mut answer = self.answer(job, caller, waited, (sent.offset, order.budget), patience)?;
+        let limit = patience.allowed.max(Duration::from_secs(2));
+        let sent = job.send(&order.input.passed(pass), Some(limit))?;
+        let wait = wait.from(sent.offset);
+        SentInput { job: job.clone(), caller: caller.clone(), order, sent, began, patience }.wait(self, wait)
+    }
+}
+
+/// Input that was typed, and whose answer is waited for.
+struct SentInput {
+    job: Job,
+    caller: Caller,
+    order: SendOrder,
+    sent: Sent,
+    began: Instant,
+    patience: Patience,
+}
+
+impl SentInput {
+    /// Waits for what comes after the input. A terminal shows what is typed, and that must not be taken for
+    /// the program's answer: a match inside the echo does not count.
+    fn wait(self, engine: &Engine, wait: Wait) -> Result<Step<Answer>, Failure> {
+        let patience = self.patience;
+        // Several lines may have taken all the time.
+        let left = patience.allowed.saturating_sub(self.began.elapsed()).max(LAST_LOOK.min(patience.allowed));
+        let patience = Patience { allowed: left, ..patience };
+        let (job, caller) = (self.job.clone(), self.caller.clone());
+        engine.wait_then((&job, wait.clone()), patience, &caller, move |engine, waited| {
+            if is_echo((&self.job, engine.words), self.order.input.text(), self.sent.offset, &waited)? {
+                return self.wait(engine, wait.from(waited.offset));
+            }
+            self.answer(engine, waited).map(Step::Done)
+        })
+    }
+
+    fn answer(self, engine: &Engine, waited: Waited) -> Result<Answer, Failure> {
+        let Self { job, caller, order, sent, began, patience } = self;
+        let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let waited = Waited { elapsed_ms, ..waited };
+        let mut answer = engine.answer(&job, &caller, waited, (sent.offset, order.budget), patience)?;
         if let Some(left) = sent.left {
             answer.note(format!("the last {left} bytes of the input were not typed: the program had ended"));
         }
@@ -45,30 +86,6 @@ impl Engine {
             answer.note(format!("the program has not read {} bytes of the input yet", sent.queued));
         }
         Ok(answer)
-    }
-
-    /// Waits for what comes after the input. A terminal shows what is typed, and that must not be taken for the
-    /// program's answer: a match inside the echo does not count.
-    fn wait_past_echo(
-        &self,
-        job: &Job,
-        caller: &Caller,
-        (wait, typed): (&Wait, &str),
-        (sent, began): (Sent, Instant),
-        patience: Patience,
-    ) -> Result<Waited, Failure> {
-        let mut from = sent.offset;
-        loop {
-            // Several lines may have taken all the time.
-            let left = patience.allowed.saturating_sub(began.elapsed()).max(LAST_LOOK.min(patience.allowed));
-            let wait = wait.clone().from(from);
-            let waited = self.wait(job, &wait, Patience { allowed: left, ..patience }, caller)?;
-            let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            if !is_echo((job, self.words), typed, sent.offset, &waited)? {
-                return Ok(Waited { elapsed_ms, ..waited });
-            }
-            from = waited.offset;
-        }
     }
 }
 
@@ -80,7 +97,10 @@ fn is_echo((job, words): (&Job, Words), typed: &str, from: u64, waited: &Waited)
     {
         return Ok(false);
     }
-    let shown = printed::text((job, words), from, Some(waited.offset), typed.len() + 4096)?.text;
+    let shown = {
+        let (to, max) = (Some(waited.offset), typed.len() + 4096);
+        printed::text((job, words), ReadText { from, to, max, ..ReadText::default() })?.text
+    };
     let shown = shown.trim_end();
     Ok(typed.starts_with(shown)
         || shown.ends_with(typed)

@@ -1,22 +1,21 @@
 //! Claude Code's own names: `Bash`, `BashOutput` and `KillShell`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_job::{Failure, Job};
+use outlast_protocol::KILL_GRACE;
 
 use crate::arguments::Arguments;
-use crate::calls::Reply;
+use crate::calls::{Call, CallOrder};
+use crate::engine::Engine;
 use crate::engine::kill::KillOrder;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
-use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::tools::{Definition, Effect, Field};
 
 /// What these models expect when they say nothing.
 const TIMEOUT: Duration = Duration::from_secs(120);
-const GRACE: Duration = Duration::from_millis(200);
 /// As much as its own tool shows.
 const OUTPUT: u64 = 30_000;
 
@@ -31,10 +30,11 @@ pub(crate) fn replace(seven: Vec<Definition>) -> Vec<Definition> {
 fn bash() -> Definition {
     Definition {
         name: "Bash",
+        parse: parse_bash,
         title: "Run a command",
-        description: "Executes a bash command in a terminal. One that runs longer than the timeout, waits for input or opens a port \
-            goes on in the background as a shell: its id is the handle for BashOutput, send_input, wait_for, read_shell and KillShell. \
-            It outlasts this server.",
+        description: "Executes a bash command in a terminal. One that runs longer than the timeout, waits \
+            for input or opens a port goes on in the background as a shell: its id is the handle for \
+            BashOutput, send_input, wait_for, read_shell and KillShell. It outlasts this server.",
         effect: Effect::Acts,
         fields: vec![
             Field::text("command", "The command to execute").required(),
@@ -51,9 +51,10 @@ fn bash() -> Definition {
 fn bash_output() -> Definition {
     Definition {
         name: "BashOutput",
+        parse: parse_output,
         title: "Read a shell's output",
-        description: "Returns what a background shell printed since the last look, or from byte offset to byte until, and \
-            its state.",
+        description: "Returns what a background shell printed since the last look, or from byte offset to \
+            byte until, and its state.",
         effect: Effect::Reads,
         fields: vec![
             Field::text("bash_id", "The shell's id").required(),
@@ -68,6 +69,7 @@ fn bash_output() -> Definition {
 fn kill_shell() -> Definition {
     Definition {
         name: "KillShell",
+        parse: parse_kill,
         title: "End a shell",
         description: "Ends a background shell and everything it started.",
         effect: Effect::Ends,
@@ -75,34 +77,24 @@ fn kill_shell() -> Definition {
     }
 }
 
-pub(crate) fn run(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    Ok(engine.run(caller, run_order(arguments)?)?.into())
-}
-
-pub(crate) fn run_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
-    Ok(RunOrder {
-        command: arguments.required("command", "command=\"ls -l\"")?,
+fn parse_bash(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let command = arguments.required("command", "command=\"ls -l\"")?;
+    let order = RunOrder {
         description: arguments.filled("description")?,
-        folder: None,
-        env: BTreeMap::new(),
-        name: None,
-        pty: true,
         background: arguments.flag("run_in_background")?.unwrap_or(false),
         delay: arguments.millis("timeout")?.unwrap_or(TIMEOUT),
-        pattern: None,
-        timeout: None,
-        inactivity_timeout: None,
         budget: budget(Some(OUTPUT)),
-        notify: None,
-    })
+        ..RunOrder::new(command, None)?
+    };
+    Ok(CallOrder::Run(Box::new(order)).into())
 }
 
 /// A shell by its id.
-pub(crate) fn job(engine: &Engine, arguments: &Arguments, name: &str) -> Result<Job, Failure> {
+fn job(engine: &Engine, arguments: &Arguments, name: &str) -> Result<Job, Failure> {
     engine.job(&arguments.required(name, &format!("{name}=\"3\""))?)
 }
 
-pub(crate) fn output(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+fn parse_output(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
     let job = job(engine, arguments, "bash_id")?;
     let order = ReadOrder {
         pattern: arguments.filled("filter")?,
@@ -112,10 +104,11 @@ pub(crate) fn output(engine: &Engine, caller: &Caller, arguments: &Arguments) ->
         budget: budget(Some(OUTPUT)),
         ..ReadOrder::default()
     };
-    Ok(engine.read(caller, &job, &order)?.into())
+    Ok(CallOrder::Read { job, order, delay: None }.into())
 }
 
-pub(crate) fn kill(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
+fn parse_kill(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
     let job = job(engine, arguments, "shell_id")?;
-    Ok(engine.kill(caller, &job, &KillOrder { signal: None, grace: GRACE, budget: budget(None) })?.into())
+    let order = KillOrder { signal: None, grace: KILL_GRACE, budget: budget(None) };
+    Ok(CallOrder::Kill { job, order }.into())
 }

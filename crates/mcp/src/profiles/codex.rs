@@ -1,17 +1,18 @@
 //! Codex's own names: `exec_command` and `write_stdin`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_job::{Failure, Job, Send};
+use outlast_job::wire::AwaitingKind;
+use outlast_job::{Failure, Reason, Send};
+use outlast_policy::TypedInput;
 
 use crate::answer::Answer;
 use crate::arguments::Arguments;
-use crate::calls::Reply;
+use crate::calls::{Call, CallOrder, Reply, Wording};
+use crate::engine::Engine;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
 use crate::engine::wait::WaitOrder;
-use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::tools::{Definition, Effect, Field};
 
@@ -33,9 +34,11 @@ pub(crate) fn replace(seven: Vec<Definition>) -> Vec<Definition> {
 fn exec_command() -> Definition {
     Definition {
         name: "exec_command",
+        parse: parse_exec,
         title: "Run a command",
-        description: "Runs a command in a PTY, returning output or a session ID for ongoing interaction. A session outlasts \
-            this server; its ID is also the handle for wait_for, read_output, read_shell and kill.",
+        description: "Runs a command in a PTY, returning output or a session ID for ongoing interaction. A \
+            session outlasts this server; its ID is also the handle for wait_for, read_output, read_shell \
+            and kill.",
         effect: Effect::Acts,
         fields: vec![
             Field::text("cmd", "Shell command to execute").required(),
@@ -50,8 +53,10 @@ fn exec_command() -> Definition {
 fn write_stdin() -> Definition {
     Definition {
         name: "write_stdin",
+        parse: parse_write,
         title: "Type into a session",
-        description: "Writes characters to an existing exec session and returns recent output. Empty chars only wait.",
+        description: "Writes characters to an existing exec session and returns recent output. Empty chars \
+            only wait.",
         effect: Effect::Acts,
         fields: vec![
             Field::integer("session_id", "As exec_command returned it").required(),
@@ -67,73 +72,61 @@ fn bytes(arguments: &Arguments) -> Result<usize, Failure> {
     Ok(budget(Some(tokens.saturating_mul(BYTES_A_TOKEN))))
 }
 
-pub(crate) fn exec(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
-    Ok(reply(engine.run(caller, exec_order(arguments)?)?))
+fn codex(order: CallOrder) -> Call {
+    Call { order, wording: Wording::Codex }
 }
 
-pub(crate) fn exec_order(arguments: &Arguments) -> Result<RunOrder, Failure> {
-    Ok(RunOrder {
-        command: arguments.required("cmd", "cmd=\"ls -l\"")?,
+fn parse_exec(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let command = arguments.required("cmd", "cmd=\"ls -l\"")?;
+    let order = RunOrder {
         description: arguments.filled("justification")?,
-        folder: arguments.filled("workdir")?,
-        env: BTreeMap::new(),
-        name: None,
         pty: arguments.flag("tty")?.unwrap_or(true),
-        background: false,
         delay: arguments.millis("yield_time_ms")?.unwrap_or(EXEC_YIELD),
-        pattern: None,
-        timeout: None,
-        inactivity_timeout: None,
         budget: bytes(arguments)?,
-        notify: None,
-    })
+        ..RunOrder::new(command, arguments.filled("workdir")?)?
+    };
+    Ok(codex(CallOrder::Run(Box::new(order))))
 }
 
-/// What is typed, and into which job; nothing when the call only waits.
-pub(crate) fn input(engine: &Engine, arguments: &Arguments) -> Result<Option<(Job, Send)>, Failure> {
+/// Types; without characters it only waits.
+fn parse_write(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
     let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
-    let text = arguments.text("chars")?.unwrap_or_default();
-    Ok((!text.is_empty()).then(|| (job, Send { text, ..Send::default() })))
-}
-
-pub(crate) fn write(engine: &Engine, caller: &Caller, arguments: &Arguments) -> Result<Reply, Failure> {
     let asked = arguments.millis("yield_time_ms")?;
-    let budget = bytes(arguments)?;
-    let Some((job, send)) = input(engine, arguments)? else {
-        let job = engine.job(&arguments.required("session_id", "session_id=3")?)?;
-        let timeout = Some(asked.unwrap_or(POLL_YIELD));
+    let (text, budget) = (arguments.text("chars")?.unwrap_or_default(), bytes(arguments)?);
+    if text.is_empty() {
         let order = WaitOrder {
             until: vec!["exit".into(), "awaiting_input".into()],
-            timeout,
+            timeout: Some(asked.unwrap_or(POLL_YIELD)),
             budget,
             ..WaitOrder::default()
         };
-        return Ok(reply(engine.wait_for(caller, &[job], &order)?));
-    };
-    let order = SendOrder { send, delay: asked.unwrap_or(WRITE_YIELD), pattern: None, budget };
-    Ok(reply(engine.send(caller, &job, &order)?))
+        return Ok(codex(CallOrder::Wait { jobs: vec![job], order }));
+    }
+    let input = TypedInput::new(Send { text, ..Send::default() })?;
+    let order = SendOrder { input, delay: asked.unwrap_or(WRITE_YIELD), pattern: None, budget };
+    Ok(codex(CallOrder::Send { job, order: Box::new(order), show_screen: false }))
 }
 
 /// In the words that these models know.
-fn reply(answer: Answer) -> Reply {
-    let facts = &answer.facts;
+pub(crate) fn reply(answer: Answer) -> Reply {
+    let (report, job) = (&answer.facts.report, &answer.facts.report.job);
     let wall = answer.elapsed_ms.unwrap_or(0);
-    let state = match (facts.job.exit_code, &facts.job.signal) {
+    let state = match (job.exit_code, &job.signal) {
         (Some(code), _) => format!("Process exited with code {code}"),
         (None, Some(signal)) => format!("Process ended by {signal}"),
-        (None, None) => format!("Process running with session ID {}", facts.job.handle),
+        (None, None) => format!("Process running with session ID {}", job.handle),
     };
     let mut text = format!(
         "Wall time: {}.{:04} seconds\n{state}\nOutput:\n{}",
         wall / 1000,
         wall % 1000 * 10,
-        facts.output
+        report.output.as_deref().unwrap_or_default()
     );
-    if let Some(screen) = &facts.screen {
+    if let Some(screen) = &answer.facts.screen {
         text.push_str(&screen.text);
     }
     // What these models expect to find out by polling.
-    if facts.reason != Some("deadline")
+    if report.reason != Some(Reason::Deadline)
         && let Some(why) = answer.why()
     {
         text.push_str(&format!("\n{why}"));
@@ -141,7 +134,7 @@ fn reply(answer: Answer) -> Reply {
     for note in &answer.notes {
         text.push_str(&format!("\nnote: {note}"));
     }
-    if facts.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == "password")
+    if report.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == AwaitingKind::Password)
         && let Some(next) = answer.next()
     {
         text.push_str(&format!("\nnext: {next}"));

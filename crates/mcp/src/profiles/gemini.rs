@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use outlast_job::{Failure, Job, Send};
+use outlast_policy::TypedInput;
 
+use super::plain;
 use crate::arguments::{Arguments, missing};
-use crate::calls::Reply;
+use crate::calls::{Call, CallOrder};
+use crate::engine::Engine;
 use crate::engine::read::ReadOrder;
 use crate::engine::send::SendOrder;
-use crate::engine::{Caller, Engine};
 use crate::printed::budget;
 use crate::tools::{Definition, Effect, Field};
 
@@ -34,18 +36,24 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
     seven.extend([
         Definition {
             name: "write_to_shell",
+            parse: parse_write,
             title: "Type into a process",
-            description: "Sends input to a running process and returns its screen. Use it with TUI applications, REPLs and \
-                interactive commands. Give input, special_keys, or both; no Enter is added.",
+            description: "Sends input to a running process and returns its screen. Use it with TUI \
+                applications, REPLs and interactive commands. Give input, special_keys, or both; no Enter \
+                is added.",
             effect: Effect::Acts,
             fields: vec![
                 pid(),
                 Field::text("input", "Text to type, as it is"),
-                Field::texts("special_keys", "Keys to press after it, e.g. [\"Enter\"], [\"Up\", \"Enter\"], [\"Ctrl-C\"]"),
+                Field::texts(
+                    "special_keys",
+                    "Keys to press after it, e.g. [\"Enter\"], [\"Up\", \"Enter\"], [\"Ctrl-C\"]",
+                ),
             ],
         },
         Definition {
             name: "read_background_output",
+            parse: parse_read,
             title: "Read a process's output",
             description: "Reads the last lines that a background process printed.",
             effect: Effect::Reads,
@@ -57,6 +65,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
         },
         Definition {
             name: "list_background_processes",
+            parse: plain::jobs,
             title: "List processes",
             description: "Lists the background processes of this session.",
             effect: Effect::Reads,
@@ -66,22 +75,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
     seven
 }
 
-pub(crate) fn write_to_shell(
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-) -> Result<Reply, Failure> {
-    let (job, send) = input(engine, arguments)?;
-    let order = SendOrder { send, delay: AFTER_INPUT, pattern: None, budget: budget(None) };
-    let sent = engine.send(caller, &job, &order)?;
-    if !sent.is_live() {
-        return Ok(sent.into());
-    }
-    Ok(engine.screen(&job, 0, budget(None))?.into())
-}
-
-/// What is typed, and into which job.
-pub(crate) fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send), Failure> {
+fn parse_write(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
     let job = job(engine, arguments)?;
     let send = Send {
         text: arguments.text("input")?.unwrap_or_default(),
@@ -91,20 +85,17 @@ pub(crate) fn input(engine: &Engine, arguments: &Arguments) -> Result<(Job, Send
     if send.text.is_empty() && send.keys.is_empty() {
         return Err(Failure::usage("there is nothing to type").hint("give input, special_keys, or both"));
     }
-    Ok((job, send))
+    let input = TypedInput::new(send)?;
+    let order = SendOrder { input, delay: AFTER_INPUT, pattern: None, budget: budget(None) };
+    Ok(CallOrder::Send { job, order: Box::new(order), show_screen: true }.into())
 }
 
-pub(crate) fn read_background_output(
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-) -> Result<Reply, Failure> {
+fn parse_read(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
     let job = job(engine, arguments)?;
-    if let Some(delay) = arguments.millis("delay_ms")?.filter(|delay| !delay.is_zero()) {
-        engine.pause(&job, caller, delay)?;
-    }
+    let delay = arguments.millis("delay_ms")?.filter(|delay| !delay.is_zero());
     let tail = Some(arguments.count("lines")?.unwrap_or(LINES));
-    Ok(engine.read(caller, &job, &ReadOrder { tail, budget: READ_LIMIT, ..ReadOrder::default() })?.into())
+    let order = ReadOrder { tail, budget: READ_LIMIT, ..ReadOrder::default() };
+    Ok(CallOrder::Read { job, order, delay }.into())
 }
 
 /// By pid, or by handle.

@@ -1,5 +1,6 @@
 //! Schemas from fields.
 
+use outlast_job::Reason;
 use rmcp::model::JsonObject;
 use serde_json::{Map, Value, json};
 
@@ -21,12 +22,13 @@ pub(crate) struct Field {
     sort: Sort,
     description: &'static str,
     required: bool,
-    words: &'static [&'static str],
+    /// What each item of a list may be.
+    items: String,
 }
 
 impl Field {
     fn new(sort: Sort, name: &'static str, description: &'static str) -> Self {
-        Self { name, sort, description, required: false, words: &[] }
+        Self { name, sort, description, required: false, items: String::new() }
     }
 
     pub(crate) fn text(name: &'static str, description: &'static str) -> Self {
@@ -59,9 +61,9 @@ impl Field {
         self
     }
 
-    /// Only these words.
-    pub(crate) fn one_of(mut self, words: &'static [&'static str]) -> Self {
-        self.words = words;
+    /// What each item of it may be.
+    pub(crate) fn items(mut self, items: impl Into<String>) -> Self {
+        self.items = items.into();
         self
     }
 
@@ -74,8 +76,8 @@ impl Field {
             Sort::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Sort::Pairs => json!({"type": "object", "additionalProperties": {"type": "string"}}),
         };
-        if !self.words.is_empty() {
-            schema["items"]["enum"] = json!(self.words);
+        if !self.items.is_empty() {
+            schema["items"]["description"] = json!(self.items);
         }
         if !self.description.is_empty() {
             schema["description"] = json!(self.description);
@@ -104,18 +106,7 @@ pub(super) fn output_schema() -> JsonObject {
     let text = || json!({"type": "string"});
     let integer = || json!({"type": "integer"});
     let flag = || json!({"type": "boolean"});
-    let reasons = [
-        "exit",
-        "pattern",
-        "awaiting_input",
-        "quiet",
-        "stable",
-        "port",
-        "output",
-        "gone",
-        "deadline",
-        "started",
-    ];
+    let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
     let schema = json!({
         "type": "object",
         "properties": {
@@ -136,7 +127,11 @@ pub(super) fn output_schema() -> JsonObject {
             "events_waiting": integer(),
             "match": {
                 "type": "object",
-                "properties": {"text": text(), "captures": {"type": "array", "items": text()}}
+                "properties": {
+                    "pattern": integer(),
+                    "text": text(),
+                    "captures": {"type": "array", "items": text()}
+                }
             },
             "screen": {
                 "type": "object",

@@ -1,9 +1,15 @@
 //! What the seven tools say of themselves. A model reads all of it in every conversation: each word costs.
 
-use super::{Definition, Effect, Field};
+use outlast_job::condition::CONDITIONS;
 
-/// The reasons that `wait_for` knows.
-const UNTIL: &[&str] = &["exit", "pattern", "awaiting_input", "quiet", "stable", "port", "output", "gone"];
+use super::{Definition, Effect, Field};
+use crate::profiles::plain;
+
+/// How the conditions that `wait_for` knows are written, and when they hold.
+fn conditions() -> String {
+    let rows: Vec<String> = CONDITIONS.iter().map(|row| format!("{}: {}", row.usage(), row.help)).collect();
+    rows.join("; ")
+}
 
 fn handle() -> Field {
     Field::text("handle", "Job number or name, e.g. \"3\"")
@@ -24,14 +30,17 @@ pub(crate) fn seven() -> Vec<Definition> {
 fn run() -> Definition {
     Definition {
         name: "run_shell_command",
+        parse: plain::run,
         title: "Run a command",
         description: "Run a bash command line as a job in a terminal. Returns as soon as it exits, prints \
-            ai_callback_pattern, waits for input, or opens a port, at the latest after ai_callback_delay seconds; then it \
-            goes on in the background under its handle, also when this server or you restart. So nothing needs `&`, nohup or a \
-            guess: run servers, REPLs, installers and debuggers the same way and use the handle with send_input, wait_for, \
-            read_output and kill. `reason` says why the call returned: exit (see exit_code), pattern, awaiting_input (answer with \
-            send_input), port, or deadline (still running; not an error). Long builds: raise ai_callback_delay or call \
-            wait_for. Example: {\"command\": \"npm run dev\", \"name\": \"dev\", \"ai_callback_pattern\": \"ready in\"}",
+            ai_callback_pattern, waits for input, or opens a port, at the latest after ai_callback_delay \
+            seconds; then it goes on in the background under its handle, also when this server or you \
+            restart. So nothing needs `&`, nohup or a guess: run servers, REPLs, installers and debuggers \
+            the same way and use the handle with send_input, wait_for, read_output and kill. `reason` says \
+            why the call returned: exit (see exit_code), pattern, awaiting_input (answer with send_input), \
+            port, or deadline (still running; not an error). Long builds: raise ai_callback_delay or call \
+            wait_for. Example: {\"command\": \"npm run dev\", \"name\": \"dev\", \"ai_callback_pattern\": \
+            \"ready in\"}",
         effect: Effect::Acts,
         fields: vec![
             Field::text("command", "Command line for bash").required(),
@@ -57,7 +66,8 @@ fn run() -> Definition {
             Field::flag("stream_output", ""),
             Field::texts(
                 "notify",
-                "What to tell of later: exit, input, port, pattern=REGEX, quiet=30s, stable; default exit, input",
+                "What to tell of later: exit, awaiting_input, port, pattern=REGEX, quiet=30s, stable; \
+                 default exit, awaiting_input",
             ),
         ],
     }
@@ -66,11 +76,13 @@ fn run() -> Definition {
 fn send() -> Definition {
     Definition {
         name: "send_input",
+        parse: plain::send,
         title: "Type into a job",
-        description: "Type text and keys into a running job, then return what it printed after that, as soon as it asks \
-            again, exits or matches ai_callback_pattern, at the latest after ai_callback_delay. With a REPL, no pattern is needed. \
-            A full-screen program's screen comes back instead of its output. \
-            Examples: {\"handle\": \"3\", \"input\": \"print(2+2)\"}; {\"handle\": \"3\", \"special_keys\": [\"Ctrl-C\"]}",
+        description: "Type text and keys into a running job, then return what it printed after that, as \
+            soon as it asks again, exits or matches ai_callback_pattern, at the latest after \
+            ai_callback_delay. With a REPL, no pattern is needed. A full-screen program's screen comes back \
+            instead of its output. Examples: {\"handle\": \"3\", \"input\": \"print(2+2)\"}; {\"handle\": \
+            \"3\", \"special_keys\": [\"Ctrl-C\"]}",
         effect: Effect::Acts,
         fields: vec![
             handle().required(),
@@ -85,7 +97,8 @@ fn send() -> Definition {
             ),
             Field::texts(
                 "special_keys",
-                "Pressed after input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End PageUp PageDown F1-F12 Ctrl-A..Ctrl-Z Alt-x",
+                "Pressed after input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End \
+                 PageUp PageDown F1-F12 Ctrl-A..Ctrl-Z Alt-x",
             ),
             Field::flag("eof", "End its input after that (Ctrl-D)"),
             Field::number("ai_callback_delay", "Seconds, default 3"),
@@ -99,9 +112,10 @@ fn send() -> Definition {
 fn read_shell() -> Definition {
     Definition {
         name: "read_shell",
+        parse: plain::read_shell,
         title: "Look at a job's screen",
-        description: "What the job's terminal shows now: text, cursor, size, modes. For full-screen programs \
-            (vim, top, menus, debuggers). For printed lines use read_output.",
+        description: "What the job's terminal shows now: text, cursor, size, modes. For full-screen \
+            programs (vim, top, menus, debuggers). For printed lines use read_output.",
         effect: Effect::Reads,
         fields: vec![
             handle().required(),
@@ -114,10 +128,12 @@ fn read_shell() -> Definition {
 fn read_output() -> Definition {
     Definition {
         name: "read_output",
+        parse: plain::read_output,
         title: "Read a job's output",
-        description: "Read what a job printed, as plain text (no colours, redrawn lines once). Without options: what is new since the \
-            last answer about this job, also after a restart. Or a part: offset/until (bytes), head/tail (lines), pattern (lines that \
-            match, numbered). Never waits; use wait_for for that. Example: {\"handle\": \"3\", \"pattern\": \"error|warning\"}",
+        description: "Read what a job printed, as plain text (no colours, redrawn lines once). Without \
+            options: what is new since the last answer about this job, also after a restart. Or a part: \
+            offset/until (bytes), head/tail (lines), pattern (lines that match, numbered). Never waits; use \
+            wait_for for that. Example: {\"handle\": \"3\", \"pattern\": \"error|warning\"}",
         effect: Effect::Reads,
         fields: vec![
             handle().required(),
@@ -136,19 +152,19 @@ fn read_output() -> Definition {
 fn wait_for() -> Definition {
     Definition {
         name: "wait_for",
+        parse: plain::wait_for,
         title: "Wait for a job",
-        description: "Wait for a job without polling; returns the moment one condition holds, with the new output. Default: until it exits or waits \
-            for input. until: exit; pattern (in output not shown yet); awaiting_input; quiet (no output for quiet_seconds); stable \
-            (screen unchanged); port (it listens); output (anything new); gone (pattern no longer on screen). Exit always ends it. \
-            reason deadline: the time is up, call again. Several handles: the first wins. \
-            Example: {\"handle\": \"dev\", \"pattern\": \"compiled|ERROR\", \"timeout\": 40}",
+        description: "Wait for a job without polling; returns the moment one condition holds, with the new \
+            output. Default: until it exits or waits for input. Exit always ends it. reason deadline: the \
+            time is up, call again. Several handles: the first wins. Example: {\"handle\": \"dev\", \
+            \"pattern\": \"compiled|ERROR\", \"timeout\": 40}",
         effect: Effect::Reads,
         fields: vec![
             handle(),
             Field::texts("handles", "Several jobs"),
-            Field::texts("until", "Conditions; pattern, port, quiet_seconds and stable_checks imply theirs")
-                .one_of(UNTIL),
-            Field::text("pattern", "Regex"),
+            Field::texts("until", "Conditions; pattern, port, quiet_seconds and stable_checks imply theirs, or give their values")
+                .items(conditions()),
+            Field::text("pattern", "Regex, in output not shown yet; with gone, on the screen"),
             Field::number("quiet_seconds", "Default 2"),
             Field::integer("stable_checks", "Checks 1 s apart, default 3"),
             Field::integer("port", "TCP port; 0 for any"),
@@ -162,9 +178,11 @@ fn wait_for() -> Definition {
 fn jobs() -> Definition {
     Definition {
         name: "jobs",
+        parse: plain::jobs,
         title: "List jobs",
-        description: "What happened since you were last told (ended, asks, ...), then this session's jobs, those that need attention \
-            first: state, age, last line, ports, what each is for, unread bytes. Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
+        description: "What happened since you were last told (ended, asks, ...), then this session's jobs, \
+            those that need attention first: state, age, last line, ports, what each is for, unread bytes. \
+            Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
         effect: Effect::Reads,
         fields: vec![Field::flag("all", "Also those of other sessions")],
     }
@@ -173,9 +191,11 @@ fn jobs() -> Definition {
 fn kill() -> Definition {
     Definition {
         name: "kill",
+        parse: plain::kill,
         title: "End a job",
-        description: "End a job and everything it started: SIGTERM, then SIGKILL after a grace. Already ended is no error. With \
-            signal: send only that. To interrupt a command in a shell or REPL, send_input with Ctrl-C instead.",
+        description: "End a job and everything it started: SIGTERM, then SIGKILL after a grace. Already \
+            ended is no error. With signal: send only that. To interrupt a command in a shell or REPL, \
+            send_input with Ctrl-C instead.",
         effect: Effect::Ends,
         fields: vec![
             handle().required(),

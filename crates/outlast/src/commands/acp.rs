@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use outlast_acp::sidecar::budget::Limits;
 use outlast_acp::{agent, sidecar, tap};
+use outlast_cli::{AcpArgs, AcpVerb, SidecarArgs, TapArgs};
 use outlast_job::{Failure, Outlast};
 
-use crate::cli::{AcpArgs, AcpVerb, SidecarArgs, TapArgs};
 use crate::output::Output;
 
 pub(super) fn acp(

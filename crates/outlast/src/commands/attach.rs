@@ -2,17 +2,21 @@
 
 use std::io::IsTerminal;
 
+use outlast_cli::AttachArgs;
 use outlast_job::wire::Attach;
 use outlast_job::{Failure, Outlast};
+use outlast_policy::OrderKind;
 
 use crate::answer;
-use crate::cli::AttachArgs;
+use crate::ask::allowed;
 use crate::live::Left;
 use crate::output::Output;
 use crate::viewer::{self, ShowFrom};
 
 pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
+    let read_only = args.read_only;
+    allowed(outlast.home(), OrderKind::Attach { read_only })?;
     let handle = job.handle();
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(Failure::usage("attach needs a terminal of your own").hint(format!(

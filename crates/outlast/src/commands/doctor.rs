@@ -1,6 +1,6 @@
 //! `outlast doctor`: what this machine can do for jobs, tried and not assumed.
 
-use outlast_job::client::probe::{self, Finding};
+use outlast_job::client::Finding;
 use outlast_job::{Failure, Outlast};
 
 use outlast_policy::Policy;
@@ -9,7 +9,7 @@ use crate::output::Output;
 
 pub(super) fn doctor(outlast: Result<Outlast, Failure>, out: &mut Output) -> i32 {
     let mut findings = match &outlast {
-        Ok(outlast) => probe::examine(outlast),
+        Ok(outlast) => outlast.examine(),
         Err(failure) => vec![Finding { what: "home", good: false, said: failure.to_string() }],
     };
     findings.push(policy());

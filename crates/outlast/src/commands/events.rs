@@ -3,25 +3,29 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use outlast_cli::EventsArgs;
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::reader::{self, Reader};
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::{Failure, Outlast, session};
+use outlast_policy::OrderKind;
 
-use crate::cli::EventsArgs;
+use crate::ask::allowed;
 use crate::output::{DEADLINE, Output};
 
 pub(super) fn events(outlast: &Outlast, args: &EventsArgs, out: &mut Output) -> Result<i32, Failure> {
     let home = outlast.home();
+    let session = args.session.clone().unwrap_or_else(session::current);
+    let acks = args.ack.is_some() || args.ack_all;
+    allowed(home, if acks { OrderKind::Ack { session: &session } } else { OrderKind::Events })?;
     // Before the first look: nothing can come in between unnoticed.
     let changes = if args.follow { Some(Changes::new(home)?) } else { None };
     if args.all {
         let mut places = BTreeMap::new();
         return follow(changes.as_ref(), args, || everything(outlast, changes.as_ref(), &mut places, out));
     }
-    let session = args.session.clone().unwrap_or_else(session::current);
     let outbox = Outbox::open(home, &session)?;
-    if args.ack.is_some() || args.ack_all {
+    if acks {
         return acknowledge(&outbox, args, out);
     }
     let mut place = match &args.reader {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
+use outlast_cli::{Client, InstallArgs, Scope, Target, UninstallArgs};
 use outlast_job::{Failure, Kind};
 use outlast_mcp::Profile;
 use serde_json::{Value, json};
 
-use crate::install::args::{InstallArgs, Target, UninstallArgs};
-use crate::install::clients::{Client, CommandLine, NAME, Scope, Server};
+use crate::install::clients::{CommandLine, KnownClient, NAME, Server};
 use crate::install::settings::{Known, Settings};
 use crate::output::Output;
 
@@ -66,7 +66,8 @@ fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done,
         done.what = "already there";
         return Ok(done);
     }
-    // Such commands refuse, or overwrite, what is there under that name: then the file is better changed in place.
+    // Such commands refuse, or overwrite, what is there under that name: then the file is better changed in
+    // place.
     done.command = client.adds(target.scope, server).filter(|_| known == Known::No && usable(client, target));
     if known == Known::Otherwise {
         done.what = "updated";
@@ -256,7 +257,9 @@ fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32
         let clients: Vec<Value> = rows
             .iter()
             .map(|(client, found, state, file, program)| {
-                json!({ "client": client.name(), "found": found, "state": state, "file": file, "program": program })
+                json!({
+                    "client": client.name(), "found": found, "state": state, "file": file, "program": program,
+                })
             })
             .collect();
         out.value(&json!({ "scope": args.target.scope.name(), "clients": clients }));

@@ -1,15 +1,17 @@
 //! `outlast jobs`: what needs attention first.
 
-use outlast_job::client::list::Listed;
-use outlast_job::client::survey;
+use outlast_cli::JobsArgs;
 use outlast_job::registry::sweep::Over;
+use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob};
 use outlast_job::wire::Activity;
-use outlast_job::wire::glance::Glance;
+use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::{Failure, Outlast, session};
+use outlast_policy::OrderKind;
+use outlast_protocol::JobIdentity;
 use serde::Serialize;
 
 use crate::answer;
-use crate::cli::JobsArgs;
+use crate::ask::allowed;
 use crate::output::Output;
 
 #[derive(Serialize)]
@@ -47,14 +49,18 @@ struct List<'a> {
 }
 
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::List)?;
     let mine = session::current();
     let now = outlast_job::clock::now_ms();
-    let mut jobs = outlast.list_and_ask(|_| true, survey::PATIENCE);
-    jobs.retain(|job| {
-        let wanted = args.all || job.is_live() || (job.job.session == mine && !args.running);
-        wanted && (!args.running || job.is_live())
+    let mut jobs = outlast.list(ListRequest {
+        running: args.running,
+        keepers: AskKeepers::All,
+        last_lines: true,
+        left_behind: true,
+        ..ListRequest::default()
     });
-    let mut rows: Vec<Row> = jobs.into_iter().map(|job| row(outlast, job, (&mine, now))).collect();
+    jobs.retain(|job| args.all || job.is_live() || job.job.session == mine);
+    let mut rows: Vec<Row> = jobs.into_iter().map(|job| row(job, (&mine, now))).collect();
     rows.sort_by_key(|row| (attention(row), std::cmp::Reverse(row.handle)));
     let over_budget = outlast.over_budget();
     if out.json {
@@ -87,19 +93,19 @@ fn attention(row: &Row) -> u8 {
     }
 }
 
-fn row(outlast: &Outlast, listed: Listed, (mine, now): (&str, u64)) -> Row {
-    let (left_behind, last_line) = (listed.left_behind(), outlast.last_line(&listed));
-    let Listed { job, log_end, now: glance, .. } = listed;
+fn row(listed: ListedJob, (mine, now): (&str, u64)) -> Row {
+    let ListedJob { job, log_end, now: glance, last_line, left_behind } = listed;
     let (activity, quiet_ms) = glance.as_deref().map_or((None, None), activity);
+    let JobIdentity { handle, name, pid, status, exit_code, signal } = JobIdentity::from(&job);
     let state = &job.state;
     Row {
-        handle: job.handle.0,
-        status: state.name(),
+        handle,
+        status,
         activity,
         quiet_ms,
-        pid: job.pid,
-        exit_code: state.exit_code(),
-        signal: state.signal().map(ToOwned::to_owned),
+        pid,
+        exit_code,
+        signal,
         ended_by: state.receipt().map(|receipt| receipt.ended_by.describe()),
         left_behind,
         ending: state.receipt().map(answer::ending),
@@ -110,7 +116,7 @@ fn row(outlast: &Outlast, listed: Listed, (mine, now): (&str, u64)) -> Row {
         last_line,
         ports: glance.as_ref().map(|glance| glance.ports.clone()).unwrap_or_default(),
         awaiting_input: glance.and_then(|glance| glance.awaiting_input),
-        name: job.name,
+        name,
         command: job.command,
         description: job.description,
         cwd: job.cwd,
@@ -118,7 +124,7 @@ fn row(outlast: &Outlast, listed: Listed, (mine, now): (&str, u64)) -> Row {
     }
 }
 
-fn activity(glance: &Glance) -> (Option<&'static str>, Option<u64>) {
+fn activity(glance: &BriefStatus) -> (Option<&'static str>, Option<u64>) {
     match glance.activity {
         Activity::Working => (Some("working"), None),
         Activity::Quiet { for_ms } => (Some("quiet"), Some(for_ms)),

@@ -1,20 +1,25 @@
 //! `outlast kill`.
 
+use outlast_cli::KillArgs;
 use outlast_job::{Failure, Outlast};
+use outlast_policy::OrderKind;
 
-use crate::answer::{self, Answer};
-use crate::ask::AtTheDoor;
-use crate::cli::KillArgs;
+use crate::answer;
+use crate::ask::CliGate;
 use crate::output::Output;
 
 pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Result<i32, Failure> {
     let jobs: Vec<_> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
-    let door = AtTheDoor::open(outlast.home())?;
+    let gate = CliGate::open(outlast.home())?;
+    let force = args.force;
     // All or none: the first that may not be ended stops it.
     for job in &jobs {
-        door.pass(door.gate().judge_kill(door.session(), job, args.force)?)?;
+        let _pass = gate.pass(match args.signal {
+            Some(_) => OrderKind::Signal { job, force },
+            None => OrderKind::Kill { job, force },
+        })?;
     }
-    let session = door.session();
+    let session = gate.session();
     let mut code = 0;
     for job in jobs {
         let killed = match &args.signal {
@@ -26,7 +31,7 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
             code = 1;
         }
         if out.json {
-            let mut value = serde_json::to_value(Answer::of(&job, &info)).unwrap_or_default();
+            let mut value = serde_json::to_value(answer::report(&job, &info)).unwrap_or_default();
             value["signalled"] = killed.signalled.into();
             value["already_ended"] = killed.already_ended.into();
             value["survivors"] = serde_json::to_value(&killed.survivors).unwrap_or_default();

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use outlast_cli::McpArgs;
 use outlast_job::Failure;
 use outlast_mcp::{Decision, Options, Profile, serve_http, serve_stdio};
 
-use crate::cli::McpArgs;
 use crate::output::Output;
 
 pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Result<i32, Failure> {
@@ -17,7 +17,6 @@ pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Re
         options.longest_call = longest;
     }
     options.prompted = args.prompted;
-    options.conformance_fixtures = args.conformance_fixtures;
     if let Some(own) = &args.own {
         options.own = Some(Decision::from_name(own)?);
     }

@@ -1,10 +1,12 @@
 //! `outlast policy`.
 
+use std::path::Path;
+
+use outlast_cli::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
 use outlast_job::{Failure, Run};
 use outlast_policy::{Decision, Finding, Policy, Tool, Verdict};
 use serde_json::json;
 
-use crate::cli::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
 use crate::output::{DENIED, Output};
 
 pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure> {
@@ -15,13 +17,17 @@ pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure
 
 fn check(args: &PolicyCheckArgs, out: &mut Output) -> Result<i32, Failure> {
     let here = std::env::current_dir().ok();
-    let folders: Vec<&std::path::Path> =
-        [here.as_deref(), args.cwd.as_deref()].into_iter().flatten().collect();
-    let policy = Policy::load(&folders)?;
+    let folders: Vec<&Path> = [here.as_deref(), args.cwd.as_deref()].into_iter().flatten().collect();
+    let mut policy = Policy::load(&folders)?;
     if args.command.is_empty() {
         return Ok(files(&policy, out));
     }
-    let verdict = judged(&policy, args)?;
+    let mut verdict = judged(&policy, args)?;
+    let folder = args.cwd.as_deref().or(here.as_deref()).unwrap_or(Path::new(""));
+    if let Some(nested) = policy.at_nested(folder, &verdict)? {
+        policy = nested;
+        verdict = judged(&policy, args)?;
+    }
     if out.json {
         out.value(&as_json(&policy, &verdict));
     } else {
@@ -44,10 +50,7 @@ fn check(args: &PolicyCheckArgs, out: &mut Output) -> Result<i32, Failure> {
 fn judged(policy: &Policy, args: &PolicyCheckArgs) -> Result<Verdict, Failure> {
     let tool = match &args.tool {
         None => Tool::Run,
-        Some(name) => Tool::from_name(name).ok_or_else(|| {
-            Failure::usage(format!("there is no tool {name:?}"))
-                .hint(format!("the tools are {}", Tool::names().join(", ")))
-        })?,
+        Some(name) => name.parse()?,
     };
     let about_tool = policy.judge_tool(tool);
     Ok(match (tool, args.command.as_slice()) {
@@ -56,7 +59,18 @@ fn judged(policy: &Policy, args: &PolicyCheckArgs) -> Result<Verdict, Failure> {
         (Tool::Run, argv) => {
             about_tool.and(policy.judge_run(&Run::Program(argv.to_vec()), &Default::default(), false))
         }
-        _ => about_tool,
+        (
+            Tool::Kill
+            | Tool::Screen
+            | Tool::Read
+            | Tool::Wait
+            | Tool::Jobs
+            | Tool::Events
+            | Tool::Watch
+            | Tool::Resize
+            | Tool::Prune,
+            _,
+        ) => about_tool,
     })
 }
 

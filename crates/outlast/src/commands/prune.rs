@@ -1,12 +1,15 @@
 //! `outlast prune`.
 
+use outlast_cli::PruneArgs;
 use outlast_job::settings::Retention;
 use outlast_job::{Failure, Outlast};
+use outlast_policy::OrderKind;
 
-use crate::cli::PruneArgs;
+use crate::ask::allowed;
 use crate::output::Output;
 
 pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::Prune { dry_run: args.dry_run })?;
     let set = &outlast.settings().retention;
     let keep = if args.all {
         Retention::nothing()

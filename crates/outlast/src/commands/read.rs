@@ -2,31 +2,38 @@
 
 use std::io::IsTerminal;
 
-use outlast_job::client::read::{MAX_OUTPUT, Piece, Range, Stream, Text};
-use outlast_job::{Failure, Outlast, Wait};
+use outlast_cli::ReadArgs;
+use outlast_job::client::{MAX_OUTPUT, Piece};
+use outlast_job::request::{Grep, Lines, ReadBytes, ReadText, Stream};
+use outlast_job::{Failure, Job, Outlast, Wait, check_wait};
+use outlast_policy::OrderKind;
 
-use crate::answer::Answer;
-use crate::cli::ReadArgs;
+use crate::answer;
+use crate::ask::allowed;
 use crate::output::Output;
 
+/// How much is read at once where exact bytes are wanted.
+const RAW_PIECE: usize = 256 << 10;
+
 pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::Read)?;
     let job = outlast.job(&args.job)?;
     // Whoever reads what an ended job printed has its result.
     let _ = job.info_to_show();
     if let Some(pattern) = &args.grep {
-        Wait::for_pattern(pattern).check()?;
+        check_wait(&Wait::for_pattern(pattern))?;
     }
-    let stream = if args.stderr { Stream::Errors } else { Stream::Output };
-    let mut range = job.range(stream, args.since.unwrap_or(0), args.until)?;
-    if let Some(lines) = args.head {
-        range = range.first_lines(lines);
+    let stream = if args.stderr { Stream::Stderr } else { Stream::Output };
+    let (mut from, mut to) = (args.since.unwrap_or(0), args.until);
+    if let (Some(head), Some(_)) = (args.head, args.tail) {
+        // The last lines of the first ones.
+        let lines = Some(Lines::First(head));
+        let (begin, end) = job.borders(ReadBytes { stream, from, to, lines, max: 0 })?;
+        (from, to) = (begin, Some(end));
     }
-    if let Some(lines) = args.tail {
-        range = range.last_lines(lines);
-    }
+    let lines = args.tail.map(Lines::Last).or(args.head.map(Lines::First));
     if args.raw && !out.json {
-        raw(&range, out);
-        return Ok(0);
+        return raw(&job, ReadBytes { stream, from, to, lines, max: RAW_PIECE }, out).map(|()| 0);
     }
     let bounded = out.json || std::io::stdout().is_terminal();
     let max = match args.max {
@@ -35,29 +42,30 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
         None if bounded => MAX_OUTPUT,
         None => usize::MAX,
     };
-    let reference = if args.stderr { format!("{} --stderr", args.job) } else { args.job.clone() };
+    let range = ReadText { stream, from, to, lines, max };
     if let Some(pattern) = &args.grep {
-        return grep(&range, pattern, max, out);
+        return grep(&job, Grep { range, pattern: pattern.clone() }, out);
     }
     if max == usize::MAX && !out.json {
-        range.fold(|text| out.data(text));
+        job.write_text(&range, |text| out.data(text))?;
         return Ok(0);
     }
-    let text = range.text(max.min(1 << 30), &reference);
+    let reference = if args.stderr { format!("{} --stderr", args.job) } else { args.job.clone() };
+    let text = job.read(ReadText { max: max.min(1 << 30), ..range })?;
     if out.json {
         let info = job.info()?;
-        out.value(&Answer::of(&job, &info).with_text(text));
+        out.value(&answer::with_text(answer::report(&job, &info), &text, &reference));
     } else {
-        out.data(text.text.as_bytes());
+        out.data(answer::joined(&text, &reference).as_bytes());
     }
     Ok(0)
 }
 
 /// Exact bytes; on a terminal, without what could do harm there.
-fn raw(range: &Range, out: &mut Output) {
+fn raw(job: &Job, read: ReadBytes, out: &mut Output) -> Result<(), Failure> {
     let mut safe = std::io::stdout().is_terminal().then(outlast_stream::Passthrough::new);
     let mut filtered = Vec::new();
-    range.pieces(|_, piece| match piece {
+    let show = |piece: Piece<'_>| match piece {
         Piece::Bytes(bytes) => match &mut safe {
             Some(safe) => {
                 filtered.clear();
@@ -66,55 +74,30 @@ fn raw(range: &Range, out: &mut Output) {
             }
             None => out.draw(bytes),
         },
-        Piece::Gone { from, to } => {
+        Piece::Lost { from, to } => {
             out.talk(&format!("outlast: {} bytes are gone, from {from} to {to}", to - from));
             true
         }
-    });
+    };
+    job.read_pieces(read, show).map(drop)
 }
 
 /// Lines in which the pattern is found. Like grep, it is a failure if there are none.
-fn grep(range: &Range, pattern: &str, max: usize, out: &mut Output) -> Result<i32, Failure> {
-    let regex =
-        regex_automata::meta::Regex::new(pattern).map_err(|error| Failure::usage(error.to_string()))?;
-    let mut found = Text { from: range.from(), offset: range.to(), ..Text::default() };
-    let mut lines = 0_usize;
-    let mut rest = Vec::new();
-    range.fold(|text| {
-        rest.extend_from_slice(text);
-        let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        for line in rest[..whole].split_inclusive(|byte| *byte == b'\n') {
-            let line = String::from_utf8_lossy(line);
-            if regex.is_match(line.trim_end_matches('\n')) {
-                lines += 1;
-                if found.text.len() + line.len() <= max {
-                    found.text.push_str(&line);
-                } else {
-                    found.omitted_bytes += line.len() as u64;
-                }
-            }
-        }
-        rest.drain(..whole);
-        true
-    });
-    let last = String::from_utf8_lossy(&rest).into_owned();
-    if !last.is_empty() && regex.is_match(&last) {
-        lines += 1;
-        found.text.push_str(&last);
-        found.text.push('\n');
-    }
+fn grep(job: &Job, grep: Grep, out: &mut Output) -> Result<i32, Failure> {
+    let matches = job.grep(grep)?;
+    let text: String = matches.lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
     if out.json {
         out.value(&serde_json::json!({
-            "output": found.text, "lines": lines, "offset": found.offset, "omitted_bytes": found.omitted_bytes
+            "output": text, "lines": matches.found, "offset": matches.offset, "omitted_bytes": matches.omitted_bytes
         }));
     } else {
-        out.data(found.text.as_bytes());
-        if found.omitted_bytes > 0 {
+        out.data(text.as_bytes());
+        if matches.omitted_bytes > 0 {
             out.talk(&format!(
                 "outlast: {} more bytes of matching lines; all of them: --max 0",
-                found.omitted_bytes
+                matches.omitted_bytes
             ));
         }
     }
-    Ok(i32::from(lines == 0))
+    Ok(i32::from(matches.found == 0))
 }

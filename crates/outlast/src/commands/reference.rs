@@ -3,13 +3,20 @@
 use std::path::Path;
 
 use clap::CommandFactory;
+use outlast_cli::{Cli, Shell};
 use outlast_job::Failure;
 
-use crate::cli::Cli;
 use crate::output::Output;
 
 /// Prints completions for a shell.
-pub(super) fn completions(shell: clap_complete::Shell, out: &mut Output) -> i32 {
+pub(super) fn completions(shell: Shell, out: &mut Output) -> i32 {
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Elvish => clap_complete::Shell::Elvish,
+        Shell::Fish => clap_complete::Shell::Fish,
+        Shell::PowerShell => clap_complete::Shell::PowerShell,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+    };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "outlast", &mut text);
     out.data(&text);

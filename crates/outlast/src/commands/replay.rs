@@ -3,31 +3,35 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use outlast_job::client::replay::{Moment, Recording, What};
+use outlast_cli::{ExportFormat, ReplayArgs};
 use outlast_job::client::signals::{Signal, Signals};
-use outlast_job::{Failure, Outlast};
+use outlast_job::client::{Played, Recording};
+use outlast_job::request::Moment;
+use outlast_job::{Failure, Job, Outlast};
+use outlast_policy::OrderKind;
 use outlast_stream::Passthrough;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::cli::{ExportFormat, ReplayArgs};
+use crate::ask::allowed;
 use crate::output::Output;
 
 pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::Replay)?;
     let job = outlast.job(&args.job)?;
-    let recording = job.recording()?;
     if let Some(moment) = moment(args) {
-        return at(&recording, moment, out);
+        return at(&job, moment, out);
     }
+    let recording = job.recording()?;
     if let Some(ExportFormat::Cast) = args.export {
         recording.write_cast(|line| out.line(line));
         return Ok(0);
     }
     if out.json {
         recording.events(|at, what| match what {
-            What::Output(bytes) => {
+            Played::Output(bytes) => {
                 out.value(&serde_json::json!({ "at_ms": at, "output": String::from_utf8_lossy(bytes) }))
             }
-            What::Resized(size) => out.value(&serde_json::json!({ "at_ms": at, "size": size })),
+            Played::Resized(size) => out.value(&serde_json::json!({ "at_ms": at, "size": size })),
         });
         return Ok(0);
     }
@@ -35,22 +39,21 @@ pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> 
 }
 
 fn moment(args: &ReplayArgs) -> Option<Moment> {
-    args.at.map(Moment::Time).or(args.offset.map(Moment::Offset))
+    args.at.map(|at| Moment::Time(outlast_job::clock::millis(at))).or(args.offset.map(Moment::Offset))
 }
 
 /// The screen as it was.
-fn at(recording: &Recording, moment: Moment, out: &mut Output) -> Result<i32, Failure> {
-    let mut fold = recording.fold_until(moment);
-    let shot = fold.screen();
+fn at(job: &Job, moment: Moment, out: &mut Output) -> Result<i32, Failure> {
+    let shot = job.screen_at(moment, out.colour && !out.json)?;
     if out.json {
         out.value(&serde_json::json!({
-            "rows": shot.rows, "offset": fold.offset(), "title": shot.title, "alternate": shot.alternate,
+            "rows": shot.rows, "offset": shot.offset, "title": shot.title, "alternate": shot.alternate,
             "cursor": { "row": shot.cursor.row, "col": shot.cursor.col },
             "size": { "cols": shot.size.cols, "rows": shot.size.rows }
         }));
         return Ok(0);
     }
-    let mut rows = if out.colour { fold.styled_screen() } else { shot.rows };
+    let mut rows = shot.rows;
     while rows.last().is_some_and(|row| row.trim().is_empty()) {
         rows.pop();
     }
@@ -77,7 +80,7 @@ fn play(recording: &Recording, args: &ReplayArgs, out: &mut Output) -> Result<i3
             Duration::from_millis(at.saturating_sub(last)).min(args.idle_limit.unwrap_or(Duration::MAX));
         last = at;
         stopped = pause(&signals, gap.div_f64(args.speed));
-        if let (What::Output(bytes), false) = (what, stopped) {
+        if let (Played::Output(bytes), false) = (what, stopped) {
             let mut safe = Vec::with_capacity(bytes.len());
             filter.pass(bytes, &mut safe);
             return out.draw(&safe);

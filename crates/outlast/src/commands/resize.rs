@@ -1,12 +1,15 @@
 //! `outlast resize`.
 
+use outlast_cli::ResizeArgs;
 use outlast_job::{Failure, Outlast, Streams};
+use outlast_policy::OrderKind;
 
-use crate::cli::ResizeArgs;
+use crate::ask::allowed;
 use crate::output::Output;
 
 pub(super) fn resize(outlast: &Outlast, args: &ResizeArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
+    allowed(outlast.home(), OrderKind::Resize { job: &job })?;
     job.resize(args.size)?;
     let now = match job.status()?.map(|status| status.info.streams) {
         Some(Streams::Terminal(size)) => size,

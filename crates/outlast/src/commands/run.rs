@@ -4,38 +4,37 @@ use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use outlast_job::client::read::MAX_OUTPUT;
+use outlast_cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy, any_if_zero};
+use outlast_job::client::MAX_OUTPUT;
+use outlast_job::clock::millis;
 use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
 use outlast_job::sandbox::{By, Network, Sandbox};
-use outlast_job::settings::parse_processors;
-use outlast_job::wakes::{Wake, Will};
+use outlast_job::units::parse_processors;
+use outlast_job::wakes::{Wake, WakePlan};
 use outlast_job::wire::Attach;
-use outlast_job::{Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait};
-use outlast_policy::Wanted;
+use outlast_job::{Condition, Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait, check_wait};
+use outlast_policy::{OrderKind, Pass, Start};
+use outlast_protocol::JobReport;
 
-use crate::answer::{self, Answer};
-use crate::ask::AtTheDoor;
-use crate::cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy};
+use crate::answer;
+use crate::ask::CliGate;
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
 use crate::viewer::{self, ShowFrom};
 
 pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
-    let wait = Wait {
-        exit: true,
-        patterns: args.pattern.clone(),
-        quiet_ms: args.quiet_for.map(outlast_job::clock::millis),
-        awaiting_input: args.input,
-        port: args.port,
-        from: Some(0),
-        ..Wait::default()
-    };
+    let mut until = vec![Condition::Exit];
+    until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
+    until.extend(args.quiet_for.map(|quiet| Condition::Quiet { ms: millis(quiet) }));
+    until.extend(args.input.then_some(Condition::AwaitingInput));
+    until.extend(args.port.map(any_if_zero));
+    let wait = Wait::of(until).from(0);
     // A bad pattern is told before anything runs.
-    wait.check()?;
+    check_wait(&wait)?;
     let spec = spec(outlast, &args)?.checked()?;
-    may_run(outlast, &args, &spec)?;
+    let _pass = may_run(outlast, &args, &spec)?;
     let wakes = outlast.wakes_of(&spec);
     let job = outlast.start(spec)?;
     if args.background {
@@ -49,7 +48,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
             Reason::Deadline => DEADLINE,
             _ => 0,
         };
-        let mut answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
+        let mut answer = answer::waited((&job, &info), &waited, (0, MAX_OUTPUT))?;
         answer.wakes = wakes;
         if out.json {
             out.value(&answer);
@@ -60,9 +59,9 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return Ok(code);
     }
     if out.json {
-        let waited = job.wait(&Wait { awaiting_input: true, ..Wait::for_exit() }, None)?;
+        let waited = job.wait(&Wait::for_exit().or(Condition::AwaitingInput), None)?;
         let info = job.info_to_show()?;
-        let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, 0, MAX_OUTPUT)?;
+        let answer = answer::waited((&job, &info), &waited, (0, MAX_OUTPUT))?;
         out.value(&answer);
         return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
     }
@@ -70,23 +69,22 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
 }
 
 /// Asks the policy, about the command and whatever else would be run for it.
-fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<(), Failure> {
-    let door = AtTheDoor::open(outlast.home())?;
+fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<Pass, Failure> {
+    let gate = CliGate::open(outlast.home())?;
     let set = args.env.iter().filter_map(|setting| setting.split_once('='));
     let env = set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let wanted = Wanted {
+    let start = Start {
         run: &spec.run,
         folder: Path::new(&spec.cwd),
         env: &env,
         fed: !args.no_stdin && !args.background && !goes_on(args) && is_fed(),
     };
-    door.pass(door.gate().judge_run(door.session(), &wanted)?)?;
+    let pass = gate.pass(OrderKind::Start(start))?;
     for command in args.wake.iter().filter_map(|wake| wake.strip_prefix("exec:")) {
         let run = Run::Shell(command.to_owned());
-        let wanted = Wanted { run: &run, fed: false, ..wanted };
-        door.pass(door.gate().judge_run(door.session(), &wanted)?)?;
+        let _pass = gate.pass(OrderKind::Start(Start { run: &run, fed: false, ..start }))?;
     }
-    Ok(())
+    Ok(pass)
 }
 
 /// Whether standard input is something that could feed a shell with commands.
@@ -114,7 +112,8 @@ fn goes_on(args: &RunArgs) -> bool {
 
 fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
     let run = match args.command.as_slice() {
-        // One word is a program, and if there is none of that name the error says so; a line is for the shell.
+        // One word is a program, and if there is none of that name the error says so; a line is for the
+        // shell.
         [one] if !one.chars().all(is_plain) => Run::Shell(one.clone()),
         argv => Run::Program(argv.to_vec()),
     };
@@ -189,16 +188,16 @@ fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "-_./+@%,:".contains(c)
 }
 
-fn started(job: &Job, wakes: Vec<Will>, out: &mut Output) -> Result<i32, Failure> {
+fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Result<i32, Failure> {
     let info = job.info()?;
     if out.json {
-        out.value(&Answer { wakes, ..Answer::of(job, &info).because(Reason::Started) });
+        out.value(&JobReport { reason: Some(Reason::Started), wakes, ..answer::report(job, &info) });
     } else {
         let handle = job.handle();
         let name = info.name.clone().unwrap_or_else(|| handle.to_string());
         out.line(&handle.to_string());
         for wake in &wakes {
-            let will = if wake.will { "will wake" } else { "will NOT wake" };
+            let will = if wake.fires { "will wake" } else { "will NOT wake" };
             out.talk(&format!("{will} {} {}: {}", wake.kind, wake.target, wake.why));
         }
         out.talk(&format!(
@@ -243,7 +242,8 @@ fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failur
         }
         Left::Detached => {
             out.talk(&format!(
-                "outlast: job {handle} runs on; back to it: outlast attach {handle}   end it: outlast kill {handle}"
+                "outlast: job {handle} runs on; back to it: outlast attach {handle}   \
+                 end it: outlast kill {handle}"
             ));
             Ok(0)
         }

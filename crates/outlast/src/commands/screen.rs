@@ -1,12 +1,14 @@
 //! `outlast screen`.
 
-use outlast_job::registry::layout;
+use outlast_cli::ScreenArgs;
 use outlast_job::{Failure, Kind, Outlast};
+use outlast_policy::OrderKind;
 
-use crate::cli::ScreenArgs;
+use crate::ask::allowed;
 use crate::output::Output;
 
 pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::Screen)?;
     let job = outlast.job(&args.job)?;
     let styled = out.colour && !args.plain && !out.json;
     let shot = match job.screen(styled, args.scrollback) {
@@ -36,7 +38,7 @@ pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> 
 
 /// A job that has ended shows what it showed last.
 fn last_screen(job: &outlast_job::Job, out: &mut Output, failure: Failure) -> Result<i32, Failure> {
-    let Ok(text) = std::fs::read_to_string(job.dir().file(layout::SCREEN)) else { return Err(failure) };
+    let Some(text) = job.last_screen()? else { return Err(failure) };
     let _ = job.info_to_show();
     if out.json {
         let rows: Vec<&str> = text.lines().collect();

@@ -2,17 +2,20 @@
 
 use std::io::{IsTerminal, Read};
 
+use outlast_cli::SecretArgs;
 use outlast_job::{Failure, Kind, Outlast};
+use outlast_policy::OrderKind;
 
-use crate::cli::SecretArgs;
+use crate::ask::allowed;
 use crate::output::Output;
 use crate::terminal::{self, Unseen};
 
 /// The longest secret: more than a terminal takes in one line.
-const LONGEST: usize = 64 << 10;
+const MAX_SECRET: usize = 64 << 10;
 
 pub(super) fn secret(outlast: &Outlast, args: &SecretArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
+    allowed(outlast.home(), OrderKind::Secret)?;
     // No core file, and nobody looks into our memory.
     outlast_job::wiped::keep_memory_private();
     let handle = job.handle();
@@ -43,10 +46,10 @@ pub(super) fn secret(outlast: &Outlast, args: &SecretArgs, out: &mut Output) -> 
 
 /// One line, or all of it if there is none.
 fn from_stdin() -> Result<Unseen, Failure> {
-    let mut value = Unseen::with_room(LONGEST);
+    let mut value = Unseen::with_room(MAX_SECRET);
     let mut stdin = std::io::stdin().lock();
     let mut byte = [0];
-    while value.len() < LONGEST {
+    while value.len() < MAX_SECRET {
         let n =
             stdin.read(&mut byte).map_err(|error| Failure::system("standard input can't be read", error))?;
         if n == 0 || byte[0] == b'\n' {
@@ -61,6 +64,6 @@ fn from_stdin() -> Result<Unseen, Failure> {
 }
 
 fn from_person(question: &str) -> Result<Unseen, Failure> {
-    terminal::ask_unseen(question, LONGEST)
+    terminal::ask_unseen(question, MAX_SECRET)
         .ok_or_else(|| Failure::new(Kind::Denied, "nothing was typed").hint("the job still waits for it"))
 }

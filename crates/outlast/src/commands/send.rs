@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::time::Duration;
 
-use outlast_job::client::read::MAX_OUTPUT;
-use outlast_job::wire::{INPUT_PIECE, Sent, base64};
-use outlast_job::{Failure, Job, Kind, Outlast, Reason, Send, Wait};
+use outlast_cli::SendArgs;
+use outlast_job::client::MAX_OUTPUT;
+use outlast_job::wire::{INPUT_PIECE, Sent};
+use outlast_job::{Condition, Failure, Job, Kind, Outlast, Reason, Send, Wait, check_wait};
+use outlast_policy::{OrderKind, TypedInput};
 
-use crate::answer::Answer;
-use crate::ask::AtTheDoor;
-use crate::cli::SendArgs;
+use crate::answer;
+use crate::ask::CliGate;
 use crate::output::{DEADLINE, Output};
 
 pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Result<i32, Failure> {
@@ -18,21 +19,23 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         return Err(Failure::usage("there is nothing to type")
             .hint("give a text, --key KEY, --eof or --stdin; for example: outlast send 3 yes"));
     }
-    // Before any of the standard input is typed.
-    outlast_job::keys::parse(&args.keys)?;
-    let wait = Wait { exit: true, awaiting_input: true, patterns: args.pattern.clone(), ..Wait::default() };
-    wait.check()?;
-    let send = Send {
+    let mut until = vec![Condition::Exit, Condition::AwaitingInput];
+    until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
+    let wait = Wait::of(until);
+    check_wait(&wait)?;
+    // A wrong key is told before any of the standard input is typed.
+    let input = TypedInput::new(Send {
         text: args.text.clone().unwrap_or_default(),
         newline: args.text.is_some() && !args.no_newline,
         keys: args.keys.clone(),
         eof: args.eof,
         paste: (args.paste || args.no_paste).then_some(args.paste),
         ..Send::default()
-    };
-    let door = AtTheDoor::open(outlast.home())?;
-    let streamed = if args.stdin { from_stdin(&job, &door)? } else { None };
-    let send = judged(&job, &door, send)?;
+    })?;
+    let gate = CliGate::open(outlast.home())?;
+    let streamed = if args.stdin { from_stdin(&job, &gate)? } else { None };
+    let pass = gate.pass(OrderKind::Send { job: &job, input: &input })?;
+    let send = input.passed(&pass);
     let sent = match streamed {
         None => job.send(&send, Some(args.patience))?,
         Some(streamed) if args.keys.is_empty() && !args.eof => streamed,
@@ -60,7 +63,7 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
     let default = if args.pattern.is_empty() { ANSWER } else { PATTERN };
     let waited = job.wait(&wait.from(sent.offset), Some(args.deadline.unwrap_or(default)))?;
     let info = job.info_to_show()?;
-    let answer = Answer::of(&job, &info).waited(&waited).with_output(&job, sent.offset, MAX_OUTPUT)?;
+    let answer = answer::waited((&job, &info), &waited, (sent.offset, MAX_OUTPUT))?;
     if out.json {
         out.value(&answer);
     } else {
@@ -70,33 +73,31 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
     Ok(if waited.reason == Reason::Deadline && !args.pattern.is_empty() { DEADLINE } else { 0 })
 }
 
-/// What is to be typed, if the policy lets it.
-fn judged(job: &Job, door: &AtTheDoor, send: Send) -> Result<Send, Failure> {
-    let (judged, after) = door.gate().judge_send(door.session(), job, &send)?;
-    door.pass(judged)?;
-    Ok(Send { after, ..send })
-}
-
 /// How long an answer may take, unless told otherwise.
 const ANSWER: Duration = Duration::from_secs(3);
 /// How long a pattern may take to come, unless told otherwise.
 const PATTERN: Duration = Duration::from_secs(30);
 
-/// Input of any size: the keeper answers each piece when it has room for the next. None when there was nothing.
-fn from_stdin(job: &Job, door: &AtTheDoor) -> Result<Option<Sent>, Failure> {
+/// Input of any size: the keeper answers each piece when it has room for the next. None when there was
+/// nothing.
+fn from_stdin(job: &Job, gate: &CliGate) -> Result<Option<Sent>, Failure> {
     let mut stdin = std::io::stdin().lock();
     let mut piece = vec![0; INPUT_PIECE];
     let mut total: Option<Sent> = None;
-    let minded = door.gate().minds_typing(job)?;
+    let checked = gate.checks_input(job)?;
     loop {
         let n =
             stdin.read(&mut piece).map_err(|error| Failure::system("standard input can't be read", error))?;
         if n == 0 {
             return Ok(total);
         }
-        let send = Send { bytes: base64::encode(&piece[..n]), ..Send::default() };
-        let send = if minded { judged(job, door, send)? } else { send };
-        let sent = job.send(&send, None)?;
+        let input = TypedInput::bytes(&piece[..n]);
+        let sent = if checked {
+            let pass = gate.pass(OrderKind::Send { job, input: &input })?;
+            job.send(&input.passed(&pass), None)?
+        } else {
+            job.send(input.as_given(), None)?
+        };
         let before = total.map_or(Sent { taken: 0, ..sent }, |total| total);
         total = Some(Sent { taken: before.taken + sent.taken, queued: sent.queued, ..before });
     }

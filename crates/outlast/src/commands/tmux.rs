@@ -5,17 +5,19 @@ mod mirror;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use outlast_job::outbox::{Entry, Outbox, WAKE_FAILED};
+use outlast_cli::{NOTICE, SubmitArgs, TmuxArgs, TmuxVerb};
+use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::format::Info;
-use outlast_job::tmux::Tmux;
-use outlast_job::tmux::submit::{self, Done, Submission};
-use outlast_job::wakes::Will;
+use outlast_job::wakes::WakePlan;
 use outlast_job::wire::Stable;
-use outlast_job::{Failure, Job, JobSpec, Outlast, Reason, Run, Streams};
+use outlast_job::{EntryKind, Failure, Job, JobSpec, Outlast, Reason, Run, Streams};
+use outlast_policy::OrderKind;
+use outlast_protocol::JobReport;
+use outlast_tmux::Tmux;
+use outlast_tmux::submit::{self, Done, Submission};
 
-use crate::answer::Answer;
-use crate::ask::AtTheDoor;
-use crate::cli::{SubmitArgs, TmuxArgs, TmuxVerb};
+use crate::answer;
+use crate::ask::{CliGate, allowed};
 use crate::output::{DEADLINE, Output};
 
 pub(super) fn tmux(
@@ -32,6 +34,7 @@ pub(super) fn tmux(
         TmuxVerb::Submit(submit) => self::submit(&open()?, args.socket, &submit, &env, out),
         TmuxVerb::Work { number } => work(open, &number, out),
         TmuxVerb::Read(read) => {
+            allowed(open()?.home(), OrderKind::Screen)?;
             let pane = server().pane(&read.pane)?;
             let text = pane.text(read.scrollback, false)?;
             let text = text.trim_end();
@@ -48,6 +51,9 @@ pub(super) fn tmux(
             Ok(0)
         }
         TmuxVerb::Watch(watch) => {
+            let outlast = open()?;
+            // A pane becomes a screen. What is typed into its job is judged then.
+            allowed(outlast.home(), OrderKind::Screen)?;
             let pane = server().pane(&watch.pane)?;
             let mut argv = vec!["tmux".to_owned(), "mirror".to_owned(), pane.id().to_owned()];
             if let Some(socket) = pane.tmux().socket() {
@@ -58,7 +64,7 @@ pub(super) fn tmux(
             if let Some(size) = mirror::size(&pane)? {
                 spec.streams = Streams::Terminal(size);
             }
-            answer(&open()?.start(spec)?, Vec::new(), out)
+            answer(&outlast.start(spec)?, Vec::new(), out)
         }
         TmuxVerb::Mirror(watch) => mirror::mirror(&server().pane(&watch.pane)?, out),
     }
@@ -71,10 +77,10 @@ fn own_job(argv: Vec<String>) -> JobSpec {
     JobSpec::new(Run::Program([vec![program], argv].concat()))
 }
 
-fn answer(job: &Job, wakes: Vec<Will>, out: &mut Output) -> Result<i32, Failure> {
+fn answer(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Result<i32, Failure> {
     let info = job.info()?;
     if out.json {
-        out.value(&Answer { wakes, ..Answer::of(job, &info).because(Reason::Started) });
+        out.value(&JobReport { reason: Some(Reason::Started), wakes, ..answer::report(job, &info) });
     } else {
         out.line(&job.handle().to_string());
     }
@@ -109,14 +115,23 @@ fn submit(
         clear: args.clear,
         number: std::path::PathBuf::new(),
     };
-    let door = AtTheDoor::open(outlast.home())?;
-    door.pass(door.gate().judge_line(door.session(), &wanted.command)?)?;
-    if !wanted.notice.is_empty() && wanted.notice != submit::NOTICE {
+    let gate = CliGate::open(outlast.home())?;
+    let _pass = gate.pass(OrderKind::TypeLine(&wanted.command))?;
+    if !wanted.notice.is_empty() && wanted.notice != NOTICE {
         // It is typed as well, whoever reads it there.
-        door.pass(door.gate().judge_line(door.session(), &wanted.notice)?)?;
+        let _pass = gate.pass(OrderKind::TypeLine(&wanted.notice))?;
     }
     let wanted = submit::prepare(wanted, env)?;
-    let wakes: Vec<Will> = wanted.will_tell().into_iter().collect();
+    let forecast = wanted.forecast();
+    let wakes: Vec<WakePlan> = forecast
+        .map(|forecast| WakePlan {
+            kind: "tmux",
+            target: wanted.told.clone(),
+            fires: forecast.will,
+            why: forecast.why,
+        })
+        .into_iter()
+        .collect();
     let number = wanted.number.display().to_string();
     let home = outlast.home().path().display().to_string();
     let mut spec = own_job(["--home", &home, "tmux", "work", &number].map(ToOwned::to_owned).to_vec());
@@ -126,7 +141,7 @@ fn submit(
     let job = outlast.start(spec)?;
     if !out.json {
         out.talk(&format!("job {} types it into {} when that is free", job.handle(), wanted.pane));
-        for wake in wakes.iter().filter(|wake| !wake.will) {
+        for wake in wakes.iter().filter(|wake| !wake.fires) {
             out.talk(&format!("the notice will not be typed into {}: {}", wake.target, wake.why));
         }
     }
@@ -171,7 +186,7 @@ fn not_told(outlast: &Outlast, why: &str) -> Result<(), Failure> {
     let ours = |info: &Info| info.state.is_live() && info.process.as_ref().map(|process| process.pid) == own;
     let Some(info) = outlast.jobs().into_iter().rfind(ours) else { return Ok(()) };
     let text = format!("the notice was not given: {why}");
-    let mut word = Entry::about(info.handle, info.name.as_deref(), WAKE_FAILED, text);
+    let mut word = Entry::about(info.handle, info.name.as_deref(), EntryKind::WakeFailed, text);
     word.more = format!("outlast read {}", info.handle);
     Outbox::open(outlast.home(), &info.session)?
         .append(&mut [word])

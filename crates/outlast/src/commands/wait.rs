@@ -1,46 +1,45 @@
 //! `outlast wait`.
 
-use outlast_job::client::read::MAX_OUTPUT;
-use outlast_job::{Failure, Job, Outlast, Reason, Wait, wait_any};
+use outlast_cli::WaitArgs;
+use outlast_job::client::MAX_OUTPUT;
+use outlast_job::{Condition, Failure, Job, Outlast, Reason, Wait, wait_any};
+use outlast_policy::OrderKind;
+use outlast_protocol::JobReport;
 
-use crate::answer::{self, Answer};
-use crate::cli::WaitArgs;
+use crate::answer;
+use crate::ask::allowed;
 use crate::output::{DEADLINE, Output};
 
 pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::Wait)?;
     let jobs: Vec<Job> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
-    let jobs: Vec<&Job> = jobs.iter().collect();
-    let until = Wait { output: args.output, gone: args.gone.clone(), ..args.until.wait() };
+    let mut until = args.until.conditions();
     let from = match args.since.as_deref() {
         Some("now") => None,
         Some(offset) => Some(offset.parse().map_err(|_| {
             Failure::usage(format!("{offset:?} is no offset")).hint("give a number of bytes, or `now`")
         })?),
         // What was already printed counts for a pattern; "anything new" begins now.
-        None if args.output => None,
+        None if until.contains(&Condition::Output) => None,
         None => Some(0),
     };
-    let nothing_else = until == Wait::default();
-    let wait = Wait { exit: until.exit || nothing_else, from, ..until };
+    if until.is_empty() {
+        until.push(Condition::Exit);
+    }
+    let wait = Wait { from, ..Wait::of(until) };
     let begins: Vec<u64> = jobs.iter().map(|job| from.unwrap_or_else(|| job.log_end())).collect();
-    let (which, waited) = wait_any(&jobs, &wait, args.deadline, None)?;
-    let (job, begin) = (jobs[which], begins[which]);
+    let waits: Vec<(&Job, Wait)> =
+        jobs.iter().zip(&begins).map(|(job, begin)| (job, wait.clone().from(*begin))).collect();
+    let (which, waited) = wait_any(&waits, args.deadline, None)?;
+    let (job, begin) = (&jobs[which], begins[which]);
     let info = job.info_to_show()?;
     // Otherwise the time was up, or the end came before what was waited for.
     let met = match waited.reason {
         Reason::Deadline => false,
-        Reason::Exit => wait.exit,
-        Reason::Pattern
-        | Reason::Quiet
-        | Reason::Output
-        | Reason::AwaitingInput
-        | Reason::Stable
-        | Reason::Port
-        | Reason::Gone
-        | Reason::Started => true,
+        reason => reason != Reason::Exit || wait.has(Reason::Exit),
     };
     if out.json {
-        let answer = Answer::of(job, &info).waited(&waited).with_output(job, begin, MAX_OUTPUT)?;
+        let answer = answer::waited((job, &info), &waited, (begin, MAX_OUTPUT))?;
         out.value(
             &serde_json::json!({ "already": waited.already, "at_offset": waited.offset, "met": met })
                 .merged(&answer),
@@ -77,11 +76,11 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
 }
 
 trait Merged {
-    fn merged(self, answer: &Answer) -> serde_json::Value;
+    fn merged(self, answer: &JobReport) -> serde_json::Value;
 }
 
 impl Merged for serde_json::Value {
-    fn merged(self, answer: &Answer) -> serde_json::Value {
+    fn merged(self, answer: &JobReport) -> serde_json::Value {
         let mut whole = serde_json::to_value(answer).unwrap_or_default();
         if let (Some(into), serde_json::Value::Object(more)) = (whole.as_object_mut(), self) {
             into.extend(more);

@@ -2,60 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use outlast_cli::{Client, Scope};
 use serde_json::{Value, json};
 
 /// The name under which clients know the server. No underscores: some join it with a tool's name by them.
 pub(crate) const NAME: &str = "outlast";
-
-/// A program that speaks MCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Gemini CLI.
-    Gemini,
-    /// opencode.
-    Opencode,
-    /// Cursor.
-    Cursor,
-    /// Visual Studio Code.
-    Vscode,
-    /// Zed.
-    Zed,
-    /// Windsurf.
-    Windsurf,
-    /// Copilot CLI.
-    Copilot,
-    /// Qwen Code.
-    Qwen,
-    /// Amp.
-    Amp,
-    /// Crush.
-    Crush,
-    /// Claude Desktop.
-    ClaudeDesktop,
-}
-
-/// For whom a client is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
-    /// For this user, in every project.
-    User,
-    /// For this project: a file in the folder where the call is made.
-    Project,
-}
-
-impl Scope {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Scope::User => "user",
-            Scope::Project => "project",
-        }
-    }
-}
 
 /// How to start the server.
 #[derive(Clone, Debug)]
@@ -67,13 +18,35 @@ pub(crate) struct Server {
 /// A command line of the client's own.
 pub(crate) type CommandLine = Vec<String>;
 
-impl Client {
-    pub(crate) fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
+/// What is known of a client: its settings, and the commands of its own.
+pub(crate) trait KnownClient: Sized {
     /// Where the tools have names of their own that this client's models were trained with.
-    pub(crate) fn profile(self) -> &'static str {
+    fn profile(self) -> &'static str;
+
+    /// The program to look for on `PATH`.
+    fn program(self) -> Option<&'static str>;
+
+    /// Its settings file; the first of several that is there, else the first. None where it has none for that scope.
+    fn file(self, scope: Scope) -> Option<PathBuf>;
+
+    /// Under which key of that file servers are.
+    fn key(self) -> &'static str;
+
+    /// What stands there for a server. Nothing in it approves anything.
+    fn entry(self, server: &Server) -> Value;
+
+    /// The parts of an entry that are ours; whatever else the user put beside them stays theirs.
+    fn our_keys(self) -> &'static [&'static str];
+
+    /// The client's own command that adds the server.
+    fn adds(self, scope: Scope, server: &Server) -> Option<CommandLine>;
+
+    /// The client's own command that removes it.
+    fn removes(self, scope: Scope) -> Option<CommandLine>;
+}
+
+impl KnownClient for Client {
+    fn profile(self) -> &'static str {
         match self {
             Client::Claude => "claude",
             Client::Codex => "codex",
@@ -82,8 +55,7 @@ impl Client {
         }
     }
 
-    /// The program to look for on `PATH`.
-    pub(crate) fn program(self) -> Option<&'static str> {
+    fn program(self) -> Option<&'static str> {
         match self {
             Client::Claude => Some("claude"),
             Client::Codex => Some("codex"),
@@ -101,69 +73,18 @@ impl Client {
         }
     }
 
-    /// Its settings file; the first of several that is there, else the first. None where it has none for that scope.
-    pub(crate) fn file(self, scope: Scope) -> Option<PathBuf> {
+    fn file(self, scope: Scope) -> Option<PathBuf> {
         let candidates = match scope {
-            Scope::User => self.user_files()?,
+            Scope::User => user_files(self)?,
             Scope::Project => {
                 let here = std::env::current_dir().ok()?;
-                self.project_files().iter().map(|file| here.join(file)).collect()
+                project_files(self).iter().map(|file| here.join(file)).collect()
             }
         };
         candidates.iter().find(|file| file.exists()).or(candidates.first()).cloned()
     }
 
-    fn user_files(self) -> Option<Vec<PathBuf>> {
-        let home = PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?);
-        let from_env = |name, default: &str| match std::env::var_os(name).filter(|value| !value.is_empty()) {
-            Some(folder) => PathBuf::from(folder),
-            None => home.join(default),
-        };
-        let config = from_env("XDG_CONFIG_HOME", ".config");
-        // What is no plain Unix program keeps its settings where the system wants them.
-        let desktop =
-            if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config.clone() };
-        Some(match self {
-            Client::Claude => match std::env::var_os("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()) {
-                Some(folder) => vec![PathBuf::from(folder).join(".claude.json")],
-                None => vec![home.join(".claude.json")],
-            },
-            Client::Codex => vec![from_env("CODEX_HOME", ".codex").join("config.toml")],
-            Client::Gemini => vec![home.join(".gemini/settings.json")],
-            Client::Opencode => {
-                let folder = config.join("opencode");
-                vec![folder.join("opencode.json"), folder.join("opencode.jsonc")]
-            }
-            Client::Cursor => vec![home.join(".cursor/mcp.json")],
-            Client::Vscode => vec![desktop.join("Code/User/mcp.json")],
-            Client::Zed => vec![config.join("zed/settings.json")],
-            Client::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
-            Client::Copilot => vec![from_env("COPILOT_HOME", ".copilot").join("mcp-config.json")],
-            Client::Qwen => vec![home.join(".qwen/settings.json")],
-            Client::Amp => vec![config.join("amp/settings.json")],
-            Client::Crush => vec![config.join("crush/crush.json")],
-            Client::ClaudeDesktop => vec![desktop.join("Claude/claude_desktop_config.json")],
-        })
-    }
-
-    fn project_files(self) -> &'static [&'static str] {
-        match self {
-            Client::Claude => &[".mcp.json"],
-            Client::Codex => &[".codex/config.toml"],
-            Client::Gemini => &[".gemini/settings.json"],
-            Client::Opencode => &["opencode.json", "opencode.jsonc"],
-            Client::Cursor => &[".cursor/mcp.json"],
-            Client::Vscode => &[".vscode/mcp.json"],
-            Client::Zed => &[".zed/settings.json"],
-            Client::Qwen => &[".qwen/settings.json"],
-            Client::Amp => &[".amp/settings.json"],
-            Client::Crush => &["crush.json", ".crush.json"],
-            Client::Windsurf | Client::Copilot | Client::ClaudeDesktop => &[],
-        }
-    }
-
-    /// Under which key of that file servers are.
-    pub(crate) fn key(self) -> &'static str {
+    fn key(self) -> &'static str {
         match self {
             Client::Codex => "mcp_servers",
             Client::Opencode | Client::Crush => "mcp",
@@ -174,8 +95,7 @@ impl Client {
         }
     }
 
-    /// What stands there for a server. Nothing in it approves anything.
-    pub(crate) fn entry(self, server: &Server) -> Value {
+    fn entry(self, server: &Server) -> Value {
         let Server { command, args } = server;
         match self {
             Client::Opencode => {
@@ -191,16 +111,14 @@ impl Client {
         }
     }
 
-    /// The parts of an entry that are ours; whatever else the user put beside them stays theirs.
-    pub(crate) fn our_keys(self) -> &'static [&'static str] {
+    fn our_keys(self) -> &'static [&'static str] {
         match self {
             Client::Opencode => &["command"],
             _ => &["command", "args"],
         }
     }
 
-    /// The client's own command that adds the server.
-    pub(crate) fn adds(self, scope: Scope, server: &Server) -> Option<CommandLine> {
+    fn adds(self, scope: Scope, server: &Server) -> Option<CommandLine> {
         let words = |words: &[&str]| -> CommandLine { words.iter().map(|&word| word.to_owned()).collect() };
         let tail = || std::iter::once(&server.command).chain(&server.args).cloned();
         let mut line = match (self, scope) {
@@ -218,8 +136,7 @@ impl Client {
         Some(line)
     }
 
-    /// The client's own command that removes it.
-    pub(crate) fn removes(self, scope: Scope) -> Option<CommandLine> {
+    fn removes(self, scope: Scope) -> Option<CommandLine> {
         let line: &[&str] = match (self, scope) {
             (Client::Claude, _) => &["claude", "mcp", "remove", "--scope", scope.name(), NAME],
             (Client::Codex, Scope::User) => &["codex", "mcp", "remove", NAME],
@@ -228,5 +145,54 @@ impl Client {
             _ => return None,
         };
         Some(line.iter().map(|&word| word.to_owned()).collect())
+    }
+}
+
+fn user_files(client: Client) -> Option<Vec<PathBuf>> {
+    let home = PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?);
+    let from_env = |name, default: &str| match std::env::var_os(name).filter(|value| !value.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => home.join(default),
+    };
+    let config = from_env("XDG_CONFIG_HOME", ".config");
+    // What is no plain Unix program keeps its settings where the system wants them.
+    let desktop =
+        if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config.clone() };
+    Some(match client {
+        Client::Claude => match std::env::var_os("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()) {
+            Some(folder) => vec![PathBuf::from(folder).join(".claude.json")],
+            None => vec![home.join(".claude.json")],
+        },
+        Client::Codex => vec![from_env("CODEX_HOME", ".codex").join("config.toml")],
+        Client::Gemini => vec![home.join(".gemini/settings.json")],
+        Client::Opencode => {
+            let folder = config.join("opencode");
+            vec![folder.join("opencode.json"), folder.join("opencode.jsonc")]
+        }
+        Client::Cursor => vec![home.join(".cursor/mcp.json")],
+        Client::Vscode => vec![desktop.join("Code/User/mcp.json")],
+        Client::Zed => vec![config.join("zed/settings.json")],
+        Client::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
+        Client::Copilot => vec![from_env("COPILOT_HOME", ".copilot").join("mcp-config.json")],
+        Client::Qwen => vec![home.join(".qwen/settings.json")],
+        Client::Amp => vec![config.join("amp/settings.json")],
+        Client::Crush => vec![config.join("crush/crush.json")],
+        Client::ClaudeDesktop => vec![desktop.join("Claude/claude_desktop_config.json")],
+    })
+}
+
+fn project_files(client: Client) -> &'static [&'static str] {
+    match client {
+        Client::Claude => &[".mcp.json"],
+        Client::Codex => &[".codex/config.toml"],
+        Client::Gemini => &[".gemini/settings.json"],
+        Client::Opencode => &["opencode.json", "opencode.jsonc"],
+        Client::Cursor => &[".cursor/mcp.json"],
+        Client::Vscode => &[".vscode/mcp.json"],
+        Client::Zed => &[".zed/settings.json"],
+        Client::Qwen => &[".qwen/settings.json"],
+        Client::Amp => &[".amp/settings.json"],
+        Client::Crush => &["crush.json", ".crush.json"],
+        Client::Windsurf | Client::Copilot | Client::ClaudeDesktop => &[],
     }
 }

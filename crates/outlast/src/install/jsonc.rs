@@ -1,104 +1,118 @@
-//! JSON as people keep it, with comments and trailing commas: read into a tree with places, changed in one place.
+//! JSON as people keep it, with comments and trailing commas: read with places, changed in one place.
 //!
-//! A change is a splice of the text. Everything outside of it stays as it is, byte for byte.
+//! A change is a splice of the text. Everything outside of it stays as it is, byte for byte. The parser's own
+//! syntax tree could make changes too, but it reflows short objects and can drop a comment beside a member.
 
 use std::ops::Range;
 
+use jsonc_parser::ast::{Object, ObjectProp};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::tokens::{Token, TokenAndRange};
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, ast, parse_to_ast};
 use serde_json::Value;
 
-/// Deeper than any settings file is.
-const DEEPEST: usize = 128;
+/// What editors accept in their settings, and no more.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
-/// A value and where it is in the text.
-#[derive(Debug)]
-struct Node {
-    span: Range<usize>,
-    kind: NodeKind,
+const BOM: &str = "\u{feff}";
+
+/// A text with its syntax tree.
+struct Document<'a> {
+    text: &'a str,
+    root: ast::Value<'a>,
+    /// Without comments.
+    tokens: Vec<TokenAndRange<'a>>,
 }
 
-#[derive(Debug)]
-enum NodeKind {
-    Object(Vec<Member>),
-    Array(Vec<Node>),
-    Plain(Value),
-}
-
-/// A key, and its value; the span begins at the key.
-#[derive(Debug)]
-struct Member {
-    key: String,
-    start: usize,
-    value: Node,
-    /// Just behind the comma after it, if there is one.
-    comma: Option<usize>,
-}
-
-impl Node {
-    fn value(&self) -> Value {
-        match &self.kind {
-            NodeKind::Object(members) => {
-                members.iter().map(|member| (member.key.clone(), member.value.value())).collect()
-            }
-            NodeKind::Array(items) => items.iter().map(Node::value).collect(),
-            NodeKind::Plain(value) => value.clone(),
-        }
+impl<'a> Document<'a> {
+    fn read(text: &'a str) -> Result<Self, String> {
+        let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: true };
+        let parsed = parse_to_ast(text, &collect, &OPTIONS).map_err(|error| error.to_string())?;
+        let root = parsed.value.ok_or("there is no value in it")?;
+        Ok(Self { text, root, tokens: parsed.tokens.unwrap_or_default() })
     }
 
-    /// As most readers do, the last of two members with the same key counts.
-    fn member(&self, key: &str) -> Option<&Member> {
-        let NodeKind::Object(members) = &self.kind else { return None };
-        members.iter().rfind(|member| member.key == key)
+    /// Just behind the comma after a member, if there is one.
+    fn comma(&self, member: &ObjectProp<'_>) -> Option<usize> {
+        let end = member.range.end;
+        let next = self.tokens.get(self.tokens.partition_point(|token| token.range.start < end))?;
+        matches!(next.token, Token::Comma).then_some(next.range.end)
+    }
+
+    fn splice(&self, range: Range<usize>, with: &str) -> String {
+        format!("{}{with}{}", &self.text[..range.start], &self.text[range.end..])
     }
 }
 
 /// The value of a text.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
-    tree(text).map(|node| node.value())
+    Document::read(text.trim_start_matches(BOM)).map(|document| document.root.into())
 }
 
 /// Sets the value at a path of keys; objects on the way are made.
 pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
-    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+    if let Some(rest) = text.strip_prefix(BOM) {
+        return set(rest, path, value).map(|changed| format!("{BOM}{changed}"));
+    }
+    if text.trim().is_empty() {
         return Ok(format!("{}\n", pretty(&nested(path, value), "", "  ")));
     }
-    let root = tree(text)?;
+    let document = Document::read(text)?;
     let unit = unit(text);
-    let mut node = &root;
+    let mut node = &document.root;
     for (depth, key) in path.iter().enumerate() {
-        let NodeKind::Object(members) = &node.kind else {
-            return Err(format!("{:?} is no object", path[..depth].join(".")));
+        let ast::Value::Object(object) = node else {
+            return Err(format!("{:?} is not an object", path[..depth].join(".")));
         };
-        let Some(member) = node.member(key) else {
+        let Some(member) = member(object, key) else {
             let below = nested(&path[depth + 1..], value);
-            return Ok(insert(text, &node.span, members, (key, &below), &unit));
+            return Ok(insert(&document, object, (key, &below), &unit));
         };
         node = &member.value;
     }
-    if node.value() == *value {
+    if Value::from(node.clone()) == *value {
         return Ok(text.to_owned());
     }
-    let margin = margin(text, node.span.start);
-    Ok(splice(text, node.span.clone(), &pretty(value, &margin, &unit)))
+    let range = node.range();
+    let margin = margin(text, range.start);
+    Ok(document.splice(range.start..range.end, &pretty(value, &margin, &unit)))
 }
 
 /// Removes the member at a path, and nothing else.
 pub(super) fn remove(text: &str, path: &[&str]) -> Result<String, String> {
-    let root = tree(text)?;
-    let Some((last, parents)) = path.split_last() else { return Ok(text.to_owned()) };
-    let mut node = &root;
-    for key in parents {
-        match node.member(key) {
-            Some(member) => node = &member.value,
-            None => return Ok(text.to_owned()),
-        }
+    if let Some(rest) = text.strip_prefix(BOM) {
+        return remove(rest, path).map(|changed| format!("{BOM}{changed}"));
     }
-    let NodeKind::Object(members) = &node.kind else { return Ok(text.to_owned()) };
-    let Some(at) = members.iter().rposition(|member| member.key == *last) else { return Ok(text.to_owned()) };
-    let member = &members[at];
-    let end = member.comma.unwrap_or(member.value.span.end);
+    let document = Document::read(text)?;
+    let Some((last, parents)) = path.split_last() else { return Ok(text.to_owned()) };
+    let mut node = &document.root;
+    for key in parents {
+        let ast::Value::Object(object) = node else { return Ok(text.to_owned()) };
+        let Some(member) = member(object, key) else { return Ok(text.to_owned()) };
+        node = &member.value;
+    }
+    let ast::Value::Object(object) = node else { return Ok(text.to_owned()) };
+    let members = &object.properties;
+    let Some(at) = members.iter().rposition(|member| member.name.as_str() == *last) else {
+        return Ok(text.to_owned());
+    };
+    let (start, comma) = (members[at].range.start, document.comma(&members[at]));
+    let end = comma.unwrap_or(members[at].range.end);
+    let comma_before = at.checked_sub(1).and_then(|before| document.comma(&members[before]));
     // With its own line, when it has that to itself.
-    let line_start = text[..member.start].rfind('\n').map_or(0, |newline| newline + 1);
-    let before_is_blank = text[line_start..member.start].trim().is_empty();
+    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let before_is_blank = text[line_start..start].trim().is_empty();
     let rest = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
     let after_is_blank = text[end..rest].trim().is_empty();
     let range = if before_is_blank && after_is_blank && line_start > 0 {
@@ -108,26 +122,24 @@ pub(super) fn remove(text: &str, path: &[&str]) -> Result<String, String> {
         start..rest - usize::from(text[..rest].ends_with('\r'))
     } else {
         let blanks = text[end..].len() - text[end..].trim_start_matches([' ', '\t']).len();
-        let before = at.checked_sub(1).and_then(|before| members[before].comma);
-        match before.filter(|&comma| text[comma..member.start].trim_matches([' ', '\t']).is_empty()) {
+        match comma_before.filter(|&comma| text[comma..start].trim_matches([' ', '\t']).is_empty()) {
             // The last one on a shared line takes the blanks before it along, another one those after it.
             Some(comma) if at + 1 == members.len() => comma..end,
-            _ if after_is_blank => member.start..end,
-            _ => member.start..end + blanks,
+            _ if after_is_blank => start..end,
+            _ => start..end + blanks,
         }
     };
     // The one before it may be the last now; a comma that was there only for ours goes.
-    let mut changed = splice(text, range, "");
-    if member.comma.is_none()
-        && let Some(comma) = at.checked_sub(1).and_then(|before| members[before].comma)
-    {
-        changed.remove(comma - 1);
+    let mut changed = document.splice(range, "");
+    if let (None, Some(before)) = (comma, comma_before) {
+        changed.remove(before - 1);
     }
     Ok(changed)
 }
 
-fn splice(text: &str, range: Range<usize>, with: &str) -> String {
-    format!("{}{with}{}", &text[..range.start], &text[range.end..])
+/// As most readers do, the last of two members with the same key counts.
+fn member<'a, 'b>(object: &'b Object<'a>, key: &str) -> Option<&'b ObjectProp<'a>> {
+    object.properties.iter().rfind(|member| member.name.as_str() == key)
 }
 
 fn nested(path: &[&str], value: &Value) -> Value {
@@ -135,43 +147,40 @@ fn nested(path: &[&str], value: &Value) -> Value {
 }
 
 /// Puts a member at the end of an object.
-fn insert(
-    text: &str,
-    object: &Range<usize>,
-    members: &[Member],
-    (key, value): (&str, &Value),
-    unit: &str,
-) -> String {
+fn insert(document: &Document<'_>, object: &Object<'_>, (key, value): (&str, &Value), unit: &str) -> String {
+    let (text, start, end) = (document.text, object.range.start, object.range.end);
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let line = |margin: &str| {
         let value = pretty(value, margin, unit).replace('\n', newline);
         format!("{}: {value}", Value::from(key))
     };
-    let Some(last) = members.last() else {
-        let outer = margin(text, object.start);
+    let Some(last) = object.properties.last() else {
+        let outer = margin(text, start);
         let inner = format!("{outer}{unit}");
         let member = line(&inner);
-        let inside = &text[object.start + 1..object.end - 1];
+        let inside = &text[start + 1..end - 1];
         return if inside.trim().is_empty() {
-            splice(text, object.clone(), &format!("{{{newline}{inner}{member}{newline}{outer}}}"))
+            document.splice(start..end, &format!("{{{newline}{inner}{member}{newline}{outer}}}"))
         } else {
             // Only comments are in it. They stay in front.
-            let at = object.start + 1 + inside.trim_end().len();
-            splice(text, at..object.end - 1, &format!("{newline}{inner}{member}{newline}{outer}"))
+            let at = start + 1 + inside.trim_end().len();
+            document.splice(at..end - 1, &format!("{newline}{inner}{member}{newline}{outer}"))
         };
     };
-    let margin = margin(text, last.start);
-    let one_line = !text[object.clone()].contains('\n');
-    let member = line(&margin);
-    let gap = if one_line { " ".to_owned() } else { format!("{newline}{margin}") };
-    let member = if one_line { format!("{}: {value}", Value::from(key)) } else { member };
+    let (gap, member) = if text[start..end].contains('\n') {
+        let margin = margin(text, last.range.start);
+        (format!("{newline}{margin}"), line(&margin))
+    } else {
+        (" ".to_owned(), format!("{}: {value}", Value::from(key)))
+    };
     // A trailing comma stays the custom of that file, and a comment stays on the line of what it is about.
-    let (comma_now, comma_then) = if last.comma.is_some() { ("", ",") } else { (",", "") };
-    let at = last.comma.unwrap_or(last.value.span.end);
+    let comma = document.comma(last);
+    let (comma_now, comma_then) = if comma.is_some() { ("", ",") } else { (",", "") };
+    let at = comma.unwrap_or(last.range.end);
     let line_end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
     let rest = text[at..line_end].trim_end();
-    let comment = if line_end < object.end && is_comment(rest.trim_start()) { rest } else { "" };
-    splice(text, at..at + comment.len(), &format!("{comma_now}{comment}{gap}{member}{comma_then}"))
+    let beside = if line_end < end && is_comment(rest.trim_start()) { rest } else { "" };
+    document.splice(at..at + beside.len(), &format!("{comma_now}{beside}{gap}{member}{comma_then}"))
 }
 
 /// Whether the rest of a line is one comment and nothing else.
@@ -216,149 +225,6 @@ fn pretty(value: &Value, margin: &str, unit: &str) -> String {
             format!("[{}]", items.join(", "))
         }
         other => other.to_string(),
-    }
-}
-
-fn tree(text: &str) -> Result<Node, String> {
-    let mut reader = Reader { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
-    reader.blanks()?;
-    let node = reader.node(0)?;
-    reader.blanks()?;
-    if reader.at < text.len() { Err(reader.wrong("the end")) } else { Ok(node) }
-}
-
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn rest(&self) -> &str {
-        &self.text[self.at..]
-    }
-
-    fn next(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn wrong(&self, wanted: &str) -> String {
-        let line = self.text[..self.at].matches('\n').count() + 1;
-        format!("line {line}: {wanted} was expected")
-    }
-
-    /// White space and comments.
-    fn blanks(&mut self) -> Result<(), String> {
-        loop {
-            let rest = self.rest();
-            let trimmed = rest.trim_start_matches([' ', '\t', '\r', '\n']);
-            let skipped = rest.len() - trimmed.len();
-            let comment = if trimmed.starts_with("//") {
-                trimmed.find('\n').unwrap_or(trimmed.len())
-            } else if trimmed.starts_with("/*") {
-                match trimmed.find("*/") {
-                    Some(end) if end >= 2 => end + 2,
-                    _ => return Err(self.wrong("the end of a comment")),
-                }
-            } else {
-                0
-            };
-            self.at += skipped + comment;
-            if comment == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    fn node(&mut self, depth: usize) -> Result<Node, String> {
-        if depth > DEEPEST {
-            return Err(self.wrong("something less deep"));
-        }
-        let start = self.at;
-        let kind = match self.next() {
-            Some(b'{') => NodeKind::Object(self.members(depth)?),
-            Some(b'[') => NodeKind::Array(self.items(depth)?),
-            Some(b'"') => NodeKind::Plain(Value::String(self.string()?)),
-            _ => {
-                let word = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-                let length = self.rest().find(|c| !word(c)).unwrap_or(self.rest().len());
-                let value =
-                    serde_json::from_str(&self.rest()[..length]).map_err(|_| self.wrong("a value"))?;
-                self.at += length;
-                NodeKind::Plain(value)
-            }
-        };
-        Ok(Node { span: start..self.at, kind })
-    }
-
-    fn string(&mut self) -> Result<String, String> {
-        let bytes = self.text.as_bytes();
-        let mut end = self.at + 1;
-        while let Some(byte) = bytes.get(end) {
-            match byte {
-                b'"' => {
-                    let value = serde_json::from_str(&self.text[self.at..=end])
-                        .map_err(|_| self.wrong("a string"))?;
-                    self.at = end + 1;
-                    return Ok(value);
-                }
-                b'\\' => end += 2,
-                _ => end += 1,
-            }
-        }
-        Err(self.wrong("the end of a string"))
-    }
-
-    fn members(&mut self, depth: usize) -> Result<Vec<Member>, String> {
-        let mut members: Vec<Member> = Vec::new();
-        self.at += 1;
-        loop {
-            self.blanks()?;
-            match self.next() {
-                Some(b'}') => break,
-                Some(b'"') if members.last().is_none_or(|last| last.comma.is_some()) => {}
-                _ => return Err(self.wrong("a key, a comma or }")),
-            }
-            let start = self.at;
-            let key = self.string()?;
-            self.blanks()?;
-            if self.next() != Some(b':') {
-                return Err(self.wrong(":"));
-            }
-            self.at += 1;
-            self.blanks()?;
-            let value = self.node(depth + 1)?;
-            let comma = self.comma()?;
-            members.push(Member { key, start, value, comma });
-        }
-        self.at += 1;
-        Ok(members)
-    }
-
-    fn items(&mut self, depth: usize) -> Result<Vec<Node>, String> {
-        let mut items = Vec::new();
-        let mut more = true;
-        self.at += 1;
-        loop {
-            self.blanks()?;
-            if self.next() == Some(b']') {
-                break;
-            }
-            if !more {
-                return Err(self.wrong("a comma or ]"));
-            }
-            items.push(self.node(depth + 1)?);
-            more = self.comma()?.is_some();
-        }
-        self.at += 1;
-        Ok(items)
-    }
-
-    /// Passes a comma; says where it ends.
-    fn comma(&mut self) -> Result<Option<usize>, String> {
-        self.blanks()?;
-        let found = self.next() == Some(b',');
-        self.at += usize::from(found);
-        Ok(found.then_some(self.at))
     }
 }
 
@@ -408,6 +274,9 @@ mod tests {
         let gone = remove(text, &["s", "outlast"]).unwrap();
         assert_eq!(gone, "{\n  \"s\": {\n    \"a\": 1,\n    \"b\": 3\n  }\n}\n");
         assert_eq!(remove("{\"outlast\": 1, \"b\": 2}", &["outlast"]).unwrap(), "{\"b\": 2}");
+        let shared = "{\n  \"a\": 1, \"outlast\": 2, // a comment\n  \"b\": 3\n}\n";
+        let gone = remove(shared, &["outlast"]).unwrap();
+        assert_eq!(gone, "{\n  \"a\": 1, // a comment\n  \"b\": 3\n}\n");
     }
 
     #[test]

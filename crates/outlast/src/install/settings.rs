@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use outlast_cli::Client;
 use outlast_job::{Failure, Kind};
 use serde_json::Value;
 use toml_edit::DocumentMut;
 
-use super::clients::{Client, NAME, Server};
+use super::clients::{KnownClient, NAME, Server};
 use super::jsonc;
 
 /// A settings file as it was read.

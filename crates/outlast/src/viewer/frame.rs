@@ -1,9 +1,9 @@
 //! A job's screen on a terminal of another size: drawn as a whole on the alternate screen, so that nothing of
 //! the person's own is drawn over. What the job printed meanwhile comes as lines when the frame goes away.
 
-use outlast_job::client::read::{Piece, Stream};
+use outlast_job::client::Piece;
 
-use super::{Viewer, put};
+use super::{Viewer, log, put};
 use crate::output::Output;
 
 /// The frame, while it is there.
@@ -42,12 +42,11 @@ impl Viewer<'_> {
         let Some(since) = frame.since else {
             return self.paint(out);
         };
-        if let Ok(range) = self.job.range(Stream::Output, since, Some(self.offset)) {
-            range.pieces(|_, piece| match piece {
-                Piece::Bytes(bytes) => put(&mut self.filter, bytes, out),
-                Piece::Gone { .. } => true,
-            });
-        }
+        // What cannot be read is not shown: the frame goes away all the same.
+        let _ = self.job.read_pieces(log(since, Some(self.offset)), |piece| match piece {
+            Piece::Bytes(bytes) => put(&mut self.filter, bytes, out),
+            Piece::Lost { .. } => true,
+        });
         if self.fold.modes().alternate_screen {
             self.paint(out);
         }

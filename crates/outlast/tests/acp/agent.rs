@@ -1,5 +1,6 @@
 //! The agent: turns are shell work, and jobs outlast them.
 
+use outlast_protocol::Tool;
 use serde_json::json;
 
 use super::{chunks, gate, of_call, open, open_gate, open_with, prompt, sandbox, updates};
@@ -280,4 +281,34 @@ fn a_session_in_a_folder_outside_the_users_roots_runs_nothing() {
     let said = chunks(&editor.heard(), "agent_message_chunk").concat();
     assert!(said.contains("[agents.sandbox] roots"), "{said}");
     assert!(!keys.join("authorized_keys").exists());
+}
+
+#[test]
+fn every_command_is_judged_and_a_denied_one_does_nothing() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
+    let file = sandbox.root().join("config/outlast/policy.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let rule = |tool: &Tool| format!("[[rule]]\ndecision = \"deny\"\ntool = \"{tool}\"\n");
+    std::fs::write(file, Tool::ALL.iter().map(rule).collect::<String>()).unwrap();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let commands = [
+        ("touch here".to_owned(), Tool::Run),
+        (format!("/send {job} typed"), Tool::Send),
+        (format!("/keys {job} Ctrl-C"), Tool::Send),
+        (format!("/kill {job}"), Tool::Kill),
+        (format!("/read {job}"), Tool::Read),
+        (format!("/wait {job} 1s"), Tool::Wait),
+        ("/jobs".to_owned(), Tool::Jobs),
+    ];
+    for (i, (command, tool)) in commands.iter().enumerate() {
+        let before = editor.heard().len();
+        editor.call("session/prompt", prompt(&session, command));
+        let said = chunks(&editor.heard()[before..], "agent_message_chunk").concat();
+        assert!(said.contains("denied") && said.contains(&format!("tool {tool}")), "{command}: {said}");
+        let audit = std::fs::read_to_string(sandbox.home().join("audit.jsonl")).unwrap();
+        assert_eq!(audit.lines().count(), i + 1, "{command} is judged once");
+    }
+    assert_eq!(sandbox.info(job)["status"], "running");
+    assert!(!sandbox.work().join("here").exists());
 }

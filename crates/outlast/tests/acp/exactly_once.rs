@@ -3,7 +3,7 @@
 use outlast_job::Handle;
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
-use outlast_testkit::{Dice, PATIENCE, eventually, processes};
+use outlast_testkit::{Dice, TEST_TIMEOUT, eventually, processes};
 use rustix::process::Signal;
 
 use super::sidecar::{SESSION, Stand};
@@ -18,7 +18,8 @@ fn outbox(stand: &Stand) -> Outbox {
 }
 
 fn happen(outbox: &Outbox, count: u64) {
-    let event = |i| Entry::about(Handle(i % 5 + 1), None, "pattern", format!("[w] number {i}"));
+    let event =
+        |i| Entry::about(Handle(i % 5 + 1), None, outlast_job::EntryKind::Pattern, format!("[w] number {i}"));
     outbox.append(&mut (0..count).map(event).collect::<Vec<_>>()).unwrap();
 }
 
@@ -80,7 +81,7 @@ fn kills_of_the_sidecar_lose_nothing_and_repeat_nothing() {
         editor.kill_dash_nine();
         editor = stand.load();
     }
-    eventually("everything is told", PATIENCE, || {
+    eventually("everything is told", TEST_TIMEOUT, || {
         let told = told(&stand);
         if told.last() == Some(&1000) { Ok(()) } else { Err(told.last().copied()) }
     });

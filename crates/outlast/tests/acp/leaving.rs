@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::sandbox;
@@ -45,7 +45,7 @@ fn leave(how: impl FnOnce(outlast_testkit::Conversation)) {
         .call(["acp", "sidecar", "--", "sh", "-c", AGENT])
         .env("OUTLAST", env!("CARGO_BIN_EXE_outlast"))
         .converse();
-    eventually("the agent and its processes are there", PATIENCE, || {
+    eventually("the agent and its processes are there", TEST_TIMEOUT, || {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let daemons = text.contains("daemon") && text.contains("job");
         if text.contains("all there") && daemons { Ok(()) } else { Err(text) }
@@ -54,7 +54,7 @@ fn leave(how: impl FnOnce(outlast_testkit::Conversation)) {
     let kept = pids(&file, &["job", "left"]);
     assert!(all.iter().chain(&kept).copied().all(lives));
     how(editor);
-    eventually("every process of the agent has ended", PATIENCE, || {
+    eventually("every process of the agent has ended", TEST_TIMEOUT, || {
         let left: Vec<Pid> = all.iter().copied().filter(|pid| lives(*pid)).collect();
         if left.is_empty() { Ok(()) } else { Err(left) }
     });

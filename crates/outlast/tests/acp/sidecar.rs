@@ -1,6 +1,6 @@
 //! The sidecar in front of an agent: what passes, what is added, who is woken, and when not.
 
-use outlast_testkit::{Conversation, PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Conversation, Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 use super::{chunks, gate, of_call, open_gate, prompt, sandbox, updates};
@@ -56,7 +56,7 @@ impl Stand {
     /// Who owns the conversation's jobs.
     pub(super) fn owner(&self) -> String {
         let folder = self.sandbox.home().join("acp");
-        eventually("the conversation is written down", PATIENCE, || {
+        eventually("the conversation is written down", TEST_TIMEOUT, || {
             let files = std::fs::read_dir(&folder).map_err(|error| error.to_string())?;
             let saved = files.flatten().find_map(|file| {
                 let saved: Value = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
@@ -75,7 +75,7 @@ impl Stand {
     /// Waits until the agent was prompted so often.
     #[track_caller]
     pub(super) fn prompted(&self, times: usize) -> Vec<String> {
-        eventually("the agent is prompted", PATIENCE, || {
+        eventually("the agent is prompted", TEST_TIMEOUT, || {
             let history = self.history();
             if history.len() >= times { Ok(history) } else { Err(history) }
         })
@@ -114,7 +114,7 @@ fn a_job_is_shown_live_and_its_end_wakes_the_agent_once() {
     assert_eq!(call[1]["_meta"]["outlast.dev/lines"], "working");
     let prompts = stand.prompted(2);
     assert!(
-        prompts[1].starts_with(MARK) && prompts[1].contains("job 1 ended: failed: exit code 3"),
+        prompts[1].starts_with(MARK) && prompts[1].contains("job 1 exit: failed: exit code 3"),
         "{prompts:?}"
     );
     let shown =
@@ -137,19 +137,19 @@ fn what_our_tools_have_listed_does_not_wake_it_and_what_it_was_told_is_not_menti
     };
     say("job read x < gate");
     open_gate(&gate);
-    eventually("the event is listed", PATIENCE, || {
+    eventually("the event is listed", TEST_TIMEOUT, || {
         let listed = say("jobs");
-        if listed.contains("job 1 ended") { Ok(()) } else { Err(listed) }
+        if listed.contains("job 1 exit") { Ok(()) } else { Err(listed) }
     });
     say("job read x < gate");
     open_gate(&gate);
-    eventually("the second job's event goes along", PATIENCE, || {
+    eventually("the second job's event goes along", TEST_TIMEOUT, || {
         say("say hello");
         let last = stand.history().pop().unwrap()["user"].as_str().unwrap().to_owned();
-        if last.contains("job 2 ended") && !last.contains("job 1 ended") { Ok(()) } else { Err(last) }
+        if last.contains("job 2 exit") && !last.contains("job 1 exit") { Ok(()) } else { Err(last) }
     });
     let listed = say("jobs");
-    assert!(!listed.contains("job 2 ended"), "{listed}");
+    assert!(!listed.contains("job 2 exit"), "{listed}");
 }
 
 #[test]
@@ -160,14 +160,14 @@ fn what_the_agent_saw_in_an_answer_does_not_wake_it() {
     let gate = gate(&stand.sandbox);
     user(&mut editor, "job read x < gate");
     open_gate(&gate);
-    eventually("the second job's event", PATIENCE, || {
+    eventually("the second job's event", TEST_TIMEOUT, || {
         let all = stand.sandbox.call(["--json", "events", "--all"]).run().ok().text();
         if all.contains("\"job\":2") { Ok(()) } else { Err(all) }
     });
     user(&mut editor, "say go on");
     let last = stand.prompted(3).pop().unwrap();
     assert!(last.starts_with("say go on\n[outlast events "), "the user's words come first: {last}");
-    assert!(last.contains("job 2 ended") && !last.contains("job 1 "), "{last}");
+    assert!(last.contains("job 2 exit") && !last.contains("job 1 "), "{last}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_loop_of_agent_and_jobs_is_stopped_and_the_user_told() {
     assert_eq!(prompts.iter().filter(|text| text.starts_with(MARK)).count(), 3);
     // A word of the user takes the rest along, and begins a new row.
     user(&mut editor, "say enough");
-    assert!(stand.prompted(5)[4].contains("job 4 ended"));
+    assert!(stand.prompted(5)[4].contains("job 4 exit"));
     let notices = chunks(&editor.heard(), "agent_message_chunk");
     assert_eq!(notices.iter().filter(|text| text.contains("any more")).count(), 1);
 }
@@ -203,7 +203,7 @@ fn every_line_of_a_burst_is_told_with_the_last_and_the_end_after_a_spent_budget(
     // The one wake is spent; the end is told all the same, and the line without an end with it.
     open_gate(&gate);
     let told = stand.prompted(2)[1].clone();
-    assert!(told.contains("partial-end") && told.contains("job 1 ended"), "{told}");
+    assert!(told.contains("partial-end") && told.contains("job 1 exit"), "{told}");
     drop(editor);
 }
 
@@ -260,7 +260,7 @@ fn waking_can_be_switched_off_and_on_also_for_the_next_sidecar() {
     assert!(notice(&editor, "Waking is").contains("Waking is off"));
     assert_eq!(stand.history().len(), 1);
     user(&mut editor, "/outlast on");
-    assert!(stand.prompted(2)[1].contains("job 1 ended"));
+    assert!(stand.prompted(2)[1].contains("job 1 exit"));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn an_agent_that_refuses_is_left_alone_and_told_with_the_next_prompt() {
     notice(&editor, "did not take what Outlast had to tell (not today)");
     user(&mut editor, "say hello");
     let prompts = stand.prompted(3);
-    assert!(prompts[1].contains("job 1 ended") && prompts[2].contains("job 1 ended"), "{prompts:?}");
+    assert!(prompts[1].contains("job 1 exit") && prompts[2].contains("job 1 exit"), "{prompts:?}");
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_session_that_is_loaded_while_it_is_open_goes_on() {
     };
     editor.wait_for("the job is shown again", |all| (calls(all) == 2).then_some(()));
     open_gate(&gate);
-    assert!(stand.prompted(2)[1].contains("job 1 ended"));
+    assert!(stand.prompted(2)[1].contains("job 1 exit"));
     let ends = editor.wait_for("its end", |all| {
         let call = of_call(all, "outlast-job-1");
         let ends = call.iter().filter(|update| update["status"] == "failed").count();
@@ -356,7 +356,7 @@ fn lines_of_a_job_wake_if_they_are_asked_for() {
     user(&mut editor, "lines read x < gate; echo NEW: report.pdf; sleep 300");
     open_gate(&gate);
     let told = stand.prompted(2).pop().unwrap();
-    assert!(told.contains("job 1 pattern: [lines-1] NEW: report.pdf"), "{told}");
+    assert!(told.contains("job 1 lines: [lines-1] NEW: report.pdf"), "{told}");
     editor.wait_for("the line in the editor", |all| {
         of_call(all, "outlast-job-1")
             .into_iter()

@@ -26,7 +26,7 @@ fn both_sides_are_recorded_as_they_were_and_shown_readably() {
     let shown = sandbox.run(["acp", "tap", "--show", file.to_str().unwrap()]).ok().text();
     assert!(shown.lines().next().unwrap().contains("client → initialize #1 "), "{shown}");
     assert!(shown.contains("agent  ← result #1 "), "{shown}");
-    sandbox.run(["acp", "tap", "--show", "/dev/null"]).code(2).says("is no recording");
+    sandbox.run(["acp", "tap", "--show", "/dev/null"]).code(2).says("is not a recording");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The story that streams were made for: a watcher that ticks, started in one turn, heard through others.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 use super::{gate, of_call, open, open_gate, prompt, sandbox};
@@ -79,7 +79,7 @@ fn the_last_line_is_always_before_the_end() {
     let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
     for job in 1..=10 {
         editor.call("session/prompt", prompt(&session, "echo one; printf two &"));
-        let call = eventually("the end", PATIENCE, || {
+        let call = eventually("the end", TEST_TIMEOUT, || {
             let call = of_call(&editor.heard(), &format!("job-{job}"));
             if call.last().is_some_and(|last| last["status"] == "completed") { Ok(call) } else { Err(call) }
         });

@@ -1,6 +1,6 @@
 //! A job in a sandbox: what must fail fails, what must work works, and what can't be had is said.
 
-use outlast_testkit::{PATIENCE, Ran, Sandbox, eventually, has, left_out};
+use outlast_testkit::{Ran, Sandbox, TEST_TIMEOUT, eventually, has, left_out};
 
 use crate::sandbox;
 
@@ -55,7 +55,7 @@ fn it_writes_into_its_folder_and_its_own_temporary_one_and_nowhere_else() {
     let text = ran.ok().text();
     let temporary = text.lines().last().unwrap().to_owned();
     assert!(text.starts_with("in\r\ntmp\r\nhere\r\n") || text.starts_with("in\ntmp\nhere\n"), "{text:?}");
-    eventually("its temporary folder goes with it", PATIENCE, || {
+    eventually("its temporary folder goes with it", TEST_TIMEOUT, || {
         if std::path::Path::new(temporary.trim()).exists() { Err(temporary.clone()) } else { Ok(()) }
     });
     let outside = sandbox.root().join("outside");

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 
 use crate::sandbox;
 
@@ -112,7 +112,7 @@ fn an_heir_knows_what_was_typed() {
     sandbox.call(["secret", &job.to_string(), "--stdin"]).stdin(format!("{TYPED}\n")).run().ok();
     let keeper = sandbox.process(job, "keeper").pid;
     rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
-    eventually("the heir has taken over", PATIENCE, || {
+    eventually("the heir has taken over", TEST_TIMEOUT, || {
         let info = sandbox.info(job);
         if info["takeovers"] == 1 { Ok(()) } else { Err(info) }
     });

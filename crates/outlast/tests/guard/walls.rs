@@ -3,7 +3,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use outlast_testkit::{PATIENCE, eventually, has};
+use outlast_testkit::{TEST_TIMEOUT, eventually, has};
 
 use crate::sandbox;
 use crate::sandbox::{can, confined, has_bwrap};
@@ -174,7 +174,7 @@ fn it_shares_no_memory_and_sends_no_datagram_past_the_file_system() {
     assert_ne!(confined(&sandbox, &[], &python(&send)).code, Some(0));
     assert!(listener.recv(&mut heard).is_err(), "{heard:?}");
     sandbox.run(["run", "-q", "-n", "bash", "-c", &python(&send)]).ok();
-    eventually("it is heard from outside", PATIENCE, || listener.recv(&mut heard).map_err(|e| e.kind()));
+    eventually("it is heard from outside", TEST_TIMEOUT, || listener.recv(&mut heard).map_err(|e| e.kind()));
     // shmget, semget and msgget, private ones too: the kernel is said not to know them.
     let make = "import ctypes,os; l=ctypes.CDLL(None, use_errno=True)\n\
         for made in (lambda: l.shmget(0, 64, 0o1600), lambda: l.semget(0, 1, 0o1600), lambda: l.msgget(0, 0o1600)):\n\

@@ -1,6 +1,6 @@
 //! Ends that must not get lost: told once whoever dies meanwhile, and seen whatever we inherited or whoever we are.
 
-use outlast_testkit::{Dice, PATIENCE, Sandbox, eventually, processes};
+use outlast_testkit::{Dice, Sandbox, TEST_TIMEOUT, eventually, processes};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const TRIES: usize = 60;
 fn ends_told(sandbox: &Sandbox) -> Vec<u64> {
     let text = std::fs::read_to_string(sandbox.home().join("outbox/test/events.jsonl")).unwrap_or_default();
     let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    entries.filter(|entry| entry["event"] == "ended").map(|entry| entry["job"].as_u64().unwrap()).collect()
+    entries.filter(|entry| entry["event"] == "exit").map(|entry| entry["job"].as_u64().unwrap()).collect()
 }
 
 /// Symptom that this guards against: the receipt is on the disk, and whoever waits for the event waits for ever.
@@ -41,7 +41,7 @@ fn a_keeper_killed_right_after_the_receipt_has_still_told_the_end() {
     sandbox.nothing_runs();
     for job in &jobs {
         assert_eq!(sandbox.info(*job)["code"], 0);
-        let ends = sandbox.events(*job).iter().filter(|event| event["event"] == "ended").count();
+        let ends = sandbox.events(*job).iter().filter(|event| event["event"] == "exit").count();
         assert_eq!(ends, 1, "job {job}: {:?}", sandbox.events(*job));
     }
     let mut told = ends_told(&sandbox);
@@ -104,7 +104,7 @@ fn as_the_first_process_of_a_container_it_leaves_no_zombie() {
         let ended = run("exit 5");
         assert!(ended.contains("exit code 5"), "{ended}");
     }
-    eventually("ps sees no zombie", PATIENCE, || {
+    eventually("ps sees no zombie", TEST_TIMEOUT, || {
         match run("ps -eo stat,comm | grep -c '^Z' | sed 's/^/n=/'") {
             text if text.contains("n=0") => Ok(()),
             text => Err(text),

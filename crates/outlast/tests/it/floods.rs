@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use outlast_testkit::processes::{kill_dash_nine, status_kib};
-use outlast_testkit::{Dice, PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Dice, Sandbox, TEST_TIMEOUT, eventually};
 
 use crate::{assert_same, sandbox};
 
@@ -43,7 +43,7 @@ fn a_keeper_killed_in_a_flood_leaves_log_and_transcript_whole() {
     for _ in 0..5 {
         let job = sandbox.start([&format!("'{}' floods {}", sandbox.fixture(), lines * 64)]);
         let moment = dice.below(lines * LINE * 3 / 4);
-        eventually("the flood has got there", PATIENCE, || match sandbox.log_len(job) {
+        eventually("the flood has got there", TEST_TIMEOUT, || match sandbox.log_len(job) {
             len if len >= moment => Ok(()),
             len => Err(len),
         });
@@ -121,7 +121,7 @@ fn past_the_cap_the_middle_goes_and_every_reader_is_told() {
 fn one_endless_line_is_no_trouble() {
     let sandbox = sandbox();
     let job = sandbox.start(["head -c 3000000 /dev/zero | tr '\\0' x; echo; read answer"]);
-    eventually("all of it is there", PATIENCE, || match sandbox.log_len(job) {
+    eventually("all of it is there", TEST_TIMEOUT, || match sandbox.log_len(job) {
         3_000_002 => Ok(()),
         len => Err(len),
     });
@@ -151,7 +151,7 @@ fn nothing_is_left_on_the_way_when_a_program_falls_silent() {
     let jobs: Vec<u64> =
         (0..4).map(|_| sandbox.start(["head -c 2000000 /dev/zero | tr '\\0' x; read answer"])).collect();
     for job in jobs {
-        eventually("all of it is there", PATIENCE, || match sandbox.log_len(job) {
+        eventually("all of it is there", TEST_TIMEOUT, || match sandbox.log_len(job) {
             2_000_000 => Ok(()),
             len => Err(len),
         });

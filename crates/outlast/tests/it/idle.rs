@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_testkit::processes::{cpu_ticks, private_dirty_kib};
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use crate::sandbox;
 
@@ -16,7 +16,7 @@ fn a_quiet_job_uses_no_processor_and_little_memory() {
     let used = || cpu_ticks(keeper) + cpu_ticks(heir);
     // Settled is when nothing was used for a while; looks at a job that went quiet get rare, but do not stop.
     let mut before = (Instant::now(), used());
-    let quiet = eventually("two seconds with at most one tick", PATIENCE, || {
+    let quiet = eventually("two seconds with at most one tick", TEST_TIMEOUT, || {
         let now = used();
         if now > before.1 + 1 {
             before = (Instant::now(), now);

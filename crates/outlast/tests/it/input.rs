@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use outlast_testkit::{Dice, PATIENCE, eventually};
+use outlast_testkit::{Dice, TEST_TIMEOUT, eventually};
 
 use crate::sandbox;
 
@@ -65,7 +65,7 @@ fn a_job_reads_on_when_its_client_is_gone() {
     // Both ends, so that neither waits for the other.
     let ours = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let client = sandbox.shell("exec \"$PROGRAM\" run --name reader 'echo up; cat' < fifo").spawn();
-    eventually("the job runs", PATIENCE, || {
+    eventually("the job runs", TEST_TIMEOUT, || {
         let jobs = sandbox.json(["jobs", "--all"]);
         if jobs["jobs"][0]["last_line"] == "up" { Ok(()) } else { Err(jobs) }
     });

@@ -1,6 +1,6 @@
 //! `outlast kill`: everything the job started, proved; signals by name; who did it.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use crate::{gate, open_gate, sandbox};
 
@@ -49,7 +49,7 @@ fn a_child_left_behind_does_not_hold_the_result_back() {
     assert_eq!(ended["left_behind"][0]["program"], "fixture", "{ended}");
     // Its output still arrives.
     open_gate(&gate);
-    eventually("the child's words are in the log", PATIENCE, || {
+    eventually("the child's words are in the log", TEST_TIMEOUT, || {
         match sandbox.run(["read", "1"]).ok().text() {
             text if text == "leaving\nstill here\n" => Ok(()),
             text => Err(text),
@@ -75,7 +75,7 @@ fn a_child_left_behind_that_ends_by_itself_lets_the_keeper_go() {
     let job = sandbox.fixture_job(&["leaves-child", "0", &gate]);
     sandbox.wait_for_end(job);
     open_gate(&gate);
-    eventually("the child's words are in the log", PATIENCE, || {
+    eventually("the child's words are in the log", TEST_TIMEOUT, || {
         match sandbox.run(["read", "1"]).ok().text() {
             text if text.ends_with("still here\n") => Ok(()),
             text => Err(text),
@@ -121,7 +121,7 @@ fn a_stopped_job_shows_it_and_can_be_continued_and_ended() {
     let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
     sandbox.wait_for_text(job, "up");
     let activity = |wanted: &str| {
-        eventually(wanted, PATIENCE, || match sandbox.json(["jobs"])["jobs"][0].clone() {
+        eventually(wanted, TEST_TIMEOUT, || match sandbox.json(["jobs"])["jobs"][0].clone() {
             row if (row["activity"] == "stopped") == (wanted == "stopped") => Ok(()),
             row => Err(row),
         });
@@ -172,7 +172,7 @@ fn what_is_never_the_same_process_for_long_is_ended_too() {
     let job = sandbox.fixture_job(&["respawns"]);
     let ended = sandbox.wait_for_end(job);
     assert_eq!(ended["exit_code"], 0, "the command itself ends at once: {ended}");
-    eventually("it has got going", PATIENCE, || match sandbox.run(["read", "1"]).ok().text() {
+    eventually("it has got going", TEST_TIMEOUT, || match sandbox.run(["read", "1"]).ok().text() {
         text if text.contains("twenty generations") => Ok(()),
         text => Err(text),
     });

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outlast_testkit::{PATIENCE, Sandbox, Socket, eventually};
+use outlast_testkit::{Sandbox, Socket, TEST_TIMEOUT, eventually};
 use serde_json::json;
 
 use crate::{gate, open_gate, sandbox};
@@ -21,7 +21,7 @@ fn is_signalled_and_killed(sandbox: &Sandbox, job: u64) {
     let job = job.to_string();
     let signalled = sandbox.json(["kill", &job, "-s", "INT"]);
     assert!(signalled["signalled"].as_u64() >= Some(1), "{signalled}");
-    eventually("the job heard the signal", PATIENCE, || {
+    eventually("the job heard the signal", TEST_TIMEOUT, || {
         let log = String::from_utf8_lossy(&sandbox.log(1)).into_owned();
         if log.contains("INT heard") { Ok(()) } else { Err(log) }
     });
@@ -73,7 +73,7 @@ fn job_that_stops_its_keeper(sandbox: &Sandbox, command: &str) -> u64 {
     let job = sandbox.start([command.replace("GO", &format!("cat '{gate}'"))]);
     let keeper = sandbox.pid(job, "keeper");
     open_gate(&gate);
-    eventually("the keeper is stopped", PATIENCE, || {
+    eventually("the keeper is stopped", TEST_TIMEOUT, || {
         let stat = std::fs::read_to_string(format!("/proc/{keeper}/stat")).unwrap();
         if stat.contains(") T ") { Ok(()) } else { Err(stat) }
     });

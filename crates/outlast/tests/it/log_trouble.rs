@@ -1,6 +1,6 @@
 //! A log that can't be written: the job goes on, everyone can see it, and logging resumes.
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
@@ -26,13 +26,13 @@ fn writes_that_fail_are_a_visible_state_and_pass() {
     let job = sandbox.start([line]);
     let name = job.to_string();
     let flood = 65536 / 64 * 65;
-    eventually("the flood is over", PATIENCE, || match sandbox.log_len(job) {
+    eventually("the flood is over", TEST_TIMEOUT, || match sandbox.log_len(job) {
         len if len == flood => Ok(()),
         len => Err(len),
     });
     limit_files(&sandbox, job, Some(flood));
     sandbox.run(["send", &name, "", "--no-wait"]).ok();
-    let failing = eventually("the failure is visible", PATIENCE, || match status(&sandbox, job) {
+    let failing = eventually("the failure is visible", TEST_TIMEOUT, || match status(&sandbox, job) {
         status if status["log_failing"].is_string() => Ok(status),
         status => Err(status),
     });
@@ -65,7 +65,7 @@ fn nothing_at_all_can_be_written_and_the_job_does_not_notice() {
     let job = sandbox.start(["--", &fixture, "says-when-told", "lost", "found"]);
     limit_files(&sandbox, job, Some(0));
     sandbox.run(["send", "1", "", "--no-wait"]).ok();
-    eventually("the failure is visible", PATIENCE, || match status(&sandbox, job) {
+    eventually("the failure is visible", TEST_TIMEOUT, || match status(&sandbox, job) {
         status if status["log_failing"].is_string() => Ok(()),
         status => Err(status),
     });
@@ -91,7 +91,7 @@ fn a_full_disk_is_survived() {
     let fixture = sandbox.fixture();
     let job = sandbox.start([format!("stty -echo; '{fixture}' floods 4194304; read x; echo found; exit 3")]);
     let end = 4_194_304 / 64 * 65;
-    eventually("the flood is over", PATIENCE, || match status(&sandbox, job) {
+    eventually("the flood is over", TEST_TIMEOUT, || match status(&sandbox, job) {
         status if status["grown"]["offset"] == end => Ok(()),
         status => Err(status["grown"].clone()),
     });
@@ -102,9 +102,9 @@ fn a_full_disk_is_survived() {
     let ended = sandbox.wait_for_end(job);
     assert_eq!((&ended["status"], &ended["exit_code"]), (&"failed".into(), &3.into()), "{ended}");
     sandbox.nothing_runs();
-    assert!(sandbox.events(job).iter().any(|event| event["event"] == "ended"), "room was held for the end");
+    assert!(sandbox.events(job).iter().any(|event| event["event"] == "exit"), "room was held for the end");
     let told = sandbox.run(["events"]).ok().text();
-    assert!(told.contains("job 1 ended: failed: exit code 3"), "{told:?}");
+    assert!(told.contains("job 1 exit: failed: exit code 3"), "{told:?}");
     let gone = sandbox.info(job)["gone"].clone();
     assert_eq!(gone[0][1], end + 7, "what is lost at the end is recorded too: {gone}");
     let read = sandbox.json(["read", "1", "--tail", "3"]);
@@ -125,7 +125,14 @@ fn an_outbox_holds_room_for_a_full_disk() {
     };
     let home = outlast_job::registry::Home::open(sandbox.home()).unwrap();
     let outbox = Outbox::open(&home, "test").unwrap();
-    let one = || outbox.append(&mut [Entry::about(outlast_job::Handle(1), None, "ended", "x".repeat(300))]);
+    let one = || {
+        outbox.append(&mut [Entry::about(
+            outlast_job::Handle(1),
+            None,
+            outlast_job::EntryKind::Exit,
+            "x".repeat(300),
+        )])
+    };
     one().unwrap();
     let mut filler = std::fs::File::create(small.join("filler")).unwrap();
     while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}

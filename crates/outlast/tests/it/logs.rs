@@ -1,6 +1,6 @@
 //! `outlast logs`: once, and as it comes.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use crate::sandbox;
 
@@ -22,7 +22,7 @@ fn following_shows_each_line_as_it_comes_and_ends_with_the_job() {
     let mut late = sandbox.call(["logs", "-f", "--tail", "0", &job.to_string()]).spawn();
     for (i, shown) in ["one\n", "one\ntwo\n"].into_iter().enumerate() {
         sandbox.run(["send", "1", "", "--no-wait"]).ok();
-        eventually("the line is shown", PATIENCE, || match following.stdout_so_far() {
+        eventually("the line is shown", TEST_TIMEOUT, || match following.stdout_so_far() {
             seen if seen == shown.as_bytes() => Ok(()),
             seen => Err(String::from_utf8(seen).unwrap()),
         });

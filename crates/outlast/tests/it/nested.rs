@@ -36,14 +36,15 @@ fn an_outer_job_ends_although_the_inner_one_runs_on() {
     let ended = sandbox.wait_for_end(outer);
     assert_eq!(ended["exit_code"], 4, "{ended}");
     assert_eq!(ended["left_behind"], serde_json::Value::Null, "a job of its own is not left behind: {ended}");
-    let keeper = outlast_testkit::eventually("the outer keeper leaves", outlast_testkit::PATIENCE, || {
-        let info = sandbox.info(outer);
-        let pid = i32::try_from(info["keeper"]["pid"].as_i64().unwrap()).unwrap();
-        match outlast_testkit::processes::alive(pid, info["keeper"]["started"].as_u64().unwrap()) {
-            None => Ok(pid),
-            Some(keeper) => Err(keeper),
-        }
-    });
+    let keeper =
+        outlast_testkit::eventually("the outer keeper leaves", outlast_testkit::TEST_TIMEOUT, || {
+            let info = sandbox.info(outer);
+            let pid = i32::try_from(info["keeper"]["pid"].as_i64().unwrap()).unwrap();
+            match outlast_testkit::processes::alive(pid, info["keeper"]["started"].as_u64().unwrap()) {
+                None => Ok(pid),
+                Some(keeper) => Err(keeper),
+            }
+        });
     assert!(keeper > 0);
     assert_eq!(sandbox.json(["kill", "inner"])["signal"], "SIGTERM");
     sandbox.nothing_runs();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_job::{Job, JobSpec, Outlast, Wait};
 use outlast_testkit::processes::kill_dash_nine;
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 
 use super::sandbox;
 
@@ -16,7 +16,7 @@ fn ready(sandbox: &Sandbox) -> Outlast {
 
 #[track_caller]
 fn make_ready(outlast: &Outlast) {
-    eventually("a keeper is ready", PATIENCE, || {
+    eventually("a keeper is ready", TEST_TIMEOUT, || {
         outlast.get_ready();
         if outlast.is_ready() { Ok(()) } else { Err("nobody") }
     });
@@ -24,8 +24,8 @@ fn make_ready(outlast: &Outlast) {
 
 #[track_caller]
 fn says(job: &Job, text: &str) {
-    job.wait(&Wait::for_exit(), Some(PATIENCE)).unwrap();
-    assert_eq!(job.read_text(0, 1 << 14).unwrap().text, format!("{text}\n"));
+    job.wait(&Wait::for_exit(), Some(TEST_TIMEOUT)).unwrap();
+    assert_eq!(job.read_text(0, 1 << 14).unwrap().head, format!("{text}\n"));
 }
 
 #[test]
@@ -39,11 +39,11 @@ fn its_keepers_are_nobodys_children_and_it_ends_with_its_client() {
     assert_ne!(heir.ppid, Some(rustix::process::getpid()), "the client could end it with its children");
     make_ready(&outlast);
     drop(outlast);
-    eventually("only the job is left", PATIENCE, || match sandbox.processes() {
+    eventually("only the job is left", TEST_TIMEOUT, || match sandbox.processes() {
         left if left.len() == 2 => Ok(()),
         left => Err(left),
     });
-    eventually("what was made ready is gone", PATIENCE, || {
+    eventually("what was made ready is gone", TEST_TIMEOUT, || {
         match std::fs::read_dir(sandbox.home().join("jobs")).unwrap().count() {
             1 => Ok(()),
             folders => Err(folders),

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use clap::CommandFactory;
+use outlast_protocol::Tool;
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 use crate::sandbox;
@@ -122,7 +124,7 @@ fn a_denied_command_is_not_run_in_any_spelling() {
         "unheard-of-wrapper touch here",
     ];
     for line in tries {
-        let ran = sandbox.call(["run", line]).limit(PATIENCE).run();
+        let ran = sandbox.call(["run", line]).limit(TEST_TIMEOUT).run();
         assert_eq!(ran.code, Some(5), "{line}: {ran}");
     }
     for argv in [&["touch", "here"][..], &["bash", "-c", "touch here"], &["env", "touch", "here"]] {
@@ -201,7 +203,7 @@ fn a_program_in_front_of_the_shell_is_no_cover() {
     types_on(&sandbox, &job);
     // It reads, and what comes behind its end is for the shell.
     sandbox.run(["send", &job, "cat", "--no-wait"]).ok();
-    eventually("cat reads", PATIENCE, || {
+    eventually("cat reads", TEST_TIMEOUT, || {
         let status = sandbox.json(["wait", &job, "--input", "--deadline", "10s"]);
         let program = status["awaiting_input"]["evidence"]["program"].clone();
         if program == "cat" { Ok(()) } else { Err(status) }
@@ -220,7 +222,7 @@ fn a_half_typed_line_is_not_forgotten_with_the_keeper() {
     sandbox.run(["send", &job, "--no-newline", "tou", "--no-wait"]).ok();
     let keeper = sandbox.process(1, "keeper");
     rustix::process::kill_process(keeper.pid, rustix::process::Signal::KILL).unwrap();
-    eventually("the heir keeps it", PATIENCE, || {
+    eventually("the heir keeps it", TEST_TIMEOUT, || {
         let now = &sandbox.info(1)["takeovers"];
         if now == 1 { Ok(()) } else { Err(now.clone()) }
     });
@@ -348,6 +350,95 @@ fn rules_about_tools_hold_by_any_name() {
     sandbox.run(["kill", &job]).code(5).says("tool kill");
     sandbox.run(["send", &job, "x"]).code(5).says("tool send_input");
     sandbox.run(["run", "true"]).ok();
+}
+
+/// Each verb that does something to jobs, and the tool that it is for rules.
+const VERBS: &[(&[&str], &str)] = &[
+    (&["run", "touch", "here"], "run_shell_command"),
+    (&["run", "-d", "touch", "here"], "run_shell_command"),
+    (&["send", "1", "typed"], "send_input"),
+    (&["send", "1", "--key", "Ctrl-C"], "send_input"),
+    (&["kill", "1"], "kill"),
+    (&["kill", "1", "--signal", "HUP"], "kill"),
+    (&["resize", "1", "100x30"], "resize"),
+    (&["watch", "1", "--exit"], "watch"),
+    (&["watch", "1", "--remove", "w1"], "watch"),
+    (&["watch", "1", "--list"], "watch"),
+    (&["events"], "events"),
+    (&["events", "--ack-all"], "events"),
+    (&["prune", "--all"], "prune"),
+    (&["prune", "--all", "--dry-run"], "jobs"),
+    (&["jobs"], "jobs"),
+    (&["read", "1"], "read_output"),
+    (&["logs", "1"], "read_output"),
+    (&["replay", "1", "--at", "0s"], "read_output"),
+    (&["screen", "1"], "read_shell"),
+    (&["wait", "1", "--quiet-for", "1ms"], "wait_for"),
+    (&["tmux", "submit", "touch here"], "send_input"),
+    (&["tmux", "read", "%0"], "read_shell"),
+    (&["tmux", "watch", "%0"], "read_shell"),
+];
+
+/// Verbs that ask nothing of jobs, serve somebody who is judged with each order, or are a person's own typing.
+const NOT_JUDGED: &[&str] = &[
+    "secret",
+    "attach",
+    "policy check",
+    "mcp",
+    "acp agent",
+    "acp sidecar",
+    "acp tap",
+    "install",
+    "uninstall",
+    "doctor",
+    "completions",
+    "man",
+    "tmux work",
+    "tmux mirror",
+];
+
+#[test]
+fn whoever_adds_a_verb_says_how_it_is_judged() {
+    fn verbs(command: &clap::Command, before: &str, into: &mut Vec<String>) {
+        for verb in command.get_subcommands() {
+            let name = format!("{before}{}", verb.get_name());
+            match verb.has_subcommands() {
+                true => verbs(verb, &format!("{name} "), into),
+                false => into.push(name),
+            }
+        }
+    }
+    let mut all = Vec::new();
+    verbs(&outlast_cli::Cli::command(), "", &mut all);
+    let unknown = all.iter().filter(|verb| {
+        let judged = |(words, _): &(&[&str], &str)| words.join(" ").starts_with(&format!("{verb} "));
+        let alone = |(words, _): &(&[&str], &str)| words.join(" ") == **verb;
+        !NOT_JUDGED.contains(&verb.as_str()) && !VERBS.iter().any(|row| judged(row) || alone(row))
+    });
+    assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&String>::new(), "how are they judged?");
+}
+
+#[test]
+fn every_verb_is_judged_once_and_a_denied_one_does_nothing() {
+    let sandbox = sandbox();
+    let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
+    assert_eq!(job, 1);
+    sandbox.run(["run", "true"]).ok();
+    let before = (sandbox.info(1), std::fs::read_dir(sandbox.home().join("jobs")).unwrap().count());
+    let rule = |tool: &Tool| format!("[[rule]]\ndecision = \"deny\"\ntool = \"{tool}\"\n");
+    write(
+        &sandbox.root().join("config/outlast/policy.toml"),
+        &Tool::ALL.iter().map(rule).collect::<String>(),
+    );
+    for (i, (verb, tool)) in VERBS.iter().enumerate() {
+        sandbox.run(*verb).code(5).says(&format!("tool {tool}"));
+        let noted = audit(&sandbox);
+        assert_eq!(noted.len(), i + 1, "{verb:?} is judged once");
+        assert_eq!(noted[i]["tool"], *tool, "{verb:?}");
+    }
+    let after = (sandbox.info(1), std::fs::read_dir(sandbox.home().join("jobs")).unwrap().count());
+    assert_eq!(after, before, "no job has changed, and there is no other");
+    assert!(!sandbox.work().join("here").exists());
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn what_is_past_retention_goes_and_running_jobs_stay() {
     }
     sandbox.start(["--", &fixture, "says-and-sleeps", "up"]);
     // A finished job counts as finished when its keeper has gone, a moment after the result.
-    outlast_testkit::eventually("four finished jobs", outlast_testkit::PATIENCE, || {
+    outlast_testkit::eventually("four finished jobs", outlast_testkit::TEST_TIMEOUT, || {
         let would = sandbox.json(["prune", "--all", "--dry-run"]);
         if would["removed"] == serde_json::json!([1, 2, 3, 4]) { Ok(()) } else { Err(would) }
     });
@@ -47,7 +47,7 @@ fn settings_limit_what_is_kept_without_being_asked() {
         assert_eq!(call.run().ok().text(), "done\n");
     }
     // What was shown a moment after its keeper looked is taken by the next sweep, at the latest this one.
-    outlast_testkit::eventually("the oldest have gone", outlast_testkit::PATIENCE, || {
+    outlast_testkit::eventually("the oldest have gone", outlast_testkit::TEST_TIMEOUT, || {
         sandbox.call(["prune"]).env("OUTLAST_CONFIG", &settings).run().ok();
         let jobs = all_jobs(&sandbox);
         if jobs.len() == 3 { Ok(()) } else { Err(jobs.len()) }

@@ -1,6 +1,6 @@
 //! `outlast run`: in the foreground, in the background, until something, and when it can't.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 use rustix::process::Signal;
 
 use crate::sandbox;
@@ -100,7 +100,7 @@ fn what_can_not_start_says_why_and_leaves_a_receipt() {
 fn ctrl_c_goes_to_the_job() {
     let sandbox = sandbox();
     let running = sandbox.call(["run", "--", &sandbox.fixture(), "says-and-sleeps", "up"]).spawn();
-    eventually("the job is up", PATIENCE, || match running.stdout_so_far() {
+    eventually("the job is up", TEST_TIMEOUT, || match running.stdout_so_far() {
         up if up == b"up\n" => Ok(()),
         other => Err(String::from_utf8(other).unwrap()),
     });
@@ -116,7 +116,7 @@ fn a_closed_terminal_leaves_the_job_running_and_says_how_to_get_back() {
     let sandbox = sandbox();
     for (handle, signal) in [(1, Signal::HUP), (2, Signal::TERM)] {
         let running = sandbox.call(["run", "--", &sandbox.fixture(), "says-and-sleeps", "up"]).spawn();
-        eventually("the job is up", PATIENCE, || match running.stdout_so_far() {
+        eventually("the job is up", TEST_TIMEOUT, || match running.stdout_so_far() {
             up if up == b"up\n" => Ok(()),
             other => Err(String::from_utf8(other).unwrap()),
         });

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use outlast_testkit::{PATIENCE, Socket, eventually};
+use outlast_testkit::{Socket, TEST_TIMEOUT, eventually};
 
 use crate::sandbox;
 
@@ -94,7 +94,7 @@ fn three_hundred_connections_at_once() {
     }
     assert!(let_in.len() >= 200, "{} were let in", let_in.len());
     drop(let_in);
-    eventually("there is room again", PATIENCE, || {
+    eventually("there is room again", TEST_TIMEOUT, || {
         let row = sandbox.json(["jobs"])["jobs"][0].clone();
         if row["activity"].is_string() { Ok(()) } else { Err(row) }
     });

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 use crate::disks::Disk;
@@ -44,7 +44,7 @@ fn a_disk_that_fills_in_the_first_moment_hides_no_exit_code() {
         sandbox.nothing_runs();
         assert_eq!(sandbox.info(job)["code"], 5, "and it is written down");
         let told = sandbox.run(["events"]).ok().text();
-        assert!(told.contains("job 2 ended: failed: exit code 5"), "{told:?}");
+        assert!(told.contains("job 2 exit: failed: exit code 5"), "{told:?}");
     }
 }
 
@@ -71,7 +71,7 @@ fn a_disk_that_becomes_read_only_hides_no_exit_code() {
     }
     // Also for whoever did not wait for it, and after the keeper was killed.
     outlast_testkit::processes::kill_dash_nine(&sandbox.process(two, "keeper"));
-    let listed = eventually("the heir answers", PATIENCE, || {
+    let listed = eventually("the heir answers", TEST_TIMEOUT, || {
         let jobs = all_jobs(&sandbox);
         if jobs.iter().all(|job| job["status"] == "failed") { Ok(jobs) } else { Err(jobs) }
     });
@@ -141,7 +141,7 @@ fn a_job_that_closes_its_own_folder_hides_no_exit_code() {
         );
         let running = run(&format!("run '{command}'")).spawn();
         // Whoever shows the output has the folder open. One that is closed before that cannot be read by anybody.
-        eventually("the client shows what is printed", PATIENCE, || {
+        eventually("the client shows what is printed", TEST_TIMEOUT, || {
             let shown = running.stdout_so_far();
             if shown.starts_with(b"up") { Ok(()) } else { Err(shown) }
         });

@@ -1,5 +1,7 @@
 //! `outlast wait`: each condition, and the first one wins.
 
+use outlast_testkit::{TEST_TIMEOUT, eventually};
+
 use crate::sandbox;
 
 #[test]
@@ -85,14 +87,17 @@ fn quiet_comes_after_the_last_output() {
 #[test]
 fn anything_new_counts_as_output() {
     let sandbox = sandbox();
-    let job = sandbox.fixture_job(&["says-when-told", "news"]).to_string();
-    let waiting = sandbox.call(["--json", "wait", &job, "--output", "--deadline", "30s"]).spawn();
-    // Whether it comes before or after the wait begins, something more comes: the end of the job.
-    sandbox.run(["send", &job, "", "--no-wait"]).ok();
-    let answer = waiting.wait().json();
-    assert!(["output", "exit"].contains(&answer["reason"].as_str().unwrap()), "{answer}");
+    let job = sandbox.start(["while read line; do echo got $line; done"]).to_string();
+    let mut waiting = sandbox.call(["--json", "wait", &job, "--output", "--deadline", "30s"]).spawn();
+    // It prints for as long as the wait goes on, so something is new whenever that began.
+    eventually("output ends the wait", TEST_TIMEOUT, || {
+        sandbox.run(["send", &job, "news", "--no-wait"]).ok();
+        if waiting.is_running() { Err("it goes on") } else { Ok(()) }
+    });
+    let answer = waiting.wait().ok().json();
+    assert_eq!((&answer["reason"], &answer["status"]), (&"output".into(), &"running".into()), "{answer}");
     let since = sandbox.json(["wait", &job, "--output", "--since", "0"]);
-    assert_eq!(since["reason"], "output", "{since}");
+    assert_eq!((&since["reason"], &since["already"]), (&"output".into(), &true.into()), "{since}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 
 use super::panes::Server;
 
@@ -88,7 +88,7 @@ impl Agent {
 
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        eventually(text, PATIENCE, || {
+        eventually(text, TEST_TIMEOUT, || {
             let notes = self.notes();
             if notes.contains(text) { Ok(()) } else { Err((notes, self.server.shows())) }
         });

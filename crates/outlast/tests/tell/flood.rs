@@ -1,6 +1,6 @@
 //! A flood is told as one event with the right count, and costs no memory.
 
-use outlast_testkit::{PATIENCE, eventually, processes};
+use outlast_testkit::{TEST_TIMEOUT, eventually, processes};
 
 use super::{entries, sandbox};
 
@@ -13,7 +13,7 @@ fn a_hundred_thousand_lines_are_one_event() {
     sandbox.run(["send", &job.to_string(), "line", "--no-wait"]).ok();
     let counted =
         |all: &[serde_json::Value]| -> u64 { all.iter().map(|e| e["count"].as_u64().unwrap()).sum() };
-    let told = eventually("the flood is told", PATIENCE * 2, || {
+    let told = eventually("the flood is told", TEST_TIMEOUT * 2, || {
         let all = entries(&sandbox);
         if counted(&all) >= 100_000 { Ok(all) } else { Err(all) }
     });

@@ -29,7 +29,7 @@ fn entries(sandbox: &Sandbox) -> Vec<serde_json::Value> {
 /// Waits for an entry of a kind.
 #[track_caller]
 fn entry(sandbox: &Sandbox, event: &str) -> serde_json::Value {
-    outlast_testkit::eventually(event, outlast_testkit::PATIENCE, || {
+    outlast_testkit::eventually(event, outlast_testkit::TEST_TIMEOUT, || {
         let all = entries(sandbox);
         all.iter().find(|entry| entry["event"] == event).cloned().ok_or(all)
     })

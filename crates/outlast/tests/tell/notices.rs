@@ -1,6 +1,6 @@
 //! A notice does no harm: it is typed into the empty input line of an agent, seen there, sent, or told as not given.
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 
 use super::agent::Agent;
 use super::panes::{Server, shell};
@@ -37,7 +37,7 @@ fn a_wake_is_sent_to_an_agent_at_its_empty_input_and_holds_no_output() {
         let job = run(&sandbox, &agent.server, &["--name", "build", "--wake", "tmux:%0", line]);
         agent.wait_for("sent");
         let notice = format!(
-            "'[outlast: automatic notice] job {job} (build) ended: failed, exit code 5 | more: outlast read {job} --tail 20'"
+            "'[outlast: automatic notice] job {job} (build) exit: failed, exit code 5 | more: outlast read {job} --tail 20'"
         );
         assert_eq!(agent.sent(), [notice]);
     }
@@ -56,7 +56,7 @@ fn three_wakes_at_the_same_moment_are_three_messages() {
         run(home, &agent.server, &["--name", &name(i), "--wake", "tmux:%0", &line]);
     }
     std::fs::write(&gate, "").unwrap();
-    let sent = eventually("three messages", PATIENCE, || {
+    let sent = eventually("three messages", TEST_TIMEOUT, || {
         let sent = agent.sent();
         if sent.len() == 3 { Ok(sent) } else { Err((sent, agent.server.shows())) }
     });
@@ -124,7 +124,7 @@ fn an_enter_that_was_taken_for_a_new_line_is_pressed_again() {
     run(&sandbox, &agent.server, &["--wake", "tmux:%0", "true"]);
     agent.wait_for("sent");
     assert_eq!(agent.sent().len(), 1, "{}", agent.notes());
-    assert!(agent.sent()[0].contains("job 1 ended: completed"), "{}", agent.notes());
+    assert!(agent.sent()[0].contains("job 1 exit: completed"), "{}", agent.notes());
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn nothing_is_typed_into_a_shell_or_as_the_answer_to_a_question() {
         server.wait_for(asks);
         let before = entries(&sandbox).len();
         run(&sandbox, &server, &["echo '$(touch INJECTED)'; exit 3"]);
-        eventually("it is told that it was not told", PATIENCE, || {
+        eventually("it is told that it was not told", TEST_TIMEOUT, || {
             let all = entries(&sandbox);
             let failed = all[before..].iter().filter(|entry| entry["event"] == "wake_failed").count();
             if failed == 1 { Ok(()) } else { Err(all) }
@@ -157,7 +157,7 @@ fn nothing_is_typed_into_a_shell_or_as_the_answer_to_a_question() {
             server.tmux(&["send-keys", "-t", "%0", leave]);
             server.wait_for("<>");
             server.tmux(&["send-keys", "-t", "%0", "clear", "Enter"]);
-            eventually("cleared", PATIENCE, || {
+            eventually("cleared", TEST_TIMEOUT, || {
                 let shown = server.shows();
                 if shown.contains("<>") { Err(shown) } else { Ok(()) }
             });
@@ -182,7 +182,7 @@ fn the_notice_of_a_submission_is_not_the_answer_to_its_commands_question() {
     assert!(!server.shows().contains("#done"), "{}", server.shows());
     assert!(!sandbox.work().join("got").exists());
     server.tmux(&["send-keys", "-t", "%0", "mine", "Enter"]);
-    eventually("the person's answer", PATIENCE, || {
+    eventually("the person's answer", TEST_TIMEOUT, || {
         let got = std::fs::read_to_string(sandbox.work().join("got")).unwrap_or_default();
         if got == "got=[mine]\n" { Ok(()) } else { Err(got) }
     });
@@ -254,7 +254,7 @@ fn submissions_of_two_homes_to_one_pane_come_one_after_the_other() {
     for (home, job) in jobs.collect::<Vec<_>>() {
         assert_eq!(home.wait_for_end(job)["exit_code"], 0, "{}", server.shows());
     }
-    eventually("both ran", PATIENCE, || {
+    eventually("both ran", TEST_TIMEOUT, || {
         let ran = std::fs::read_to_string(sandbox.work().join("ran")).unwrap_or_default();
         if ran == "a1\na2\nb1\nb2\n" { Ok(()) } else { Err((ran, server.shows())) }
     });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outlast_job::outbox::Entry;
 
-use outlast_testkit::{Dice, PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Dice, Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::Value;
 
 use super::{entries, entry, sandbox};
@@ -17,14 +17,14 @@ use super::{entries, entry, sandbox};
 fn an_end_is_told_with_its_reason_and_the_next_call() {
     let sandbox = sandbox();
     let job = sandbox.start(["echo oh no; exit 3"]);
-    let told = entry(&sandbox, "ended");
+    let told = entry(&sandbox, "exit");
     assert_eq!((told["job"].as_u64(), told["n"].as_u64()), (Some(job), Some(1)));
     assert_eq!(told["text"], "failed: exit code 3: oh no");
     assert_eq!(told["more"], format!("outlast read {job} --tail 20"));
     let line = sandbox.run(["events"]).ok().text();
     assert_eq!(
         line.trim_end(),
-        format!("1 job {job} ended: failed: exit code 3: oh no   outlast read {job} --tail 20")
+        format!("1 job {job} exit: failed: exit code 3: oh no   outlast read {job} --tail 20")
     );
     sandbox.nothing_runs();
 }
@@ -38,7 +38,7 @@ fn a_question_is_told_and_withdrawn() {
     sandbox.run(["send", &job, "yes", "--no-wait"]).ok();
     entry(&sandbox, "went_on");
     sandbox.run(["kill", &job]).ok();
-    assert!(entry(&sandbox, "ended")["text"].as_str().unwrap().contains("ended"));
+    assert!(entry(&sandbox, "exit")["text"].as_str().unwrap().contains("ended"));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_foreground_run_tells_nothing_unless_asked() {
     sandbox.run(["run", "true"]).ok();
     assert_eq!(entries(&sandbox).len(), 0);
     sandbox.run(["run", "--notify", "exit", "true"]).ok();
-    entry(&sandbox, "ended");
+    entry(&sandbox, "exit");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn folders_and_files_are_private() {
     let sandbox = sandbox();
     sandbox.call(["run", "-d", "true"]).env("OUTLAST_SESSION", "../a b/é").run().ok();
     let folder = sandbox.home().join("outbox");
-    let session = eventually("an outbox", PATIENCE, || {
+    let session = eventually("an outbox", TEST_TIMEOUT, || {
         let entry =
             std::fs::read_dir(&folder).ok().and_then(|mut all| all.next()?.ok()).map(|entry| entry.path());
         entry.filter(|path| path.join("events.jsonl").exists()).ok_or("none")
@@ -75,14 +75,14 @@ fn what_is_acknowledged_does_not_come_again() {
         let job = sandbox.start(["true"]);
         sandbox.wait_for_end(job);
     }
-    eventually("three events", PATIENCE, || Some(()).filter(|()| entries(&sandbox).len() == 3).ok_or(()));
+    eventually("three events", TEST_TIMEOUT, || Some(()).filter(|()| entries(&sandbox).len() == 3).ok_or(()));
     sandbox.run(["events", "--ack", "2"]).ok();
     let left: Vec<u64> = entries(&sandbox).iter().map(|entry| entry["n"].as_u64().unwrap()).collect();
     assert_eq!(left, [3]);
     sandbox.run(["events", "--ack-all"]).ok();
     assert!(entries(&sandbox).is_empty());
     sandbox.start(["true"]);
-    assert_eq!(entry(&sandbox, "ended")["n"], 4);
+    assert_eq!(entry(&sandbox, "exit")["n"], 4);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn many_keepers_at_once_leave_no_gap() {
             scope.spawn(|| (0..5).for_each(|_| assert!(sandbox.start(["true"]) > 0)));
         }
     });
-    let all = eventually("twenty events", PATIENCE, || {
+    let all = eventually("twenty events", TEST_TIMEOUT, || {
         let all = entries(&sandbox);
         if all.len() == 20 { Ok(all) } else { Err(all.len()) }
     });
@@ -112,15 +112,15 @@ fn a_dead_keeper_loses_no_event_and_doubles_none() {
     sandbox.run(["send", &name, "one", "--no-wait"]).ok();
     entry(&sandbox, "pattern");
     outlast_testkit::processes::kill_dash_nine(&sandbox.process(job, "keeper"));
-    eventually("the heir took over", PATIENCE, || {
+    eventually("the heir took over", TEST_TIMEOUT, || {
         let ran = sandbox.call(["send", &name, "two", "--no-wait"]).run();
         if ran.code == Some(0) { Ok(()) } else { Err(ran.stderr) }
     });
     sandbox.wait_for_end(job);
-    assert_eq!(entry(&sandbox, "ended")["text"], "failed: exit code 7: two");
+    assert_eq!(entry(&sandbox, "exit")["text"], "failed: exit code 7: two");
     let kinds: Vec<String> =
         entries(&sandbox).iter().map(|entry| entry["event"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(kinds, ["pattern", "ended"]);
+    assert_eq!(kinds, ["pattern", "exit"]);
 }
 
 /// A reader, and what came through its pipe: a line of ours goes into a pipe as a whole or not at all.
@@ -194,7 +194,12 @@ fn while_told<T>(sandbox: &Sandbox, events: u64, meanwhile: impl FnOnce() -> T) 
         scope.spawn(|| {
             let outbox = outlast_job::outbox::Outbox::open(&home, "test").unwrap();
             for i in 0..events {
-                let entry = Entry::about(outlast_job::Handle(1), None, "pattern", format!("event {i}"));
+                let entry = Entry::about(
+                    outlast_job::Handle(1),
+                    None,
+                    outlast_job::EntryKind::Pattern,
+                    format!("event {i}"),
+                );
                 outbox.append(&mut [entry]).unwrap();
             }
         });
@@ -284,7 +289,9 @@ fn a_place_that_no_pipe_takes_is_marked_in_doubt() {
     let home = outlast_home(&sandbox);
     let outbox = outlast_job::outbox::Outbox::open(&home, "test").unwrap();
     for text in ["one", "two"] {
-        outbox.append(&mut [Entry::about(outlast_job::Handle(1), None, "pattern", text)]).unwrap();
+        outbox
+            .append(&mut [Entry::about(outlast_job::Handle(1), None, outlast_job::EntryKind::Pattern, text)])
+            .unwrap();
     }
     let file = sandbox.root().join("read");
     let read = || {
@@ -296,7 +303,9 @@ fn a_place_that_no_pipe_takes_is_marked_in_doubt() {
     };
     assert_eq!(read().lines().count(), 2);
     assert_eq!(read(), "", "a file gets each once too");
-    outbox.append(&mut [Entry::about(outlast_job::Handle(1), None, "pattern", "three")]).unwrap();
+    outbox
+        .append(&mut [Entry::about(outlast_job::Handle(1), None, outlast_job::EntryKind::Pattern, "three")])
+        .unwrap();
     // As a reader leaves it that dies after it began to write the third, and before it noted that it has.
     let place = sandbox.home().join("outbox/test/reader-r");
     let mut bytes = std::fs::read(&place).unwrap();
@@ -318,7 +327,7 @@ fn all_sessions_are_followed_those_that_come_later_too() {
         following.lines().iter().map(|line| line["session"].as_str().unwrap().to_owned()).collect()
     };
     let told = |wanted: &[&str]| {
-        eventually("they are told", PATIENCE, || {
+        eventually("they are told", TEST_TIMEOUT, || {
             let sessions = sessions();
             if sessions == wanted { Ok(()) } else { Err(sessions) }
         });
@@ -328,7 +337,7 @@ fn all_sessions_are_followed_those_that_come_later_too() {
     told(&["first", "second"]);
     let long = "x".repeat(300);
     run(&long);
-    eventually("a session with a long name too", PATIENCE, || match sessions().len() {
+    eventually("a session with a long name too", TEST_TIMEOUT, || match sessions().len() {
         3 => Ok(()),
         n => Err(n),
     });
@@ -345,7 +354,7 @@ fn two_processes_do_not_share_a_readers_name() {
     let sandbox = sandbox();
     sandbox.start(["true"]);
     let first = Following::begin(&sandbox, &["--reader", "r"]);
-    eventually("the first reads", PATIENCE, || if first.lines().is_empty() { Err(()) } else { Ok(()) });
+    eventually("the first reads", TEST_TIMEOUT, || if first.lines().is_empty() { Err(()) } else { Ok(()) });
     sandbox.run(["events", "--reader", "r"]).code(2).says("another process reads as");
     drop(first);
     assert!(sandbox.run(["events", "--reader", "r"]).ok().text().is_empty());
@@ -356,7 +365,7 @@ fn an_outbox_goes_with_the_last_job_of_its_session() {
     let sandbox = sandbox();
     let job = sandbox.start(["true"]);
     sandbox.wait_for_end(job);
-    entry(&sandbox, "ended");
+    entry(&sandbox, "exit");
     let folder = sandbox.home().join("outbox/test");
     sandbox.run(["prune", "--age", "1h"]).ok();
     assert!(folder.exists(), "its job is kept");
@@ -364,5 +373,5 @@ fn an_outbox_goes_with_the_last_job_of_its_session() {
     assert!(!folder.exists(), "nobody can ask about these jobs any more");
     assert!(entries(&sandbox).is_empty());
     sandbox.start(["true"]);
-    assert_eq!(entry(&sandbox, "ended")["n"], 2, "whoever remembers a number misses nothing");
+    assert_eq!(entry(&sandbox, "exit")["n"], 2, "whoever remembers a number misses nothing");
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 
 /// A tmux server with one pane.
 pub(crate) struct Server {
@@ -49,7 +49,7 @@ impl Server {
         let pid = self.tmux(&["display-message", "-p", "#{pid}"]);
         self.tmux(&["kill-server"]);
         let process = format!("/proc/{}/exe", pid.trim());
-        eventually("the tmux server is gone", PATIENCE, || match std::fs::read_link(&process) {
+        eventually("the tmux server is gone", TEST_TIMEOUT, || match std::fs::read_link(&process) {
             Ok(program) => Err(program),
             Err(_) => Ok(()),
         });
@@ -63,7 +63,7 @@ impl Server {
     /// Waits until the pane shows something.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        eventually(text, PATIENCE, || {
+        eventually(text, TEST_TIMEOUT, || {
             let shown = self.shows();
             if shown.contains(text) { Ok(()) } else { Err(shown) }
         });

@@ -1,8 +1,8 @@
-//! The seed's own story, with stand-ins for an agent.
+//! An agent submits a command to its own pane and is woken, with a stand-in for the agent.
 
 use std::time::Duration;
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use super::panes::Server;
 use super::sandbox;
@@ -40,7 +40,7 @@ fn an_agent_submits_to_itself_and_is_woken_once() {
     let command = ["python3", script.to_str().unwrap(), notes.to_str().unwrap()];
     let Some(server) = Server::start(&sandbox, &command) else { return };
     let read = || std::fs::read_to_string(&notes).unwrap_or_default();
-    eventually("the agent is woken", PATIENCE, || {
+    eventually("the agent is woken", TEST_TIMEOUT, || {
         let text = read();
         if text.contains("[SYSTEM COMMAND] Command complete. Resume.") {
             Ok(())
@@ -48,7 +48,7 @@ fn an_agent_submits_to_itself_and_is_woken_once() {
             Err((text, server.shows()))
         }
     });
-    let job = eventually("the job has ended", PATIENCE, || {
+    let job = eventually("the job has ended", TEST_TIMEOUT, || {
         let jobs = sandbox.json(["jobs", "--all"]);
         let job = jobs["jobs"][0].clone();
         if job["status"] == "completed" { Ok(job) } else { Err(jobs) }
@@ -119,7 +119,7 @@ fn full_screen(spin: &str, more: &[&str]) -> Option<(u64, u64, String)> {
     server.wait_for("> ");
     let job = server.submit(&sandbox, more, "build");
     let ended = sandbox.wait_for_end(job);
-    let text = eventually("the notice", PATIENCE, || {
+    let text = eventually("the notice", TEST_TIMEOUT, || {
         let text = std::fs::read_to_string(&notes).unwrap_or_default();
         if text.contains("[SYSTEM") { Ok(text) } else { Err(text) }
     });

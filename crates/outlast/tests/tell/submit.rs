@@ -1,6 +1,6 @@
 //! Typing into panes: whole, once, one after the other, and in nobody's way.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use super::panes::shell;
 use super::{entry, sandbox};
@@ -19,7 +19,7 @@ fn ten_submissions_into_a_busy_pane_run_once_each_and_in_order() {
         assert_eq!(ended["exit_code"], 0, "{ended}");
     }
     let expected: String = (1..=10).map(|i| format!("{i}\n")).collect();
-    eventually("all ran", PATIENCE, || {
+    eventually("all ran", TEST_TIMEOUT, || {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if text == expected { Ok(()) } else { Err(text) }
     });
@@ -52,7 +52,7 @@ fn when_tmux_is_killed_in_the_middle_that_is_told() {
     server.tmux(&["kill-server"]);
     let ended = sandbox.wait_for_end(job);
     assert_eq!(ended["exit_code"], 1, "{ended}");
-    let told = entry(&sandbox, "ended");
+    let told = entry(&sandbox, "exit");
     assert!(told["text"].as_str().unwrap().contains("the pane %0 is gone"), "{told}");
     sandbox.nothing_runs();
 }
@@ -109,7 +109,7 @@ fn one_that_is_never_free_is_given_up_and_nothing_was_typed() {
     server.tmux(&["copy-mode", "-t", "%0"]);
     let job = server.submit(&sandbox, &["--patience", "300ms"], "echo typed >> ran");
     assert_eq!(sandbox.wait_for_end(job)["exit_code"], 1);
-    let told = entry(&sandbox, "ended");
+    let told = entry(&sandbox, "exit");
     assert!(told["text"].as_str().unwrap().contains("nothing was typed"), "{told}");
     assert!(!sandbox.work().join("ran").exists());
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use super::{entry, sandbox};
 
@@ -45,7 +45,7 @@ fn a_command_gets_the_event_and_its_failure_is_told() {
     let told = entry(&sandbox, "wake_failed");
     assert!(told["text"].as_str().unwrap().contains("out of luck"), "{told}");
     let got: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!((got["event"].as_str(), got["n"].as_u64()), (Some("ended"), Some(1)));
+    assert_eq!((got["event"].as_str(), got["n"].as_u64()), (Some("exit"), Some(1)));
     sandbox.nothing_runs();
 }
 
@@ -54,7 +54,7 @@ fn a_command_that_hangs_is_ended_and_no_part_of_the_job() {
     let sandbox = sandbox();
     let config = sandbox.root().join("config/outlast");
     std::fs::create_dir_all(&config).unwrap();
-    let text = "[[wake]]\nkind = \"exec\"\ncommand = \"sleep 1000\"\ntimeout = \"300ms\"\non = [\"ended\"]\n";
+    let text = "[[wake]]\nkind = \"exec\"\ncommand = \"sleep 1000\"\ntimeout = \"300ms\"\non = [\"exit\"]\n";
     std::fs::write(config.join("config.toml"), text).unwrap();
     let job = sandbox.start(["true"]);
     let answer = sandbox.wait_for_end(job);
@@ -77,7 +77,7 @@ fn a_running_wake_is_not_killed_with_the_job_and_does_not_hold_it_up() {
     let killed = sandbox.json(["kill", &job]);
     assert_eq!(killed["survivors"].as_array().map(Vec::len), Some(0), "{killed}");
     std::fs::write(&fifo, "through").unwrap();
-    eventually("the wake ends by itself", PATIENCE, || {
+    eventually("the wake ends by itself", TEST_TIMEOUT, || {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if text == "through" { Ok(()) } else { Err(text) }
     });
@@ -118,7 +118,7 @@ fn a_webhook_is_signed_and_tried_again() {
     let (head, body) = serve(&listener, "204 No Content");
     assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
     let event: serde_json::Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(event["event"], "ended");
+    assert_eq!(event["event"], "exit");
     let signature = head.lines().find_map(|line| line.strip_prefix("X-Outlast-Signature: sha256=")).unwrap();
     let mut openssl = std::process::Command::new("python3");
     openssl.args([
@@ -217,9 +217,9 @@ fn a_webhook_goes_over_tls_to_a_server_that_proves_who_it_is() {
     assert!(told["text"].as_str().unwrap().contains("certificate"), "{told}");
     assert!(!server.posted.exists(), "nothing is said to a server that can't prove who it is");
     trust(&server.ca);
-    let posted = eventually("the event is posted", PATIENCE, || std::fs::read(&server.posted));
+    let posted = eventually("the event is posted", TEST_TIMEOUT, || std::fs::read(&server.posted));
     let event: serde_json::Value = serde_json::from_slice(&posted).unwrap();
-    assert_eq!(event["event"], "ended");
+    assert_eq!(event["event"], "exit");
 }
 
 /// Writes down the command line of whatever program it is loaded into.
@@ -274,7 +274,7 @@ fn a_wake_gets_nothing_of_the_environment_that_a_call_gives_to_its_job() {
     let call = serde_json::json!({ "name": "run_shell_command", "arguments": arguments });
     let answer = client.call("tools/call", call);
     assert_ne!(answer["isError"], true, "{answer}");
-    let seen = eventually("the wake", PATIENCE, || {
+    let seen = eventually("the wake", TEST_TIMEOUT, || {
         std::fs::read_to_string(&woken).map_err(|error| (error.to_string(), std::fs::read_to_string(&stolen)))
     });
     let has = |line: &str| seen.lines().any(|seen| seen == line);

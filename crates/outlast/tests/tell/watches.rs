@@ -1,6 +1,6 @@
 //! Watches: set, listed, replaced, removed; once, each time, and after the keeper died.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use super::{entries, entry, sandbox};
 
@@ -15,7 +15,7 @@ fn a_watch_is_set_listed_replaced_and_removed() {
     assert_eq!(set["watches"][0]["on"]["patterns"][0], "b");
     sandbox.json(["watch", &job, "--quiet-for", "1h"]);
     let listed = sandbox.run(["watch", &job, "--list"]).ok().text();
-    assert_eq!(listed, "x each time: pattern \"b\"\nw1 once: quiet for 3600000 ms\n");
+    assert_eq!(listed, "x each time: pattern=b\nw1 once: quiet=3600s\n");
     sandbox.run(["watch", &job, "--remove", "x"]).ok();
     sandbox.run(["watch", &job, "--remove", "x"]).code(2).says("no watch");
     sandbox.run(["watch", &job]).code(2).says("something to watch for");
@@ -34,7 +34,7 @@ fn once_is_once_and_each_time_is_each_time() {
             let all = entries(&sandbox);
             all.iter().filter(|entry| entry["detail"]["watch"] == id).count()
         };
-        eventually("the watch tells", PATIENCE, || {
+        eventually("the watch tells", TEST_TIMEOUT, || {
             if fired("each") == round { Ok(()) } else { Err(fired("each")) }
         });
         assert_eq!(fired("once"), 1);
@@ -52,7 +52,7 @@ fn every_line_of_a_burst_is_told_and_where_the_rest_is() {
         let lines = entry["detail"]["lines"].as_array().cloned().unwrap_or_default();
         lines.iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect()
     };
-    let first = eventually("the first lines are told", PATIENCE, || {
+    let first = eventually("the first lines are told", TEST_TIMEOUT, || {
         entries(&sandbox).into_iter().find(|entry| entry["count"] == 3).ok_or_else(|| entries(&sandbox))
     });
     assert_eq!(told(&first), ["1", "2", "3"]);
@@ -84,7 +84,7 @@ fn silence_a_still_screen_and_a_port_are_told() {
         .start(["--notify", "port,quiet=2s", &format!("echo up; exec python3 -c \"{script}\"")])
         .to_string();
     sandbox.run(["watch", &job, "--stable", "2", "--stable-interval", "100ms"]).ok();
-    for kind in ["quiet", "stable", "port_open"] {
+    for kind in ["quiet", "stable", "port"] {
         entry(&sandbox, kind);
     }
     assert_eq!(entries(&sandbox).iter().filter(|entry| entry["event"] == "quiet").count(), 1);
@@ -97,10 +97,26 @@ fn an_heir_takes_up_the_watches() {
     let name = job.to_string();
     sandbox.run(["watch", &name, "--pattern", "got 2", "--each", "--id", "w"]).ok();
     outlast_testkit::processes::kill_dash_nine(&sandbox.process(job, "keeper"));
-    eventually("the heir answers", PATIENCE, || {
+    eventually("the heir answers", TEST_TIMEOUT, || {
         let ran = sandbox.call(["send", &name, "2", "--no-wait"]).run();
         if ran.code == Some(0) { Ok(()) } else { Err(ran.stderr) }
     });
     let told = entry(&sandbox, "pattern");
     assert_eq!((told["detail"]["watch"].as_str(), told["count"].as_u64()), (Some("w"), Some(1)));
+}
+
+#[test]
+fn output_and_text_that_goes_are_told() {
+    let sandbox = sandbox();
+    let job =
+        sandbox.start(["printf 'Loading'; read x; printf '\\033[2J\\033[HReady'; sleep 1000"]).to_string();
+    sandbox.run(["wait", &job, "--pattern", "Loading"]).ok();
+    sandbox.run(["watch", &job, "--gone", "Loading", "--id", "gone"]).ok();
+    sandbox.run(["watch", &job, "--output", "--id", "output"]).ok();
+    assert!(entries(&sandbox).iter().all(|entry| entry["detail"]["watch"].is_null()));
+    sandbox.run(["send", &job, "go", "--no-wait"]).ok();
+    for kind in ["gone", "output"] {
+        let told = entry(&sandbox, kind);
+        assert_eq!(told["detail"]["watch"], kind);
+    }
 }

@@ -169,6 +169,8 @@ fn while_a_person_types_an_agent_can_not_unless_shared() {
     let person = Person::attaches(&sandbox, SMALL, job, &[]);
     // Sitting there is not typing.
     press(&sandbox, job, &["a"]);
+    // Read by itself: two keys that wait together are read as one.
+    person.sees("<a>");
     person.types(b"b");
     person.sees("<b>");
     sandbox

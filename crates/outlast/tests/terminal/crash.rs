@@ -1,6 +1,6 @@
 //! Attached, and something dies.
 
-use outlast_testkit::{PATIENCE, eventually, processes};
+use outlast_testkit::{TEST_TIMEOUT, eventually, processes};
 use serde_json::json;
 
 use crate::person::Person;
@@ -32,7 +32,7 @@ fn a_killed_keeper_is_not_noticed_by_the_person() {
     person.types(b"a");
     person.sees("<a>");
     processes::kill_dash_nine(&sandbox.process(job, "keeper"));
-    eventually("the heir has repainted", PATIENCE, || {
+    eventually("the heir has repainted", TEST_TIMEOUT, || {
         let takeovers = sandbox.info(job)["takeovers"].clone();
         if takeovers == 1 { Ok(()) } else { Err(takeovers) }
     });

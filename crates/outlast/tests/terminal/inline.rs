@@ -1,7 +1,7 @@
 //! A job in the foreground writes below the prompt like any command. The judges are terminals that are not
 //! ours.
 
-use outlast_testkit::{PATIENCE, eventually, has};
+use outlast_testkit::{TEST_TIMEOUT, eventually, has};
 
 use crate::judges::Shell;
 use crate::{sandbox, tui};
@@ -209,7 +209,7 @@ fn a_flood_is_ended_by_an_interrupt() {
     let sandbox = sandbox();
     let Some(mut shell) = Shell::start(&sandbox) else { return };
     shell.enter("outlast run yes");
-    eventually("a flood", PATIENCE, || {
+    eventually("a flood", TEST_TIMEOUT, || {
         let printed = std::fs::metadata(sandbox.job(1).join("output.log")).map_or(0, |log| log.len());
         if printed > 4 << 20 { Ok(()) } else { Err(printed) }
     });

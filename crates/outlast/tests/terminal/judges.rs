@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually, has, left_out};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually, has, left_out};
 use serde_json::Value;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/terminal/screen.mjs");
@@ -83,7 +83,7 @@ impl Shell {
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         let prompt = format!("{} $", self.prompts);
-        eventually(text, PATIENCE, || {
+        eventually(text, TEST_TIMEOUT, || {
             let shown = self.shows();
             let command = shown.iter().rposition(|row| row.starts_with(&prompt));
             if shown[command.map_or(0, |row| row + 1)..].iter().any(|row| row.contains(text)) {
@@ -100,7 +100,7 @@ impl Shell {
     pub(crate) fn comes_back(&mut self) {
         self.prompts += 1;
         let prompt = format!("{} $", self.prompts);
-        eventually("the shell's prompt", PATIENCE, || {
+        eventually("the shell's prompt", TEST_TIMEOUT, || {
             let shown = self.shows();
             let cursor = self.tmux(&["display-message", "-p", "#{cursor_y} #{cursor_x}"]);
             let (row, col) = cursor.trim().split_once(' ').unwrap();

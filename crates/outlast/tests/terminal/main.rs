@@ -19,7 +19,7 @@ mod secret;
 mod several;
 mod transcript;
 
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::Value;
 
 /// A fresh home for the program under test.
@@ -52,7 +52,7 @@ fn rows(screen: &Value) -> Vec<String> {
 /// Waits until the screen is as it should be.
 #[track_caller]
 fn wait_for_screen(sandbox: &Sandbox, job: u64, wanted: impl Fn(&Value, &[String]) -> bool) -> Value {
-    eventually("the screen", PATIENCE, || {
+    eventually("the screen", TEST_TIMEOUT, || {
         let shot = screen(sandbox, job);
         if wanted(&shot, &rows(&shot)) { Ok(shot) } else { Err(rows(&shot).join("\n")) }
     })

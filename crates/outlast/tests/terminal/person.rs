@@ -4,9 +4,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use outlast_pty::{Command, Leads, Pty, Size, Stdio};
+use outlast_pty::{Command, Pty, SessionLeader, Size, Stdio};
 use outlast_stream::{Config, Outcome, Pipeline, Snapshot};
-use outlast_testkit::{PATIENCE, Sandbox, eventually};
+use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::termios::{LocalModes, Termios, tcgetattr};
@@ -62,8 +62,8 @@ impl Person {
                 ("TERM".into(), "xterm-256color".into()),
             ],
             stdio: Stdio::Terminal(pty.slave),
-            leads: Leads::Command,
-            bounds: outlast_pty::spawn::Bounds::default(),
+            session_leader: SessionLeader::Command,
+            confinement: outlast_pty::spawn::Confinement::default(),
         };
         let shell = command.spawn().unwrap();
         Self { shell, master: Some(pty.master), seen, stop: Some(stop), reader: Some(reader), before }
@@ -76,7 +76,7 @@ impl Person {
         let args: Vec<&str> = ["attach", &job].into_iter().chain(flags.iter().copied()).collect();
         let person = Self::calls(sandbox, size, &args);
         // The screen is there before it.
-        eventually("the greeting", PATIENCE, || {
+        eventually("the greeting", TEST_TIMEOUT, || {
             let got = person.got();
             if got.contains("[attached to job") { Ok(()) } else { Err(got) }
         });
@@ -102,7 +102,7 @@ impl Person {
     /// Waits until the screen is as it should be.
     #[track_caller]
     pub(crate) fn sees_screen(&self, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
-        eventually("what the person sees", PATIENCE, || {
+        eventually("what the person sees", TEST_TIMEOUT, || {
             let shot = self.screen();
             if wanted(&shot) { Ok(shot) } else { Err((shot.rows.join("\n"), shot.cursor)) }
         })
@@ -118,7 +118,7 @@ impl Person {
     pub(crate) fn types(&self, keys: &[u8]) {
         let master = self.master.as_ref().unwrap();
         let mut left = keys;
-        eventually("keys are taken", PATIENCE, || match rustix::io::write(master, left) {
+        eventually("keys are taken", TEST_TIMEOUT, || match rustix::io::write(master, left) {
             Ok(n) => {
                 left = &left[n..];
                 if left.is_empty() { Ok(()) } else { Err(left.len()) }
@@ -139,7 +139,7 @@ impl Person {
     /// Waits until the shell has its terminal back; returns the exit code that it was told.
     #[track_caller]
     pub(crate) fn is_back_in_the_shell(&self) -> i32 {
-        eventually("the shell has its terminal back", PATIENCE, || {
+        eventually("the shell has its terminal back", TEST_TIMEOUT, || {
             let got = self.got();
             let code = got.rsplit_once("[back ").and_then(|(_, rest)| rest.split_once(']')?.0.parse().ok());
             code.ok_or(got)
@@ -155,7 +155,7 @@ impl Person {
     /// Insists that the terminal is as it was: its modes, its screen, its cursor.
     #[track_caller]
     pub(crate) fn terminal_is_restored(&self) {
-        eventually("the terminal's modes are back", PATIENCE, || {
+        eventually("the terminal's modes are back", TEST_TIMEOUT, || {
             let now = tcgetattr(self.master.as_ref().unwrap()).unwrap();
             let same = now.local_modes == self.before.local_modes
                 && now.input_modes == self.before.input_modes

@@ -15,7 +15,7 @@ fn recorded(sandbox: &Sandbox) -> u64 {
     let job = sandbox.start(["--size", "60x10", "--name", "recorded", "--", "sh", "-c", script]);
     sandbox.wait_for_text(job, "first");
     // A pause that a recording shows.
-    std::thread::sleep(Duration::from_millis(400));
+    sandbox.run(["wait", "recorded", "--quiet-for", "400ms"]).ok();
     sandbox.run(["send", "recorded", "--no-wait", "a"]).ok();
     sandbox.wait_for_text(job, "second");
     sandbox.run(["resize", "recorded", "50x8"]).ok();

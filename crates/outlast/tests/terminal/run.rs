@@ -1,6 +1,6 @@
 //! `run` in the foreground of a terminal.
 
-use outlast_testkit::{PATIENCE, eventually};
+use outlast_testkit::{TEST_TIMEOUT, eventually};
 
 use crate::person::Person;
 use crate::{sandbox, tui, wait_to_show};
@@ -36,7 +36,7 @@ fn the_job_outlasts_the_window() {
     person.sees("ready");
     let client = person.client();
     person.closes_the_window();
-    eventually("the client has gone", PATIENCE, || match outlast_pty::procfs::stat(client) {
+    eventually("the client has gone", TEST_TIMEOUT, || match outlast_pty::procfs::stat(client) {
         Some(process) if process.is_alive() => Err(process),
         _ => Ok(()),
     });

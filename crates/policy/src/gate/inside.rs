@@ -1,15 +1,15 @@
-//! Whether whoever asks runs in a job.
+//! Whether the caller runs inside a job.
 
 use outlast_job::lifecycle::Process;
 use outlast_job::registry::format::Info;
 use outlast_pty::procfs;
 use rustix::process::{Pid, getpid};
 
-/// Nobody has more ancestors.
-const MOST: usize = 4096;
+/// No process has more ancestors than this.
+const MAX_ANCESTORS: usize = 4096;
 
-/// Whether this process runs in a job, or in one that was started from inside it: ending the one would end who
-/// asks, or who had it started.
+/// Whether this process runs in a job, or in one that was started from inside it: ending that job would end
+/// the caller, or the one who started it.
 pub(super) fn we_are_in(info: &Info) -> bool {
     let is = |known: &Option<Process>, pid: Pid, started: u64| {
         known
@@ -27,12 +27,13 @@ pub(super) fn we_are_in_any() -> bool {
     ancestors().any(|(pid, _)| keeps(pid))
 }
 
-/// Whether our group is the foreground group of our terminal. A group outside our pid namespace has no number.
+/// Whether our group is the foreground group of our terminal. A group outside our pid namespace has no
+/// number.
 pub(super) fn we_are_in_front() -> bool {
     procfs::stat(getpid()).is_some_and(|me| me.pgrp == me.tpgid)
 }
 
-/// Those above this process, with when they started.
+/// The ancestors of this process, with their start times.
 fn ancestors() -> impl Iterator<Item = (Pid, u64)> {
     let mut next = procfs::stat(getpid()).and_then(|me| me.ppid);
     std::iter::from_fn(move || {
@@ -40,5 +41,5 @@ fn ancestors() -> impl Iterator<Item = (Pid, u64)> {
         next = process.ppid;
         Some((process.pid, process.start_time))
     })
-    .take(MOST)
+    .take(MAX_ANCESTORS)
 }

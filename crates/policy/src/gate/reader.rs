@@ -1,21 +1,22 @@
-//! Who reads what is typed into a job, by what the kernel says of its processes.
+//! What reads the input of a job, by what the kernel says about its processes.
 
 use outlast_job::lifecycle::Process;
+use outlast_job::wire::Level;
 use outlast_job::{Failure, Job};
 use outlast_pty::procfs;
 use rustix::process::Pid;
 
 use crate::typed::Reader;
-use crate::unwrap::{FRONTS, SHELLS};
+use crate::unwrap::{MAY_START_SHELL, SHELLS};
 use crate::word::base;
 
-/// Who reads. What a program that does not read leaves in the terminal, the shell that started it gets: so a shell
-/// anywhere in the job counts, unless another program is known to read now.
+/// What reads the input. What a program does not read stays in the terminal, for the shell that started it.
+/// So a shell anywhere in the job counts, unless another program is known to read now.
 pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
-    // A job that has no keeper any more takes no input.
+    // A job without a keeper takes no input.
     let Some(status) = job.status()? else { return Ok(Reader::Shell) };
     let shell = status.processes.is_empty() || status.processes.iter().any(reads_commands);
-    let reading = status.awaiting_input.as_ref().filter(|awaiting| awaiting.level != "possible");
+    let reading = status.awaiting_input.as_ref().filter(|awaiting| awaiting.level != Level::Possible);
     let program = reading.map(|awaiting| &awaiting.evidence).filter(|evidence| evidence.pid > 0);
     let is_shell =
         |pid: i32| status.processes.iter().any(|process| process.pid == pid && reads_commands(process));
@@ -31,8 +32,8 @@ pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
     })
 }
 
-/// Whether a process takes commands from whoever types: a shell without a command or file of its own, or
-/// something that may have one behind it.
+/// Whether a process runs commands that are typed: a shell without a command or script of its own, or a
+/// program that may have one behind it.
 fn reads_commands(process: &Process) -> bool {
     let pid = Pid::from_raw(process.pid).filter(|pid| procfs::start_time(*pid) == Some(process.started));
     let arguments = pid.and_then(procfs::arguments).unwrap_or_default();
@@ -41,13 +42,13 @@ fn reads_commands(process: &Process) -> bool {
     let program = pid.and_then(procfs::program_file);
     let names = [program.as_deref().unwrap_or_default(), &process.program];
     let names: Vec<&str> = names.iter().map(|name| base(name).trim_start_matches('-')).collect();
-    if names.iter().any(|name| FRONTS.contains(name)) {
+    if names.iter().any(|name| MAY_START_SHELL.contains(name)) {
         return true;
     }
     names.iter().any(|name| SHELLS.contains(name)) && !has_its_orders(&arguments)
 }
 
-/// Whether a shell was started with a command or a file to run.
+/// Whether a shell was started with a command or a script to run.
 fn has_its_orders(arguments: &[String]) -> bool {
     let mut arguments = arguments.iter().skip(1);
     while let Some(argument) = arguments.next() {
@@ -61,7 +62,7 @@ fn has_its_orders(arguments: &[String]) -> bool {
             }
             continue;
         }
-        // Interactive, or told to read its input: whatever else, it takes commands.
+        // Interactive, or told to read its stdin: it takes commands in any case.
         if argument.contains(['i', 's']) {
             return false;
         }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_with_orders_of_its_own_takes_none() {
+    fn a_shell_with_a_command_or_script_reads_none() {
         let given = |line: &str| has_its_orders(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         for line in ["bash -c x", "sh -ec x", "bash script.sh", "bash -o pipefail -c x", "bash --norc -c x"] {
             assert!(given(line), "{line}");

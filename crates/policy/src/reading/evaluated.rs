@@ -1,8 +1,9 @@
-//! Text that the shell reads a second time when the line runs: arithmetic runs what stands in the index of an array, also in
-//! a variable's value, and so do `[[ -eq`, `${x:offset}`, `unset`, `read`, `printf -v`, `test -v` and `declare`.
+//! Text that the shell evaluates a second time when the line runs. Arithmetic runs substitutions in an array
+//! index, even in a variable's value, and so do `[[ -eq`, `${x:offset}`, `unset`, `read`, `printf -v`, `test
+//! -v` and `declare`.
 //!
-//! So what such a place evaluates must be known: a variable that the line itself made from something unknown, or a
-//! substitution that hides in quotes elsewhere in the line, makes it a question.
+//! So what such a place evaluates must be known. If it uses a variable that the line itself sets to something
+//! unknown, or if a substitution is hidden in quotes elsewhere in the line, a person is asked.
 
 use tree_sitter::Node;
 
@@ -12,34 +13,35 @@ use crate::word::{Kind, Word, base};
 const EVALUATED: &str = "it has text that arithmetic would run";
 const RENAMED: &str = "it uses a variable by a name that is made only when it runs";
 
-/// Programs that print numbers, whatever they are told in plain words.
-const COUNTERS: &[&str] = &["date", "nproc", "id", "stat", "getconf", "pidof", "seq", "expr", "tput"];
+/// Programs that print numbers, whatever their plain arguments are.
+const PRINT_NUMBERS: &[&str] = &["date", "nproc", "id", "stat", "getconf", "pidof", "seq", "expr", "tput"];
 /// Stands for all arguments of a function or script.
 const ARGUMENTS: &str = "$@";
-/// Variables that are made from each other in longer chains are not followed.
-const LONGEST_CHAIN: usize = 64;
-/// What may stand before a command of the shell; the grammar takes some of them for programs.
-const BEFORE: &[&str] = &["builtin", "command", "{", "!", "time", "-p", "coproc"];
-/// What makes arithmetic of its operands in `[[`, or looks up a name.
-const COMPARES: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
+/// Longer chains of variables that are set from each other are not followed.
+const MAX_CHAIN: usize = 64;
+/// What may come before a shell builtin; the grammar takes some of these for programs.
+const BUILTIN_PREFIXES: &[&str] = &["builtin", "command", "{", "!", "time", "-p", "coproc"];
+/// Operators of `[[` that evaluate their operands as arithmetic, or look up a name.
+const EVALUATING_TESTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
 
-/// What is known of a line's variables and of what it evaluates.
+/// What is known about a line's variables and about what it evaluates.
 #[derive(Default)]
 struct Line {
     /// Variables, each with a text that its value is made from.
     set: Vec<(String, String)>,
     /// Texts that are evaluated.
     read: Vec<String>,
-    /// Whether values of variables are evaluated when they are set.
+    /// Whether values of variables are evaluated when they are set (`declare -i`).
     integers: bool,
-    /// Whether one of them is what an unknown program prints.
+    /// Whether an evaluated text contains the output of an unknown program.
     printed: bool,
-    /// What is plainly evaluated and not known.
+    /// What is clearly evaluated and unknown.
     found: Vec<(&'static str, String)>,
 }
 
 impl Walk<'_> {
-    /// Notes what the line evaluates and what can't be known of it. What it sets is remembered for lines inside it.
+    /// Finds what the line evaluates and what is unknown about it. Variables that it sets are remembered for
+    /// nested lines.
     pub(super) fn evaluations(&mut self, root: Node<'_>) {
         let mut line = Line::default();
         self.look(root, &mut line);
@@ -49,10 +51,10 @@ impl Walk<'_> {
         if line.integers {
             line.read.extend(line.set.iter().map(|(_, value)| value.clone()));
         }
-        // A value that mentions a variable is as unknown as that one.
+        // A value that mentions an unknown variable is unknown too.
         let mut grows = true;
-        for _ in 0..LONGEST_CHAIN {
-            let made = &mut self.reading.made;
+        for _ in 0..MAX_CHAIN {
+            let made = &mut self.reading.unknown_variables;
             let before = made.len();
             for (name, value) in &line.set {
                 if names(value).any(|mentioned| made.contains(mentioned)) {
@@ -65,11 +67,11 @@ impl Walk<'_> {
             }
         }
         if grows {
-            self.reading.opaque("its variables are made from each other in too long a chain", "");
+            self.reading.opaque("its variables are set from each other in too long a chain", "");
         }
-        let hides = self.reading.hides;
+        let hides = self.reading.hides_substitution;
         let unknown = |text: &&String| {
-            names(text).any(|name| self.reading.made.contains(name))
+            names(text).any(|name| self.reading.unknown_variables.contains(name))
                 || (hides && text.contains(|c: char| c.is_alphabetic() || c == '_' || c == '$'))
         };
         let read: Vec<String> = line.read.iter().filter(unknown).cloned().collect();
@@ -86,7 +88,7 @@ impl Walk<'_> {
         let evaluated = line.read.len();
         match node.kind() {
             "arithmetic_expansion" => line.read.push(text),
-            // The grammar takes some for groups.
+            // The grammar takes some of these for groups.
             "compound_statement" | "subshell" if text.starts_with("((") => line.read.push(text),
             "c_style_for_statement" => {
                 let body = node.child_by_field_name("body").map_or(node.end_byte(), |body| body.start_byte());
@@ -118,7 +120,7 @@ impl Walk<'_> {
             "command" => self.command_sets(node, line),
             "raw_string" | "ansi_c_string" | "concatenation" | "word" | "string" | "heredoc_redirect" => {
                 self.hiding(node, &text);
-                // An assignment behind `time`, which the grammar takes for a program.
+                // An assignment after `time`, which the grammar takes for a program.
                 if let Some((target, _)) = text.split_once('=') {
                     let (name, index) = target.split_once('[').unwrap_or((target, ""));
                     line.read.extend((!index.is_empty()).then(|| index.to_owned()));
@@ -127,7 +129,7 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        // What is printed there is evaluated as it comes.
+        // Output that is printed there is evaluated too.
         if line.read.len() > evaluated && self.has_unknown_output(node) {
             line.found.push((EVALUATED, self.text(node).to_owned()));
         }
@@ -137,7 +139,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes a substitution that is only text here.
+    /// Records a substitution that is only text here.
     fn hiding(&mut self, node: Node<'_>, text: &str) {
         let hides = match node.kind() {
             "raw_string" => starts_substitution(text),
@@ -152,10 +154,10 @@ impl Walk<'_> {
                     || (word.is_plain() && starts_substitution(&word.text))
             }
         };
-        self.reading.hides |= hides;
+        self.reading.hides_substitution |= hides;
     }
 
-    /// A variable gets a value.
+    /// A variable is set.
     fn set(&mut self, name: &str, value: Node<'_>, line: &mut Line) {
         if value.kind() == "array" {
             let mut cursor = value.walk();
@@ -177,12 +179,12 @@ impl Walk<'_> {
             }
         };
         if !known && !is_range(&text) {
-            self.reading.made.insert(name.to_owned());
+            self.reading.unknown_variables.insert(name.to_owned());
         }
         line.set.push((name.to_owned(), text));
     }
 
-    /// Whether there is a substitution in it that may print anything.
+    /// Whether it has a substitution that may print anything.
     fn has_unknown_output(&self, node: Node<'_>) -> bool {
         if ["command_substitution", "process_substitution"].contains(&node.kind()) {
             let counts = node.named_child_count() == 1
@@ -196,7 +198,7 @@ impl Walk<'_> {
         node.named_children(&mut cursor).any(|child| self.has_unknown_output(child))
     }
 
-    /// Whether an expansion in it brings in signs that arithmetic would run, as `${x/a/\\$}` does.
+    /// Whether an expansion in it inserts characters that arithmetic would run, as `${x/a/\\$}` does.
     fn puts_text_together(&self, node: Node<'_>) -> bool {
         if node.kind() == "expansion" {
             let text = self.text(node).trim_start_matches("${").trim_start_matches(['#', '!']);
@@ -235,7 +237,7 @@ impl Walk<'_> {
                     "grep" => has("--count", &['c']) && !has("--r", &['r', 'R', 'd']) && !has("--d", &[]),
                     "pgrep" => !has("--l", &['l', 'a']),
                     "wc" => !has("--f", &[]),
-                    name => COUNTERS.contains(&name),
+                    name => PRINT_NUMBERS.contains(&name),
                 };
                 counts && !text.contains(['$', '`', '[', '\\', '*', '?'])
             }
@@ -247,7 +249,7 @@ impl Walk<'_> {
         let mut operators = Vec::new();
         self.operators(node, &mut operators);
         let evaluates = |operator: &String| {
-            operator == "-v" || (text.starts_with("[[") && COMPARES.contains(&operator.as_str()))
+            operator == "-v" || (text.starts_with("[[") && EVALUATING_TESTS.contains(&operator.as_str()))
         };
         if text.starts_with("((") || operators.iter().any(evaluates) {
             line.read.push(text.to_owned());
@@ -264,7 +266,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `declare` and its kin read a quoted assignment again.
+    /// `declare` and similar builtins evaluate a quoted assignment again.
     fn declaration(&mut self, node: Node<'_>, line: &mut Line) {
         let mut cursor = node.walk();
         let parts: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
@@ -308,7 +310,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Commands of the shell that set or evaluate variables.
+    /// Builtins that set or evaluate variables.
     fn command_sets(&mut self, node: Node<'_>, line: &mut Line) {
         let mut cursor = node.walk();
         let parts: Vec<Node<'_>> = node
@@ -318,7 +320,7 @@ impl Walk<'_> {
             })
             .collect();
         let words: Vec<Word> = parts.iter().map(|part| self.word(*part)).collect();
-        let wrappers = words.iter().take_while(|word| BEFORE.contains(&word.text.as_str())).count();
+        let wrappers = words.iter().take_while(|word| BUILTIN_PREFIXES.contains(&word.text.as_str())).count();
         let Some((name, rest)) = words.get(wrappers..).and_then(<[Word]>::split_first) else { return };
         let shown = self.text(node).to_owned();
         let behind =
@@ -363,19 +365,19 @@ impl Walk<'_> {
             if !is_name(word) {
                 line.found.push((RENAMED, shown.clone()));
             }
-            self.reading.made.insert(word.text.clone());
+            self.reading.unknown_variables.insert(word.text.clone());
         }
         if name.text == "read" {
-            self.reading.made.insert("REPLY".into());
+            self.reading.unknown_variables.insert("REPLY".into());
         }
         if ["mapfile", "readarray"].contains(&name.text.as_str()) {
-            self.reading.made.insert("MAPFILE".into());
+            self.reading.unknown_variables.insert("MAPFILE".into());
         }
         for part in parts {
-            // What a function, or `set`, is told.
+            // The arguments of a function, or of `set`.
             if !self.word(part).is_plain() {
                 if self.has_unknown_output(part) {
-                    self.reading.made.insert(ARGUMENTS.to_owned());
+                    self.reading.unknown_variables.insert(ARGUMENTS.to_owned());
                 }
                 line.set.push((ARGUMENTS.to_owned(), self.text(part).to_owned()));
             }
@@ -383,7 +385,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a text has the start of a substitution.
+/// Whether a text contains the start of a substitution.
 fn starts_substitution(text: &str) -> bool {
     text.contains("$(") || text.contains('`')
 }
@@ -403,7 +405,7 @@ fn is_range(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_digit() || "{}.-".contains(c))
 }
 
-/// The names of variables that a text mentions: whatever could be one.
+/// The names of variables that a text may mention.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let words = words.filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()));

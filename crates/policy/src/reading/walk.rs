@@ -1,18 +1,18 @@
-//! Goes through the tree that the grammar made of a line, and corrects it where the shell reads otherwise.
+//! Walks the syntax tree of a line, and corrects it where the shell parses differently.
 
 use tree_sitter::Node;
 
-use super::{Fed, Piece, Reading, UNPARSED, without_quotes};
+use super::{Piece, Reading, StdinSource, UNPARSED, without_quotes};
 use crate::word::{Word, base};
 
-/// Goes through a tree.
+/// Walks a tree.
 pub(super) struct Walk<'a> {
     pub(super) source: &'a str,
     pub(super) depth: usize,
     pub(super) reading: &'a mut Reading,
 }
 
-/// Nodes that do nothing but hold others.
+/// Nodes that only contain others.
 const HOLDERS: &[&str] = &[
     "program",
     "list",
@@ -67,7 +67,7 @@ const HOLDERS: &[&str] = &[
     "herestring_redirect",
 ];
 
-/// Nodes in which no comment can stand.
+/// Nodes in which there can be no comment.
 const EXPRESSIONS: &[&str] = &[
     "string",
     "expansion",
@@ -90,7 +90,7 @@ const LITERAL: &[&str] = &[
     "heredoc_end",
 ];
 
-/// Whether a text has the start of a substitution in it that no backslash takes back.
+/// Whether a text contains the start of a substitution that is not escaped.
 fn substitutes(text: &str) -> bool {
     let mut before = ' ';
     for c in text.chars() {
@@ -102,7 +102,7 @@ fn substitutes(text: &str) -> bool {
     false
 }
 
-/// Whether a line ends in a text that no backslash joins with the next.
+/// Whether a text contains a line end that is not escaped.
 fn has_bare_newline(text: &str) -> bool {
     text.char_indices().any(|(i, c)| c == '\n' && !text[..i].ends_with('\\'))
 }
@@ -112,24 +112,24 @@ impl Walk<'_> {
         self.source.get(node.byte_range()).unwrap_or_default()
     }
 
-    fn children(&mut self, node: Node<'_>, fed: &Fed) {
+    fn children(&mut self, node: Node<'_>, fed: &StdinSource) {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             self.node(child, fed);
         }
     }
 
-    pub(super) fn node(&mut self, node: Node<'_>, fed: &Fed) {
+    pub(super) fn node(&mut self, node: Node<'_>, fed: &StdinSource) {
         let shown = self.text(node).to_owned();
         match node.kind() {
             "command" => self.command(node, fed, &shown, &[]),
             "pipeline" => {
                 let mut cursor = node.walk();
                 for (i, child) in node.named_children(&mut cursor).enumerate() {
-                    self.node(child, if i == 0 { fed } else { &Fed::Unknown });
+                    self.node(child, if i == 0 { fed } else { &StdinSource::Unknown });
                 }
             }
-            "process_substitution" => self.children(node, &Fed::Unknown),
+            "process_substitution" => self.children(node, &StdinSource::Unknown),
             "command_substitution" => {
                 if shown.starts_with('`') && shown.contains('\\') {
                     self.reading.opaque("backslashes in backticks are not followed", &shown);
@@ -142,10 +142,11 @@ impl Walk<'_> {
                 self.redirected(node, &fed, &shown);
             }
             "file_redirect" => self.redirect(node, &shown),
-            // What stands behind `<<EOF` on its line is in here too, and a pipe there is fed by it.
+            // The rest of the line after `<<EOF` is in here too, and a pipe there gets the document as its
+            // stdin.
             "heredoc_redirect" => {
                 self.backticks_in(node, &shown);
-                self.children(node, &Fed::Unknown);
+                self.children(node, &StdinSource::Unknown);
             }
             "variable_assignment" => self.assignment(node, &shown),
             "declaration_command" => self.children(node, fed),
@@ -158,7 +159,7 @@ impl Walk<'_> {
                 if kind == "word" && has_bare_newline(&shown) {
                     self.reading.opaque("it has a line end where the grammar sees none", &shown);
                 }
-                // Arithmetic runs what stands in the index of an array, even from a variable.
+                // Arithmetic runs substitutions in an array index, even from a variable.
                 if node.named_child_count() == 0 && (shown.contains("[$(") || shown.contains("[`")) {
                     self.reading.opaque("it has text that arithmetic would run", &shown);
                 }
@@ -174,8 +175,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Only a blank or an operator begins a comment, and not where it is escaped or part of an expression. Behind a `)` it
-    /// depends: that of an array is part of a word.
+    /// Only a blank or an operator starts a comment, and not if it is escaped or part of an expression. After
+    /// a `)` it depends: the one of an array is part of a word.
     fn comment(&mut self, node: Node<'_>, shown: &str) {
         let before = self.source.get(..node.start_byte()).unwrap_or_default();
         let mut back = before.chars().rev();
@@ -183,12 +184,12 @@ impl Walk<'_> {
         let escaped = back.take_while(|c| *c == '\\').count() % 2 == 1;
         let mut around = std::iter::successors(node.parent(), Node::parent);
         if !blank || escaped || around.any(|node| EXPRESSIONS.contains(&node.kind())) {
-            self.reading.opaque("it is no comment for the shell", shown);
+            self.reading.opaque("the shell does not read it as a comment", shown);
         }
     }
 
-    /// A statement with redirections. Words behind a redirection belong to the command before it.
-    fn redirected(&mut self, node: Node<'_>, fed: &Fed, shown: &str) {
+    /// A statement with redirections. Words after a redirection belong to the command before it.
+    fn redirected(&mut self, node: Node<'_>, fed: &StdinSource, shown: &str) {
         let mut more = Vec::new();
         let mut cursor = node.walk();
         for redirect in node.named_children(&mut cursor) {
@@ -211,11 +212,11 @@ impl Walk<'_> {
             }
         }
         if !more.is_empty() {
-            self.reading.opaque("it has words behind a redirection", shown);
+            self.reading.opaque("it has words after a redirection", shown);
         }
     }
 
-    fn command(&mut self, node: Node<'_>, fed: &Fed, shown: &str, more: &[Node<'_>]) {
+    fn command(&mut self, node: Node<'_>, fed: &StdinSource, shown: &str, more: &[Node<'_>]) {
         let mut words: Vec<Word> = Vec::new();
         let mut fed = fed.clone();
         let mut end = None;
@@ -229,14 +230,16 @@ impl Walk<'_> {
                 }
                 "herestring_redirect" => {
                     let word = child.named_child(0).map(|text| self.word(text));
-                    fed = word.filter(Word::is_plain).map_or(Fed::Unknown, |word| Fed::Text(word.text));
-                    self.children(child, &Fed::Outside);
+                    fed = word
+                        .filter(Word::is_plain)
+                        .map_or(StdinSource::Unknown, |word| StdinSource::Text(word.text));
+                    self.children(child, &StdinSource::Outside);
                     continue;
                 }
                 "file_redirect" => {
                     let text = self.text(child).to_owned();
                     if text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('<') {
-                        fed = Fed::Unknown;
+                        fed = StdinSource::Unknown;
                     }
                     self.redirect(child, &text);
                     continue;
@@ -248,9 +251,9 @@ impl Walk<'_> {
                 _ => self.word(child),
             };
             if child.is_named() {
-                self.node(child, &Fed::Outside);
+                self.node(child, &StdinSource::Outside);
             }
-            // The grammar takes some words apart that the shell does not: nothing is between them.
+            // The grammar splits some words that the shell does not: there is no blank between the parts.
             let touches = end == Some(child.start_byte()) && child.kind() != "subshell";
             match words.last_mut().filter(|_| touches) {
                 Some(last) => last.append(&word),
@@ -263,8 +266,8 @@ impl Walk<'_> {
         }
     }
 
-    /// What a statement's redirections feed it with, if they do.
-    fn fed_by_redirects(&self, node: Node<'_>) -> Option<Fed> {
+    /// The stdin that a statement's redirections give it, if any.
+    fn fed_by_redirects(&self, node: Node<'_>) -> Option<StdinSource> {
         let mut cursor = node.walk();
         let mut fed = None;
         for child in node.named_children(&mut cursor) {
@@ -273,14 +276,19 @@ impl Walk<'_> {
                 "heredoc_redirect" => {
                     let mut inside = child.walk();
                     let body = child.named_children(&mut inside).find(|part| part.kind() == "heredoc_body");
-                    fed = Some(Fed::Text(body.map(|body| self.text(body)).unwrap_or_default().to_owned()));
+                    fed = Some(StdinSource::Text(
+                        body.map(|body| self.text(body)).unwrap_or_default().to_owned(),
+                    ));
                 }
                 "herestring_redirect" => {
                     let word = child.named_child(0).map(|text| self.word(text));
-                    fed = Some(word.filter(Word::is_plain).map_or(Fed::Unknown, |word| Fed::Text(word.text)));
+                    fed = Some(
+                        word.filter(Word::is_plain)
+                            .map_or(StdinSource::Unknown, |word| StdinSource::Text(word.text)),
+                    );
                 }
                 "file_redirect" if text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('<') => {
-                    fed = Some(Fed::Unknown);
+                    fed = Some(StdinSource::Unknown);
                 }
                 _ => {}
             }
@@ -288,7 +296,7 @@ impl Walk<'_> {
         fed
     }
 
-    /// The grammar does not look for backticks in here-documents.
+    /// The grammar does not parse backticks in here-documents.
     fn backticks_in(&mut self, document: Node<'_>, shown: &str) {
         let mut cursor = document.walk();
         let mut text_of = |kind: &str| {
@@ -301,7 +309,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is spoken into a file may be run from there.
+    /// Text that is written to a file may be run from there.
     fn spoken_into_a_file(&mut self, node: Node<'_>) {
         let text = self.text(node).to_owned();
         if text.contains('>') {
@@ -310,12 +318,12 @@ impl Walk<'_> {
     }
 
     fn redirect(&mut self, node: Node<'_>, shown: &str) {
-        self.children(node, &Fed::Outside);
+        self.children(node, &StdinSource::Outside);
         let operator = shown.trim_start_matches(|c: char| c.is_ascii_digit());
         let writes = operator.starts_with('>') || operator.starts_with("&>") || operator.starts_with("<>");
         let Some(target) = node.child_by_field_name("destination") else { return };
         let target = self.word(target);
-        // Bash expands the word of `>&word` once more.
+        // Bash expands the word of `>&word` twice.
         let twice = shown.contains(">&") || shown.contains("<&");
         if twice && (!target.is_plain() || target.text.contains(['$', '`'])) {
             self.reading.opaque("it has text that the shell expands twice", shown);
@@ -337,11 +345,11 @@ impl Walk<'_> {
         let value = node.child_by_field_name("value");
         let word = value.map_or_else(|| Word::plain(""), |value| self.word(value));
         self.reading.assigned(&name, &word, shown, self.depth);
-        self.children(node, &Fed::Outside);
+        self.children(node, &StdinSource::Outside);
     }
 }
 
-/// What a statement with an output to a file says in it: the arguments of its speaker, and here-documents.
+/// The text that a statement writes to a file: the arguments of its `echo` or `printf`, and here-documents.
 fn written_text(statement: &str) -> String {
     let first = statement.split_whitespace().next().unwrap_or_default();
     if ["echo", "printf", "cat", "tee"].contains(&base(first)) {

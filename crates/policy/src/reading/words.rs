@@ -1,4 +1,4 @@
-//! Words of the tree without their quotes.
+//! Words of the syntax tree without their quotes.
 
 use tree_sitter::Node;
 
@@ -15,7 +15,7 @@ impl Walk<'_> {
             "string" => self.pieces(node, 1, double_quoted),
             "translated_string" => match node.named_child(0) {
                 Some(string) if string.kind() == "string" => {
-                    // Another language may say something else.
+                    // A translated string (`$"..."`) may differ in another language.
                     Word { kind: Kind::Dynamic, ..self.word(string) }
                 }
                 _ => Word::dynamic(),
@@ -31,7 +31,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A word of several parts; what is between them is read as the given sort of text.
+    /// A word of several parts. The text between quoted parts is read with `between`.
     fn pieces(&self, node: Node<'_>, quotes: usize, between: fn(&str) -> Word) -> Word {
         let (start, end) = (node.start_byte() + quotes, node.end_byte().saturating_sub(quotes));
         let mut whole = Word::plain("");
@@ -45,7 +45,7 @@ impl Walk<'_> {
             at = child.end_byte();
         }
         add(gap(at, end));
-        // `{r,}m` and the like come in parts.
+        // `{r,}m` and similar words come in several nodes.
         if quotes == 0 && has_braces(self.text(node)) {
             whole.kind = Kind::Dynamic;
         }

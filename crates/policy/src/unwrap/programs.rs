@@ -1,13 +1,12 @@
 //! Programs that are no mere wrappers, but run what they are told all the same.
 
-use super::tables::{INTERPRETERS, MILD};
+use super::tables::{CANNOT_RUN_COMMANDS, INTERPRETERS};
 use super::{Inner, MADE, line_of, replaced};
-use crate::decision::Tool;
-use crate::reading::Fed;
+use crate::reading::StdinSource;
 use crate::word::{Kind, Word, known_text};
 
 /// What is inside; none when nothing special is known of the program.
-pub(super) fn unwrap(name: &str, rest: &[Word], fed: &Fed) -> Option<Vec<Inner>> {
+pub(super) fn unwrap(name: &str, rest: &[Word], fed: &StdinSource) -> Option<Vec<Inner>> {
     Some(match name {
         "." | "source" => vec![Inner::Opaque("it runs a file of commands, which is not read")],
         "trap" => trap(rest),
@@ -30,11 +29,13 @@ pub(super) fn unwrap(name: &str, rest: &[Word], fed: &Fed) -> Option<Vec<Inner>>
         }
         "find" => find(rest),
         "git" => git(rest),
-        "outlast" => outlast(rest),
+        "outlast" => super::nested::unwrap(rest, fed),
         "awk" | "gawk" | "mawk" | "nawk" => awk(rest),
         "sed" | "gsed" => sed(rest),
         "make" | "gmake" => fed_or_told(rest, fed),
-        "at" | "batch" | "crontab" if !rest.iter().all(|word| word.text == "-l") || *fed != Fed::Outside => {
+        "at" | "batch" | "crontab"
+            if !rest.iter().all(|word| word.text == "-l") || *fed != StdinSource::Outside =>
+        {
             vec![Inner::Mention(known_text(rest)), Inner::Opaque("it has something run later")]
         }
         "curl" | "wget" => downloaded(rest),
@@ -159,80 +160,6 @@ fn git(rest: &[Word]) -> Vec<Inner> {
     inner
 }
 
-/// Verbs of our own that do what a tool does.
-fn outlast(rest: &[Word]) -> Vec<Inner> {
-    let with_value = ["--home"];
-    let mut words = rest.iter().enumerate();
-    let mut verb = None;
-    while let Some((i, word)) = words.next() {
-        if with_value.contains(&word.text.as_str()) {
-            words.next();
-        } else if !word.is_option() {
-            verb = Some(i);
-            break;
-        }
-    }
-    let Some(at) = verb else { return Vec::new() };
-    let after = &rest[at + 1..];
-    match rest[at].known() {
-        Some("run") => vec![Inner::Mention(known_text(after)), command_of_run(after)],
-        Some("send") => {
-            let text: Vec<Word> = after.iter().skip(1).filter(|word| !word.is_option()).cloned().collect();
-            [vec![Inner::Tool(Tool::Send), Inner::Mention(known_text(after))], line_of(&text)].concat()
-        }
-        Some("tmux") => {
-            [vec![Inner::Tool(Tool::Send), Inner::Mention(known_text(after))], line_of(after)].concat()
-        }
-        Some("attach" | "secret") => vec![Inner::Tool(Tool::Send)],
-        Some("kill") => vec![Inner::Tool(Tool::Kill)],
-        Some(_) => Vec::new(),
-        None => vec![Inner::Opaque(MADE)],
-    }
-}
-
-/// Options of `outlast run` with a value in the next word. A test of the program compares them with its own definition.
-const RUN_VALUES: [&str; 22] = [
-    "--pattern",
-    "--quiet-for",
-    "--deadline",
-    "--timeout",
-    "--inactivity-timeout",
-    "--name",
-    "--description",
-    "--cwd",
-    "--env",
-    "-e",
-    "--size",
-    "--log-cap",
-    "--notify",
-    "--wake",
-    "--home",
-    "--memory",
-    "--processes",
-    "--cpu",
-    "--cpu-time",
-    "--writable",
-    "--readable",
-    "--network",
-];
-
-fn command_of_run(words: &[Word]) -> Inner {
-    let mut at = 0;
-    while let Some(word) = words.get(at).filter(|word| word.is_option()) {
-        at += if RUN_VALUES.contains(&word.text.as_str()) { 2 } else { 1 };
-        if word.text == "--" {
-            break;
-        }
-    }
-    match words.get(at..).unwrap_or_default() {
-        [one] => match one.known() {
-            Some(line) => Inner::Line(line.to_owned()),
-            None => Inner::Opaque(MADE),
-        },
-        command => Inner::Words(command.to_vec()),
-    }
-}
-
 fn awk(rest: &[Word]) -> Vec<Inner> {
     let text = known_text(rest);
     let runs = ["system", "|", "getline", "@", "-f"].iter().any(|sign| text.contains(sign))
@@ -267,12 +194,12 @@ fn sed(rest: &[Word]) -> Vec<Inner> {
     files.cloned().map(Inner::Write).collect()
 }
 
-fn fed_or_told(rest: &[Word], fed: &Fed) -> Vec<Inner> {
+fn fed_or_told(rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
     let mut inner = vec![Inner::Mention(known_text(rest))];
     let told = rest
         .iter()
         .any(|word| word.text == "-" || word.text.starts_with("--eval") || word.text.starts_with("SHELL="));
-    if *fed != Fed::Outside || told {
+    if *fed != StdinSource::Outside || told {
         inner.push(Inner::Opaque("it runs what is fed to it"));
     }
     inner
@@ -308,8 +235,8 @@ fn copied(rest: &[Word]) -> Vec<Inner> {
 }
 
 /// A program in another language can do anything.
-fn interpreter(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
-    if MILD.contains(&name) {
+fn interpreter(name: &str, rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
+    if CANNOT_RUN_COMMANDS.contains(&name) {
         return Vec::new();
     }
     let code = |word: &Word| {
@@ -328,7 +255,7 @@ fn interpreter(name: &str, rest: &[Word], fed: &Fed) -> Vec<Inner> {
             .iter()
             .take_while(|word| word.is_option() || word.text.starts_with('+') || word.text == "eval")
             .any(code);
-    let fed = *fed != Fed::Outside && rest.iter().all(|word| word.is_option() || word.text == "-");
+    let fed = *fed != StdinSource::Outside && rest.iter().all(|word| word.is_option() || word.text == "-");
     let mut inner = vec![Inner::Mention(known_text(rest))];
     if told
         || fed

@@ -1,13 +1,13 @@
-//! What is known of programs.
+//! Tables of known programs.
 
-/// How a wrapper's command is given.
+/// How a wrapper passes on its command.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Then {
+pub(super) enum CommandForm {
     /// As words.
     Words,
-    /// As words that are put together to a line for a shell.
+    /// As words that are joined into a shell line.
     Line,
-    /// As words, and more come behind them.
+    /// As words, with more words appended.
     More,
 }
 
@@ -19,14 +19,14 @@ pub(super) struct Wrapper {
     pub(super) shorts: &'static str,
     /// Long options with a value in the next word.
     pub(super) longs: &'static [&'static str],
-    /// Options whose value is a line for a shell.
+    /// Options whose value is a shell line.
     pub(super) lines: &'static [&'static str],
     /// How many words come before the command.
     pub(super) positionals: usize,
     /// Whether `NAME=VALUE` may come before the command.
     pub(super) assigns: bool,
-    pub(super) then: Then,
-    /// Whether it adds nothing that a rule would want to know of.
+    pub(super) then: CommandForm,
+    /// Whether no rule would need to match the wrapper itself.
     pub(super) transparent: bool,
 }
 
@@ -37,13 +37,13 @@ const PLAIN: Wrapper = Wrapper {
     lines: &[],
     positionals: 0,
     assigns: false,
-    then: Then::Words,
+    then: CommandForm::Words,
     transparent: true,
 };
 
-/// The wrappers that are taken apart.
+/// The wrappers that are unwrapped.
 pub(super) const WRAPPERS: &[Wrapper] = &[
-    // Words of the shell, where the grammar has taken them for programs.
+    // Shell keywords that the grammar takes for programs.
     Wrapper {
         names: &["{", "!", "then", "do", "else", "elif", "if", "while", "until", "function", "select"],
         ..PLAIN
@@ -126,17 +126,17 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
             "max-chars",
             "process-slot-var",
         ],
-        then: Then::More,
+        then: CommandForm::More,
         ..PLAIN
     },
-    Wrapper { names: &["parallel"], shorts: "jIaSN", then: Then::Line, transparent: false, ..PLAIN },
-    Wrapper { names: &["watch"], shorts: "nq", longs: &["interval"], then: Then::Line, ..PLAIN },
-    Wrapper { names: &["eval"], then: Then::Line, ..PLAIN },
+    Wrapper { names: &["parallel"], shorts: "jIaSN", then: CommandForm::Line, transparent: false, ..PLAIN },
+    Wrapper { names: &["watch"], shorts: "nq", longs: &["interval"], then: CommandForm::Line, ..PLAIN },
+    Wrapper { names: &["eval"], then: CommandForm::Line, ..PLAIN },
     Wrapper {
         names: &["ssh", "autossh"],
         shorts: "BbcDEeFIiJLlmOopQRSWw",
         positionals: 1,
-        then: Then::Line,
+        then: CommandForm::Line,
         transparent: false,
         ..PLAIN
     },
@@ -149,7 +149,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     },
 ];
 
-/// Programs that read commands from whoever types.
+/// Programs that run commands that are typed into them.
 pub(crate) const SHELLS: &[&str] = &[
     "sh",
     "bash",
@@ -178,14 +178,14 @@ pub(crate) const SHELLS: &[&str] = &[
     "oil",
 ];
 
-/// Shells whose lines we can read.
-pub(super) const LIKE_BASH: &[&str] = &[
+/// Shells with a syntax that we can read.
+pub(super) const BASH_LIKE_SHELLS: &[&str] = &[
     "sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lksh", "pdksh", "yash", "posh",
     "osh",
 ];
 
-/// Programs behind which there may be a shell.
-pub(crate) const FRONTS: &[&str] = &[
+/// Programs that may have a shell behind them.
+pub(crate) const MAY_START_SHELL: &[&str] = &[
     "ssh",
     "autossh",
     "mosh",
@@ -233,7 +233,7 @@ pub(crate) const FRONTS: &[&str] = &[
     "cu",
 ];
 
-/// Languages that can run anything, given as a text.
+/// Interpreters that can run anything, given as a text.
 pub(super) const INTERPRETERS: &[&str] = &[
     "python",
     "python2",
@@ -293,11 +293,12 @@ pub(super) const INTERPRETERS: &[&str] = &[
     "jq",
 ];
 
-/// Of those, the ones in which a text can't run a command.
-pub(super) const MILD: &[&str] = &["jq", "bc"];
+/// The interpreters whose code cannot run a command.
+pub(super) const CANNOT_RUN_COMMANDS: &[&str] = &["jq", "bc"];
 
-/// Programs that only look, speak, or move files about: what they are told is not run.
-pub(super) const HARMLESS: &[&str] = &[
+/// Programs that do not run their arguments: they only print, inspect, move or delete. A rule can still match
+/// them.
+pub(super) const ARGUMENTS_NOT_RUN: &[&str] = &[
     "echo",
     "printf",
     "cat",
@@ -449,14 +450,14 @@ pub(super) const RUNS_FILES: &[&str] = &[
     "GIT_EXEC_PATH",
 ];
 
-/// Prompts: a shell runs the substitutions in them.
+/// Prompts: a shell runs substitutions in them.
 pub(super) const PROMPTS: &[&str] = &["PS0", "PS1", "PS2", "PS3", "PS4"];
 
-/// As [`RUNS_FILES`], by how they begin.
+/// Like [`RUNS_FILES`], by prefix.
 pub(super) const RUNS_FILES_LIKE: &[&str] = &["BASH_FUNC_", "GIT_CONFIG"];
 
 /// Variables whose value is a command.
-pub(super) const VALUES: &[&str] = &[
+pub(super) const COMMAND_VARIABLES: &[&str] = &[
     "PAGER",
     "GIT_PAGER",
     "MANPAGER",
@@ -480,8 +481,9 @@ pub(super) const VALUES: &[&str] = &[
     "SHELL",
     "CC",
     "CXX",
-    "TAR_OPTIONS",
-    "WATCH_INTERVAL",
     "FZF_DEFAULT_COMMAND",
-    "MAIL",
 ];
+
+/// Variables whose value is not a command itself, but is judged as one to be on the safe side: options that
+/// can name a command to run, and values that a program may pass on to a shell.
+pub(super) const JUDGED_AS_COMMANDS: &[&str] = &["TAR_OPTIONS", "WATCH_INTERVAL", "MAIL"];

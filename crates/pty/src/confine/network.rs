@@ -1,32 +1,32 @@
-//! A network of a command's own, with nothing in it but loopback.
+//! A network namespace for one command, with nothing in it but loopback.
 
 use std::ffi::CStr;
 use std::io;
 
 use super::ConfineError;
 
-/// How the child gets a network of its own.
+/// How the child enters its network namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
-    /// By way of a user namespace in which it stays who it is; root needs none.
+    /// Through a user namespace in which it keeps its identity. Root does not need one.
     as_user: Option<Maps>,
 }
 
-/// Who it is in the user namespace, as the kernel wants it written.
+/// The identity maps of the user namespace, in the kernel's format.
 #[derive(Debug)]
 struct Maps {
     user: Vec<u8>,
     group: Vec<u8>,
 }
 
-/// Whether an ordinary user, or whoever we are, can have one.
+/// Whether this user can create a network namespace.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn has_namespaces() -> io::Result<()> {
     let namespace = Namespace::prepare().map_err(|error| io::Error::other(error.to_string()))?;
     // SAFETY: the child only makes system calls and leaves.
-    #[expect(unsafe_code, reason = "what it does to a process is tried in one of its own")]
+    #[expect(unsafe_code, reason = "unshare changes the whole process, so it is tried in a child")]
     unsafe {
         let child = libc::fork();
         if child == 0 {
@@ -58,16 +58,16 @@ impl Namespace {
         Ok(Self { as_user })
     }
 
-    /// Runs in the child: only system calls.
+    /// Runs in the child, so it only makes system calls.
     pub(super) fn enter(&self) -> io::Result<()> {
         let flags = libc::CLONE_NEWNET | if self.as_user.is_some() { libc::CLONE_NEWUSER } else { 0 };
-        // SAFETY: numbers only; a process just forked has a single thread.
+        // SAFETY: numbers only; a freshly forked process has a single thread.
         #[expect(unsafe_code, reason = "unshare")]
         if unsafe { libc::unshare(flags) } < 0 {
             return Err(io::Error::last_os_error());
         }
         if let Some(maps) = &self.as_user {
-            // A copy of a process whose memory is private has files in /proc that only root may write.
+            // After a fork of a non-dumpable process, only root may write its files in /proc.
             // SAFETY: numbers only.
             #[expect(unsafe_code, reason = "prctl")]
             unsafe {

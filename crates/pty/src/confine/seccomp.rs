@@ -1,8 +1,8 @@
-//! A filter of system calls, as a small program that the kernel runs before each of them.
+//! A system call filter: a small BPF program that the kernel runs before each call.
 //!
-//! Denied is what reaches into other processes or changes them, types into terminals, makes new namespaces, shares memory or
-//! queues past the file system, or opens sockets of families that were not asked for. Everything else is none of this
-//! filter's business.
+//! It denies calls that reach into other processes or change them, inject input into terminals, create
+//! namespaces, share memory or queues without a path, or open sockets of families that were not requested. It
+//! allows everything else.
 
 use std::io;
 
@@ -17,7 +17,7 @@ const PROCESSOR: Option<u32> = Some(0xC000_00B7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const PROCESSOR: Option<u32> = None;
 
-/// On x86-64, numbers from here on are a second set of the same calls.
+/// On x86-64, numbers from here on are the x32 set of the same calls.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
@@ -31,7 +31,7 @@ const RETURN: u16 = 0x06;
 
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-/// Where the lower half of an argument is; both processors we know have it first.
+/// Where the lower half of an argument is. Both supported processors store it first.
 const fn argument(index: u32) -> u32 {
     16 + 8 * index
 }
@@ -41,7 +41,7 @@ const fn refuse(errno: i32) -> u32 {
     0x0005_0000 | errno as u32
 }
 
-/// What reaches into other processes or around the rest of the sandbox.
+/// Calls that reach into other processes or around the rest of the sandbox.
 const DENIED: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -75,13 +75,13 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_swapoff,
 ];
 
-/// What programs have another way for when the kernel does not know it: rings that make sockets unseen, and a `clone` whose
-/// flags can't be looked at.
+/// Calls that programs can do without, answered as if the kernel did not know them: `io_uring`, which opens
+/// sockets unseen, and a `clone` whose flags cannot be inspected.
 const UNKNOWN: &[libc::c_long] =
     &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
 
-/// What processes share by a number or a name that no path leads to: System V shared memory, semaphores and queues, and POSIX
-/// queues. A kernel without them is not unusual either.
+/// Calls that share by a number or name instead of a path: System V shared memory, semaphores and queues, and
+/// POSIX queues. Kernels without them exist, so programs cope.
 const SHARED_BY_NUMBER: &[libc::c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -98,8 +98,8 @@ const SHARED_BY_NUMBER: &[libc::c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// What changes a process whose number is the first argument; 0 is the caller itself. A filter does not know its caller's
-/// own number, so that is refused like any other.
+/// Calls that change the process in the first argument; 0 is the caller itself. A filter does not know its
+/// caller's own pid, so that is refused like any other.
 const OF_A_PROCESS: &[libc::c_long] = &[
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setscheduler,
@@ -108,15 +108,15 @@ const OF_A_PROCESS: &[libc::c_long] = &[
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
 ];
-/// `which` of `ioprio_set` for a process; for `setpriority` it is 0.
+/// The `which` argument of `ioprio_set` for a process; for `setpriority` it is 0.
 const IOPRIO_WHO_PROCESS: u32 = 1;
 
-/// Types into a terminal as if it were its keyboard.
+/// Injects input into a terminal.
 const TIOCSTI: u32 = 0x5412;
-/// The same by way of a virtual console's selection.
+/// The same through a virtual console's selection.
 const TIOCLINUX: u32 = 0x541c;
 
-/// Where the type of a socket is, beside its flags.
+/// The bits of a socket's type; the other bits are flags.
 const SOCKET_TYPE: u32 = 0xf;
 
 const NAMESPACES: u32 = (libc::CLONE_NEWUSER
@@ -127,12 +127,12 @@ const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u32;
 
-/// Which processes a command can name.
+/// Which processes a command can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Processes {
-    /// All of the machine.
+    /// All processes of the machine.
     All,
-    /// Only its own: it has process and IPC namespaces to itself.
+    /// Only its own: it has its own process and IPC namespaces.
     Own,
 }
 
@@ -160,7 +160,7 @@ impl Filter {
         let mut program = vec![
             instruction(LOAD, 0, 0, ARCHITECTURE),
             instruction(IF_EQUAL, 1, 0, processor),
-            // Another processor's calls have other numbers: none of them is let through.
+            // Another architecture's calls have other numbers, so none of them is allowed.
             instruction(RETURN, 0, 0, refuse(libc::ENOSYS)),
             instruction(LOAD, 0, 0, NUMBER),
         ];
@@ -199,7 +199,7 @@ impl Filter {
             only_itself(&mut program);
         }
         if !unix_sockets {
-            // A pair of datagram sockets can be sent anywhere from; pairs that are connected for good can't.
+            // Either end of a datagram pair can send to any address; connected pairs cannot.
             if_call(
                 &mut program,
                 libc::SYS_socketpair,
@@ -215,7 +215,7 @@ impl Filter {
         }
         let mut families = Vec::new();
         if network != Network::Off {
-            // Netlink: how a program learns of its own addresses.
+            // Netlink: how a program learns its own addresses.
             families.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
         }
         if unix_sockets {
@@ -232,7 +232,7 @@ impl Filter {
         Ok(Self { program })
     }
 
-    /// As the kernel reads it.
+    /// The program in the kernel's format.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let bytes = |step: &libc::sock_filter| {
             let [a, b] = step.code.to_ne_bytes();
@@ -242,7 +242,7 @@ impl Filter {
         self.program.iter().flat_map(bytes).collect()
     }
 
-    /// Installs it in this process, for ever.
+    /// Installs the filter in this process. It cannot be removed.
     pub(super) fn install(&self) -> io::Result<()> {
         let program = libc::sock_fprog {
             len: u16::try_from(self.program.len()).unwrap_or(0),
@@ -257,14 +257,15 @@ impl Filter {
     }
 }
 
-/// Runs `steps`, which end in a verdict, if it is this call. The number is in the register before and after.
+/// Runs `steps`, which end in a verdict, if it is this call. The register holds the call number before and
+/// after.
 fn if_call(program: &mut Vec<libc::sock_filter>, call: libc::c_long, steps: &[libc::sock_filter]) {
     let past = u8::try_from(steps.len()).unwrap_or(u8::MAX);
     program.push(instruction(IF_EQUAL, 0, past, number(call)));
     program.extend_from_slice(steps);
 }
 
-/// Lets it change limits, processors and priorities of itself, and of no other process.
+/// Allows a process to change limits, CPU affinity and priorities of itself, but of no other process.
 fn only_itself(program: &mut Vec<libc::sock_filter>) {
     for call in OF_A_PROCESS {
         if_call(
@@ -292,7 +293,7 @@ fn only_itself(program: &mut Vec<libc::sock_filter>) {
             ],
         );
     }
-    // Limits of others may be read: no new ones are given then.
+    // Limits of other processes may be read: the new limit is then a null pointer.
     if_call(
         program,
         libc::SYS_prlimit64,
@@ -309,10 +310,10 @@ fn only_itself(program: &mut Vec<libc::sock_filter>) {
     );
 }
 
-/// How many filters a process is under; none if the kernel does not say.
+/// How many filters a process is under; `None` if the kernel does not say.
 #[must_use]
 pub fn filters_of(pid: Pid) -> Option<u32> {
-    let mut reader = crate::procfs::Reader::new();
+    let mut reader = crate::procfs::ProcReader::new();
     let status = reader.read_record(format_args!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(status);
     let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());

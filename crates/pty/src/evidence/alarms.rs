@@ -1,7 +1,7 @@
-//! When a sleeping thread wakes up by itself: the timeouts of the system calls it can sleep in.
+//! When a sleeping thread wakes by itself: the timeouts of the system calls it can sleep in.
 //!
-//! A thread that has a timeout goes on without anybody typing. So whoever sleeps beside it is never certain to
-//! wait for input, and its prompt counts only once the screen has stood still for as long as the timer runs.
+//! A thread that has a timeout continues without input. So a job with such a thread is never certain to wait,
+//! and its prompt only counts once the screen has been unchanged for as long as the timer runs.
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::sets::read_memory;
 
-/// When a sleeping thread wakes up by itself, if it does.
+/// When a sleeping thread wakes by itself, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alarm {
     /// It has no timeout.
     Never,
-    /// Its system call could not be read: it may have one.
+    /// The system call could not be read: it may have one.
     Unknown,
-    /// It looks after its language's runtime: it wakes up again and again, and does nothing that can be seen.
+    /// A thread of the language's runtime: it wakes regularly, without visible effect.
     Housekeeping,
-    /// So long after it fell asleep.
+    /// This long after it fell asleep.
     After(Duration),
-    /// So long from now: it sleeps until a given time, and when it fell asleep is not known.
+    /// This long from now: it sleeps until a point in time, and when it fell asleep is unknown.
     In(Duration),
 }
 
-/// A timeout so far off that nobody waits for it.
-const AS_GOOD_AS_NEVER: Duration = Duration::from_secs(3600);
-/// Whatever moves on a screen moves at least this often.
-pub(super) const SLOWEST_PERIOD: Duration = Duration::from_secs(1);
+/// A timeout this long counts as none.
+const EFFECTIVELY_NEVER: Duration = Duration::from_secs(3600);
+/// Anything that moves on a screen moves at least this often.
+pub(super) const MAX_REDRAW_PERIOD: Duration = Duration::from_secs(1);
 
 impl Alarm {
-    /// Whether it is known to ring, and before long.
+    /// Whether it will certainly fire, and soon.
     pub(super) fn is_near(self) -> bool {
         match self {
             Self::Never | Self::Unknown | Self::Housekeeping => false,
-            Self::After(time) | Self::In(time) => time < AS_GOOD_AS_NEVER,
+            Self::After(time) | Self::In(time) => time < EFFECTIVELY_NEVER,
         }
     }
 
-    /// Whether it could ring often enough to move something on the screen.
+    /// Whether it could fire often enough to animate something on the screen.
     pub(super) fn may_move_the_screen(self) -> bool {
         match self {
             Self::Never | Self::Housekeeping => false,
             Self::Unknown => true,
-            Self::After(time) | Self::In(time) => time <= SLOWEST_PERIOD,
+            Self::After(time) | Self::In(time) => time <= MAX_REDRAW_PERIOD,
         }
     }
 
-    /// What is left to know of two alarms of one thread: the slower of two that could move the screen, else the
-    /// one that rings first.
+    /// Combines two alarms of one thread: the slower of two that could animate the screen, otherwise the
+    /// earlier one.
     pub(super) fn with(self, other: Self) -> Self {
         let time = |alarm| match alarm {
             Self::Never | Self::Unknown | Self::Housekeeping => None,
@@ -62,12 +62,12 @@ impl Alarm {
         if slower_wins == (mine >= others) { self } else { other }
     }
 
-    /// `poll` and `epoll_wait` count milliseconds, and less than none means no timeout.
+    /// `poll` and `epoll_wait` count milliseconds; a negative count means no timeout.
     pub(super) fn milliseconds(count: i32) -> Self {
         u64::try_from(count).map_or(Self::Never, |count| Self::After(Duration::from_millis(count)))
     }
 
-    /// A timeout behind a pointer, which is null where there is none. `None` when it can't be read.
+    /// A timeout behind a pointer; a null pointer means none. `None` if it cannot be read.
     pub(super) fn relative(pid: Pid, pointer: u64) -> Option<Self> {
         if pointer == 0 { Some(Self::Never) } else { Some(Self::After(timespec(pid, pointer)?)) }
     }
@@ -119,8 +119,8 @@ impl Alarm {
         alarm.unwrap_or(Self::Unknown)
     }
 
-    /// What a timerfd says of itself in its `fdinfo`: `it_value: (seconds, nanoseconds)`, and the same for
-    /// `it_interval`, of which it has none when it rings once.
+    /// From the `fdinfo` of a timerfd: `it_value: (seconds, nanoseconds)`, and `it_interval`, which is zero
+    /// if it fires only once.
     pub(super) fn of_timerfd(value: Option<&[u8]>, interval: Option<&[u8]>) -> Self {
         match (pair(value), pair(interval)) {
             (Some(Duration::ZERO), _) => Self::Never,
@@ -142,7 +142,7 @@ fn timespec(pid: Pid, pointer: u64) -> Option<Duration> {
     Some(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos)))
 }
 
-/// Negative ones are refused by the kernel, so nobody sleeps with them.
+/// The kernel refuses negative values, so no thread sleeps with them.
 fn two_words(pid: Pid, pointer: u64) -> Option<(u64, u64)> {
     let mut words = [0_u8; 16];
     read_memory(pid, pointer, &mut words)?;
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(futex(libc::FUTEX_WAIT | private, 0), Some(Alarm::Never));
         assert_eq!(futex(libc::FUTEX_WAIT | private, pointer), Some(Alarm::After(MS(1000))));
         assert_eq!(futex(libc::FUTEX_WAIT_BITSET | private, pointer), Some(Alarm::In(Duration::ZERO)));
-        assert_eq!(futex(libc::FUTEX_WAIT | private, 8), None, "a pointer that leads nowhere");
+        assert_eq!(futex(libc::FUTEX_WAIT | private, 8), None, "an invalid pointer");
         let now = clock_gettime(ClockId::Monotonic);
         let later = [now.tv_sec.cast_unsigned() + 100, 0];
         let Some(Alarm::In(left)) = futex(libc::FUTEX_WAIT_BITSET, later.as_ptr() as u64) else {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timerfd_says_when_it_rings() {
+    fn a_timerfd_says_when_it_fires() {
         let of = |value: &str, interval: &str| {
             Alarm::of_timerfd(Some(value.as_bytes()), Some(interval.as_bytes()))
         };
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_alarms_the_slower_mover_counts() {
+    fn of_two_alarms_the_slower_one_that_animates_counts() {
         let (short, long, hours) = (Alarm::After(MS(80)), Alarm::In(MS(400)), Alarm::After(MS(7_200_000)));
         for (one, other, both) in [
             (short, long, long),

@@ -1,26 +1,26 @@
-//! What is left to know of a process that may not be looked into.
+//! What can still be inferred of a process that may not be inspected.
 //!
-//! Two degrees of refusal. A hardened kernel may forbid everything that needs the right to attach a debugger
-//! (system calls, memory) and still show which kernel function a thread sleeps in and what its descriptors are.
-//! A process of another user, a setuid program, shows nothing but its state and its processor time; all the rest
-//! is said by the terminal, which is ours.
+//! There are two degrees of denial. A hardened kernel may forbid everything that needs ptrace rights (system
+//! calls, memory) and still show which kernel function a thread sleeps in and what its descriptors are. A
+//! process of another user, such as a setuid program, shows nothing but its state and its CPU time. The rest
+//! comes from the terminal, which is ours.
 
 use rustix::process::Pid;
 
 use super::alarms::Alarm;
 use super::fds::{Outside, Source};
 use super::sets::{self, Set};
-use super::threads::{Doing, Looker};
-use crate::procfs::{Proc, Reader};
+use super::threads::{Doing, ThreadScanner};
+use crate::procfs::{Proc, ProcReader};
 
-/// The kernel function a thread sleeps in, as far as it means something here.
+/// The kernel function a thread sleeps in, if it is one that matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitFunction {
-    /// A read of a terminal or of a network connection: both go through the same door.
+    /// A read of a terminal or of a network connection: both use the same function.
     ReadOrReceive,
     /// `poll` or `select`.
     Poll,
-    /// `epoll_wait` and its kin.
+    /// `epoll_wait` and its variants.
     Epoll,
     /// A clock.
     Sleep,
@@ -36,13 +36,13 @@ pub(super) enum WaitFunction {
     Other,
 }
 
-/// `None` when the kernel keeps it to itself, or the thread is awake.
-pub(super) fn wait_function(reader: &mut Reader, pid: Pid, tid: Pid) -> Option<WaitFunction> {
+/// `None` if the kernel does not say, or the thread is awake.
+pub(super) fn wait_function(reader: &mut ProcReader, pid: Pid, tid: Pid) -> Option<WaitFunction> {
     let name = reader.read(format_args!("/proc/{pid}/task/{tid}/wchan")).ok()?;
     by_name(std::str::from_utf8(name).ok()?.trim())
 }
 
-/// Names have changed between kernels, but kept their stems.
+/// The names differ between kernels, but have common stems.
 fn by_name(name: &str) -> Option<WaitFunction> {
     let any = |stems: &[&str]| stems.iter().any(|stem| name.contains(stem));
     Some(match name {
@@ -70,9 +70,9 @@ fn by_name(name: &str) -> Option<WaitFunction> {
     })
 }
 
-/// A thread's doing without its system call.
-pub(super) fn infer(looker: &mut Looker, process: &Proc, tid: Pid) -> Doing {
-    let Some(function) = wait_function(&mut looker.reader, process.pid, tid) else { return Doing::Denied };
+/// What a thread does, without its system call.
+pub(super) fn infer(scanner: &mut ThreadScanner, process: &Proc, tid: Pid) -> Doing {
+    let Some(function) = wait_function(&mut scanner.reader, process.pid, tid) else { return Doing::Denied };
     match function {
         WaitFunction::Sleep => Doing::Sleeps(Alarm::Unknown),
         WaitFunction::Lock => Doing::Parked(Alarm::Unknown),
@@ -80,19 +80,19 @@ pub(super) fn infer(looker: &mut Looker, process: &Proc, tid: Pid) -> Doing {
         WaitFunction::Pipe => Doing::WaitsOutside(Outside::Other),
         WaitFunction::UnixSocket => Doing::WaitsOutside(Outside::UnixSocket),
         WaitFunction::Other => Doing::Other,
-        // Which set is not to be known, and guessing it from what is open would take a program that only
-        // sleeps in `poll` for one that waits.
+        // The set is unknown. Guessing it from the open descriptors would mistake a program that only sleeps
+        // in `poll` for one that waits.
         WaitFunction::Poll => Doing::Denied,
-        WaitFunction::ReadOrReceive => infer_read(looker, process),
-        WaitFunction::Epoll => infer_epoll(looker, process),
+        WaitFunction::ReadOrReceive => infer_read(scanner, process),
+        WaitFunction::Epoll => infer_epoll(scanner, process),
     }
 }
 
 /// A read of the terminal, if there is no network connection that it could be instead.
-fn infer_read(looker: &mut Looker, process: &Proc) -> Doing {
+fn infer_read(scanner: &mut ThreadScanner, process: &Proc) -> Doing {
     let mut terminal = None;
-    for fd in open_fds(looker, process.pid) {
-        match looker.fds.source(&mut looker.reader, process, fd) {
+    for fd in open_fds(scanner, process.pid) {
+        match scanner.fds.source(&mut scanner.reader, process, fd) {
             Some(Source::Terminal(index)) if terminal.is_none() => terminal = Some((fd, index)),
             Some(Source::External(Outside::Network)) => return Doing::Denied,
             _ => {}
@@ -104,19 +104,19 @@ fn infer_read(looker: &mut Looker, process: &Proc) -> Doing {
     }
 }
 
-/// The first epoll set that has a terminal in it; whether it also has an end is not to be known.
-fn infer_epoll(looker: &mut Looker, process: &Proc) -> Doing {
+/// The first epoll set that has a terminal in it. Whether the call has a timeout is unknown.
+fn infer_epoll(scanner: &mut ThreadScanner, process: &Proc) -> Doing {
     let pid = process.pid;
     let mut fallback = Doing::Denied;
-    for fd in open_fds(looker, pid) {
-        if !super::fds::Descriptors::is_epoll(&mut looker.reader, pid, fd) {
+    for fd in open_fds(scanner, pid) {
+        if !super::fds::Descriptors::is_epoll(&mut scanner.reader, pid, fd) {
             continue;
         }
         let mut set = Set::new(Alarm::Unknown);
-        if sets::epoll_members(&mut looker.reader, pid, fd, 1, &mut set).is_none() {
+        if sets::epoll_members(&mut scanner.reader, pid, fd, 1, &mut set).is_none() {
             continue;
         }
-        match looker.watched(process, "epoll_wait", &set, true) {
+        match scanner.watched(process, "epoll_wait", &set, true) {
             found @ Doing::Watches { .. } => return found,
             other => fallback = other,
         }
@@ -124,9 +124,9 @@ fn infer_epoll(looker: &mut Looker, process: &Proc) -> Doing {
     fallback
 }
 
-fn open_fds(looker: &mut Looker, pid: Pid) -> Vec<i32> {
+fn open_fds(scanner: &mut ThreadScanner, pid: Pid) -> Vec<i32> {
     let mut fds = Vec::new();
-    if looker.reader.numbers(format_args!("/proc/{pid}/fd"), |fd| fds.push(fd)).is_err() {
+    if scanner.reader.numbers(format_args!("/proc/{pid}/fd"), |fd| fds.push(fd)).is_err() {
         fds.clear();
     }
     fds

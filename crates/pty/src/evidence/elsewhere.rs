@@ -1,7 +1,7 @@
-//! The prober for systems without a `/proc`: only the terminal and the hints can be asked.
+//! The prober for systems without a `/proc`: only the terminal and the hints are known.
 //!
-//! In simulation this called about one busy program in twenty waiting (`watch`, `less +F`, `stty -echo; sleep`),
-//! so it never says more than "possible".
+//! In simulation this took about one busy program in twenty for a waiting one (`watch`, `less +F`, `stty
+//! -echo; sleep`), so it never says more than "possible".
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -9,38 +9,41 @@ use std::time::Duration;
 use rustix::process::Pid;
 use rustix::termios::LocalModes;
 
-use super::{Access, Claim, Evidence, Hints, LAST_RESORT, Level, Tty, Verdict, kinds, text};
+use super::{Claim, Evidence, Hints, LAST_RESORT_SILENCE, Level, Tty, Verdict, kinds, text};
 
-/// Looks at one job by way of its terminal.
+/// Judges one job by its terminal.
 #[derive(Debug)]
 pub struct Prober {}
 
+/// How long the job must be quiet before the terminal's modes count.
 const QUIET_FOR_MODES: Duration = Duration::from_millis(300);
+/// How long the job must be quiet before its text counts.
 const QUIET_FOR_TEXT: Duration = Duration::from_secs(1);
 
 impl Prober {
-    /// For the job whose keeper is `root`, whose processes can't be seen here.
+    /// For the job whose keeper is `root`, whose processes cannot be seen here.
     #[must_use]
     pub fn new(_root: Pid) -> Self {
         Self {}
     }
 
-    /// There is only one way to look here.
+    /// There is nothing here that hardening would forbid.
+    #[doc(hidden)]
     #[must_use]
-    pub fn with_access(root: Pid, _access: Access) -> Self {
+    pub fn hardened(root: Pid) -> Self {
         Self::new(root)
     }
 
-    /// One look is as good as two.
+    /// One sample is as good as two.
     #[must_use]
     pub fn is_unconfirmed(&self) -> bool {
         false
     }
 
-    /// Looks once.
+    /// Takes one sample.
     pub fn sample(&mut self, master: BorrowedFd<'_>, hints: &Hints<'_>) -> Verdict {
         let Ok(termios) = rustix::termios::tcgetattr(master) else { return Verdict::Unknown };
-        if hints.query_unanswered || rustix::termios::tcgetpgrp(master).is_err() {
+        if rustix::termios::tcgetpgrp(master).is_err() {
             return Verdict::Unknown;
         }
         let canonical = termios.local_modes.contains(LocalModes::ICANON);
@@ -56,7 +59,7 @@ impl Prober {
             "the terminal's modes and the screen look as if it waits"
         } else if quiet >= QUIET_FOR_TEXT && text::is_prompt_like(prompt) {
             "its last line looks like a prompt"
-        } else if quiet >= LAST_RESORT && text::looks_like_question(prompt) {
+        } else if quiet >= LAST_RESORT_SILENCE && text::looks_like_question(prompt) {
             "it has been silent for long, and its last line looks like a question"
         } else {
             return Verdict::Unknown;

@@ -1,32 +1,32 @@
-//! Takes the sets of `poll`, `select` and `epoll` apart: which descriptors a sleeping thread waits for.
+//! Reads the sets of `poll`, `select` and `epoll`: which descriptors a sleeping thread waits for.
 //!
-//! `poll` and `select` keep their sets in the memory of the sleeper, where they stay as they were until the
-//! call returns; `epoll` keeps its own in the kernel, which lists it in `fdinfo`.
+//! `poll` and `select` keep their sets in the memory of the sleeping process, unchanged until the call
+//! returns. `epoll` keeps its set in the kernel, which lists it in `fdinfo`.
 
 use rustix::process::Pid;
 
 use super::alarms::Alarm;
 use super::fds::Descriptors;
-use crate::procfs::Reader;
+use crate::procfs::ProcReader;
 
 /// What a thread waits for.
 #[derive(Debug)]
 pub(super) struct Set {
-    /// Descriptors that wake it when there is something to read.
+    /// Descriptors that wake it when they are readable.
     pub(super) reads: Vec<i32>,
-    /// Descriptors that wake it otherwise only: room to write, a connection that stands.
+    /// Descriptors that wake it only for other reasons: writable, or connected.
     pub(super) others: Vec<i32>,
-    /// When it wakes up anyhow.
+    /// When it wakes by itself.
     pub(super) alarm: Alarm,
-    /// Whether there are more than were looked at.
+    /// Whether there are more than were read.
     pub(super) truncated: bool,
 }
 
-/// Sets larger than this belong to servers, which have more to do than to wait for a key.
-const MOST_DESCRIPTORS: usize = 64;
+/// Larger sets belong to servers, which do more than wait for a key.
+const MAX_DESCRIPTORS: usize = 64;
 
-/// epoll descriptors inside epoll sets are followed this deep.
-pub(super) const DEEPEST_EPOLL: u32 = 3;
+/// epoll sets inside epoll sets are followed to this depth.
+pub(super) const MAX_EPOLL_DEPTH: u32 = 3;
 
 impl Set {
     pub(super) fn new(alarm: Alarm) -> Self {
@@ -34,7 +34,7 @@ impl Set {
     }
 
     fn push(&mut self, fd: i32, readable: bool) {
-        if self.reads.len() + self.others.len() >= MOST_DESCRIPTORS {
+        if self.reads.len() + self.others.len() >= MAX_DESCRIPTORS {
             self.truncated = true;
         } else if readable {
             self.reads.push(fd);
@@ -58,15 +58,15 @@ fn poll_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
     const ENTRY: usize = 8;
     let mut set = Set::new(alarm);
     let count = usize::try_from(args[1]).ok()?;
-    let mut entries = [0_u8; ENTRY * MOST_DESCRIPTORS];
-    let looked_at = count.min(MOST_DESCRIPTORS);
+    let mut entries = [0_u8; ENTRY * MAX_DESCRIPTORS];
+    let looked_at = count.min(MAX_DESCRIPTORS);
     set.truncated = count > looked_at;
     let entries = &mut entries[..looked_at * ENTRY];
     read_memory(pid, args[0], entries)?;
     for entry in entries.chunks_exact(ENTRY) {
         let fd = i32::from_ne_bytes(entry[..4].try_into().ok()?);
         let events = i16::from_ne_bytes(entry[4..6].try_into().ok()?);
-        // Negative descriptors are holes that the kernel skips.
+        // The kernel skips negative descriptors.
         if fd >= 0 {
             set.push(fd, events & (libc::POLLIN | libc::POLLRDNORM | libc::POLLPRI) != 0);
         }
@@ -97,7 +97,7 @@ fn select_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
         }
         let bits = &mut bits[..bytes];
         read_memory(pid, pointer, bits)?;
-        // On a big-endian machine the bytes of each word would come in the other order; we support none.
+        // On a big-endian machine the bytes of each word would be in the other order; we support none.
         for fd in (0..count).filter(|fd| bits[fd / 8] & (1 << (fd % 8)) != 0) {
             set.push(i32::try_from(fd).ok()?, readable);
         }
@@ -106,22 +106,22 @@ fn select_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
 }
 
 /// `epoll_wait(epoll, events, room, milliseconds)` and `epoll_pwait`.
-pub(super) fn epoll_wait(reader: &mut Reader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
+pub(super) fn epoll_wait(reader: &mut ProcReader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
     let mut set = Set::new(Alarm::milliseconds(args[3] as i32));
-    epoll_members(reader, pid, args[0] as i32, DEEPEST_EPOLL, &mut set)?;
+    epoll_members(reader, pid, args[0] as i32, MAX_EPOLL_DEPTH, &mut set)?;
     Some(set)
 }
 
 /// `epoll_pwait2(epoll, events, room, timespec, …)`.
-pub(super) fn epoll_pwait2(reader: &mut Reader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
+pub(super) fn epoll_pwait2(reader: &mut ProcReader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
     let mut set = Set::new(Alarm::relative(pid, args[3])?);
-    epoll_members(reader, pid, args[0] as i32, DEEPEST_EPOLL, &mut set)?;
+    epoll_members(reader, pid, args[0] as i32, MAX_EPOLL_DEPTH, &mut set)?;
     Some(set)
 }
 
-/// Adds what an epoll descriptor watches.
+/// Adds the members of an epoll set.
 pub(super) fn epoll_members(
-    reader: &mut Reader,
+    reader: &mut ProcReader,
     pid: Pid,
     epoll: i32,
     depth: u32,
@@ -137,13 +137,13 @@ pub(super) fn epoll_members(
         let events =
             words.nth(1).and_then(|hex| u32::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok())?;
         members.push((fd, events));
-        if members.len() > MOST_DESCRIPTORS {
+        if members.len() > MAX_DESCRIPTORS {
             set.truncated = true;
             break;
         }
     }
     for (fd, events) in members {
-        // A one-shot member that has fired stays in the list with no events, and wakes nobody.
+        // A one-shot member that has fired stays in the list without events, and wakes no one.
         let wanted = events & !(libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLWAKEUP) as u32;
         let says_nothing = wanted & !(libc::EPOLLERR | libc::EPOLLHUP) as u32 == 0;
         if says_nothing && events & libc::EPOLLONESHOT as u32 != 0 {
@@ -158,15 +158,15 @@ pub(super) fn epoll_members(
     Some(())
 }
 
-/// Copies from the memory of another process. `None` when refused, or when the address is not there.
+/// Copies from the memory of another process. `None` if that is refused, or the address is not mapped.
 pub(super) fn read_memory(pid: Pid, address: u64, into: &mut [u8]) -> Option<()> {
     if into.is_empty() {
         return Some(());
     }
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the local vector describes `into`, which is ours to write for the length of the call. The remote
-    // one is never dereferenced here: the kernel checks it against the other process's memory.
+    // SAFETY: the local vector describes `into`, which is ours to write during the call. The remote one is
+    // never dereferenced here: the kernel checks it against the other process's memory.
     #[expect(unsafe_code, reason = "process_vm_readv has no safe wrapper")]
     let n = unsafe {
         libc::process_vm_readv(pid.as_raw_nonzero().get(), &raw const local, 1, &raw const remote, 1, 0)
@@ -180,7 +180,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn memory_that_is_not_there_is_no_answer() {
+    fn unmapped_memory_gives_none() {
         let mut room = [0; 8];
         let me = rustix::process::getpid();
         assert_eq!(read_memory(me, 8, &mut room), None);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_poll_is_taken_apart() {
+    fn a_poll_set_is_read() {
         let me = rustix::process::getpid();
         let entry = |fd, events| libc::pollfd { fd, events, revents: 0 };
         let fds = [entry(0, libc::POLLIN), entry(-1, libc::POLLIN), entry(9, libc::POLLOUT)];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_select_is_taken_apart() {
+    fn a_select_set_is_read() {
         let me = rustix::process::getpid();
         let (read, write) = ([1_u64, 1 << 3], [1_u64 << 5, 0]);
         let clock = [4_i64, 0];

@@ -1,4 +1,4 @@
-//! The terminal in question: which one it is, who owns its foreground, and how it treats what is typed.
+//! The terminal in question: which one it is, its foreground group, and its modes.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -13,14 +13,14 @@ pub(super) struct TtyIndex(pub(super) u32);
 const PTS_MAJOR: i32 = 136;
 
 impl TtyIndex {
-    /// Of a process's controlling terminal; `None` when it has none, or a console.
+    /// From a process's controlling terminal; `None` if it has none, or a console.
     pub(super) fn of_tty_nr(tty_nr: i32) -> Option<Self> {
         let major = (tty_nr >> 8) & 0xfff;
         let minor = (tty_nr & 0xff) | ((tty_nr >> 12) & 0xfff00);
         (major == PTS_MAJOR).then(|| Self(minor.unsigned_abs()))
     }
 
-    /// Of the terminal that a master belongs to.
+    /// From the master of a terminal.
     pub(super) fn of_master(master: BorrowedFd<'_>) -> Option<Self> {
         let name = rustix::pty::ptsname(master, Vec::new()).ok()?;
         let digits = name.to_bytes().strip_prefix(b"/dev/pts/")?;
@@ -32,14 +32,14 @@ impl TtyIndex {
     }
 }
 
-/// How a terminal treats what is typed.
+/// The input modes of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Modes {
-    /// It hands over whole lines.
+    /// It passes on whole lines.
     pub(super) canonical: bool,
-    /// It shows what is typed.
+    /// It echoes what is typed.
     pub(super) echo: bool,
-    /// A read may come back empty-handed after a while: it is a poll in disguise.
+    /// A read may return nothing after a timeout, so it is really a poll.
     pub(super) reads_time_out: bool,
 }
 
@@ -48,13 +48,13 @@ impl Modes {
         rustix::termios::tcgetattr(terminal).ok().map(|termios| Self::from(&termios))
     }
 
-    /// Of a terminal that somebody else holds the master of.
+    /// Of a terminal whose master another process holds.
     pub(super) fn of_index(index: TtyIndex) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Self::of(rustix::fs::open(index.path(), flags, Mode::empty()).ok()?)
     }
 
-    /// Lines are wanted, and nobody shall see them.
+    /// It reads lines without echo.
     pub(super) fn hides_a_line(self) -> bool {
         self.canonical && !self.echo
     }

@@ -1,12 +1,12 @@
-//! What the text before the cursor says. It can support other evidence; it is never evidence enough.
+//! What the text before the cursor suggests. It can support other evidence; it is never enough alone.
 //!
-//! Two tests of different strictness: [`is_prompt_like`] backs up what the kernel says, while
-//! [`looks_like_question`] stands alone as the last resort, after a long silence, and so matches little.
+//! There are two tests of different strictness. [`is_prompt_like`] supports what the kernel says.
+//! [`looks_like_question`] decides alone, as the last resort after a long silence, and so matches little.
 
-/// Marks that end a prompt, whether or not a blank follows.
+/// Characters that end a prompt, with or without a blank after them.
 const PROMPT_ENDS: [char; 8] = ['?', ':', '>', '$', '#', '»', '›', '❯'];
 
-/// Pieces of lines that invite a key without needing one, or that only look unfinished. Lower case.
+/// Parts of lines that offer a key without needing one, or that only look unfinished. Lower case.
 const FALSE_FRIENDS: [&str; 14] = [
     // Development servers and watchers: vite, vitest, jest, tsc, nodemon, flutter, expo, storybook.
     "press h for help",
@@ -22,18 +22,18 @@ const FALSE_FRIENDS: [&str; 14] = [
     "to restart at any time, enter `rs`",
     "watch usage",
     "waiting for file changes",
-    // A test runner at work on its first line.
+    // A test runner working on its first line.
     "collecting ...",
 ];
 
-/// Whether a line invites input without waiting for it, or belongs to a program at work.
+/// Whether a line offers input without waiting for it, or belongs to a working program.
 #[must_use]
 pub fn is_false_friend(line: &str) -> bool {
     let line = line.to_lowercase();
     FALSE_FRIENDS.iter().any(|friend| line.contains(friend))
 }
 
-/// Whether the text left of the cursor ends as prompts do.
+/// Whether the text left of the cursor ends like a prompt.
 #[must_use]
 pub fn is_prompt_like(text: &str) -> bool {
     let trimmed = text.trim_end();
@@ -53,7 +53,7 @@ pub fn is_prompt_like(text: &str) -> bool {
     trimmed.strip_suffix('%').is_some_and(|before| !before.trim_end().ends_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether two texts are the same but for the numbers in them, as two prompts that count are.
+/// Whether two texts are the same except for their numbers, like two prompts with a counter.
 #[must_use]
 pub fn differ_in_numbers_only(one: &str, other: &str) -> bool {
     let shape = |text: &str| {
@@ -64,7 +64,7 @@ pub fn differ_in_numbers_only(one: &str, other: &str) -> bool {
     shape(one) == shape(other)
 }
 
-/// Whether the rows of a screen ask something or offer a choice, as menus do that hide the cursor.
+/// Whether the rows of a screen ask something or offer a choice, like menus that hide the cursor.
 #[must_use]
 pub fn offers_choice<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
     const FRAMES: [char; 4] = ['│', '┃', '║', '|'];
@@ -82,7 +82,7 @@ pub fn offers_choice<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
 }
 
 /// Whether a line is a question by the strict patterns of the stall watchdog: a choice of yes and no in
-/// brackets, a key to press, a password to type.
+/// brackets, a request for a key press, or for a password.
 #[must_use]
 pub fn looks_like_question(line: &str) -> bool {
     if is_false_friend(line) {
@@ -98,7 +98,7 @@ pub(super) fn asks_yes_or_no(text: &str) -> bool {
     ["(y/n", "[y/n", "(yes/no", "[yes/no"].iter().any(|mark| text.contains(mark))
 }
 
-/// Whether it names a secret.
+/// Whether it mentions a secret.
 pub(super) fn asks_for_secret(text: &str) -> bool {
     let text = text.to_lowercase();
     ["password", "passphrase"].iter().any(|word| text.contains(word))
@@ -120,13 +120,13 @@ pub(super) fn is_command_prompt(text: &str) -> bool {
     if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%']) || trimmed == "..." {
         return true;
     }
-    // `(gdb) `, `(Pdb) `: one word in brackets and nothing before it. `In [3]: ` as IPython has it.
+    // `(gdb) `, `(Pdb) `: one word in brackets and nothing before it. `In [3]: ` as in IPython.
     let word_in_brackets = trimmed.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     word_in_brackets.is_some_and(|word| !word.contains([' ', '/', '(']))
         || (trimmed.starts_with("In [") && trimmed.ends_with("]:"))
 }
 
-/// Whether it is what pagers show in their last line.
+/// Whether it is like the last line of a pager.
 pub(super) fn is_pager_line(text: &str) -> bool {
     let trimmed = text.trim();
     let lower = trimmed.to_lowercase();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_are_told_from_other_text() {
+    fn prompts_are_recognised() {
         let prompts = [
             "Continue? (y/n) ",
             "Do you want to continue? [Y/n] ",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_that_count_are_alike() {
+    fn prompts_with_a_counter_are_alike() {
         assert!(differ_in_numbers_only("In [9]: ", "In [10]: "));
         assert!(differ_in_numbers_only("octave:1> ", "octave:1> "));
         assert!(!differ_in_numbers_only("In [9]: ", "Out[9]: "));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn menus_are_told_from_other_screens() {
+    fn menus_are_recognised() {
         let menus = [
             "Pick:\n> a\n  b",
             "? Pick one\n  a",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn command_prompts_are_told_from_questions() {
+    fn command_prompts_differ_from_questions() {
         for text in
             [">>> ", "... ", "> ", "(gdb) ", "(Pdb) ", "In [12]: ", "sqlite> ", "postgres=# ", "me % "]
         {

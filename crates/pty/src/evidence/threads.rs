@@ -10,17 +10,17 @@ use super::denied;
 use super::fds::{Descriptors, Outside, Source};
 use super::sets::{self, Set};
 use super::terminal::TtyIndex;
-use crate::procfs::{Proc, Reader, State};
+use crate::procfs::{Proc, ProcReader, State};
 
-/// Everything needed to look at processes, with what is worth keeping between two looks.
+/// Scans the threads of processes, with a cache between samples.
 #[derive(Debug)]
-pub(super) struct Looker {
-    pub(super) reader: Reader,
+pub(super) struct ThreadScanner {
+    pub(super) reader: ProcReader,
     pub(super) fds: Descriptors,
-    /// Whether to do without everything that needs the right to attach a debugger.
+    /// Whether to avoid everything that needs ptrace rights.
     pub(super) hardened: bool,
-    /// Threads that were parked at the last look, by process (with its start) and thread: how often they had
-    /// been on a processor. Who has not been on one since is parked still. A JVM has dozens of them.
+    /// Threads that were parked at the last sample, by process (with its start time) and thread: how often
+    /// they had run. A thread that has not run since is still parked. A JVM has dozens of them.
     parked: HashMap<(Pid, u64, Pid), u64>,
 }
 
@@ -29,54 +29,54 @@ pub(super) struct Looker {
 pub(super) struct Watched {
     pub(super) fd: i32,
     pub(super) source: Source,
-    /// Whether it is watched for something to read.
+    /// Whether it is polled for input.
     pub(super) reads: bool,
 }
 
 /// What a thread is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// It is on a processor or ready for one.
+    /// It is running, or ready to run.
     Running,
     /// It waits for a disk.
     Disk,
     /// It was stopped, by a signal or a debugger.
     Stopped,
-    /// It waits for several things, a terminal or a relay among them.
+    /// It waits for several descriptors, among them a terminal or a relay.
     Watches {
         call: &'static str,
         set: Vec<Watched>,
         alarm: Alarm,
-        /// Whether the set was seen, or only guessed from what the process holds.
+        /// Whether the set was only inferred from the descriptors that the process holds.
         inferred: bool,
     },
-    /// It sits in a read of this terminal.
+    /// It is in a read of this terminal.
     Reads { call: &'static str, fd: i32, terminal: TtyIndex, inferred: bool },
-    /// It can't get rid of its output.
+    /// It is blocked writing its output.
     Writes { terminal: TtyIndex },
     /// It waits for a child to end.
     WaitsForChild,
-    /// It waits for its own process, in a lock or for a signal.
+    /// It waits for its own process: for a lock or a signal.
     Parked(Alarm),
     /// It waits for its own process, in a set that other threads can add to while it sleeps.
     Idles(Alarm),
-    /// It waits for a clock.
+    /// It waits for a timer.
     Sleeps(Alarm),
-    /// It waits for somebody else.
+    /// It waits for another process or machine.
     WaitsOutside(Outside),
     /// None of the above.
     Other,
-    /// The kernel would not say.
+    /// The kernel does not say.
     Denied,
 }
 
 impl Doing {
-    /// Whether it may go on without anybody typing and without another thread of the job: by a clock, by the
-    /// network, or in a way that can't be seen.
-    pub(super) fn may_go_on_by_itself(&self) -> bool {
+    /// Whether it may continue without input and without another thread of the job: by a timer, by the
+    /// network, or in a way that cannot be seen.
+    pub(super) fn may_continue_by_itself(&self) -> bool {
         match self {
             Self::Running | Self::Disk | Self::Sleeps(_) | Self::Other | Self::Denied => true,
-            // Its output is taken sooner or later.
+            // Its output will be read sooner or later.
             Self::Writes { .. } => true,
             Self::Parked(alarm) | Self::Idles(alarm) => *alarm != Alarm::Never,
             Self::Watches { set, alarm, inferred, .. } => {
@@ -87,7 +87,7 @@ impl Doing {
             }
             Self::Reads { inferred, .. } => *inferred,
             Self::WaitsOutside(Outside::Network) => true,
-            // Pipes and Unix sockets lead to other processes of the job, as a rule.
+            // Pipes and Unix sockets usually lead to other processes of the job.
             Self::WaitsOutside(Outside::UnixSocket | Outside::Other) => false,
             Self::Stopped | Self::WaitsForChild => false,
         }
@@ -99,13 +99,13 @@ impl Doing {
 pub(super) struct Thread {
     pub(super) tid: Pid,
     pub(super) doing: Doing,
-    /// Its processor time, if that was read in passing.
+    /// Its CPU time, if it was read anyway.
     pub(super) processor_time: Option<u64>,
 }
 
 /// A process and what its threads do.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct Sample {
     pub(super) process: Proc,
     pub(super) threads: Vec<Thread>,
 }
@@ -114,15 +114,15 @@ pub(super) struct Seen {
 enum Call {
     Running,
     Number(i64, [u64; 6]),
-    /// Asleep, but not in a system call: a page fault, say.
+    /// Asleep, but not in a system call: in a page fault, for example.
     Elsewhere,
 }
 
-/// Processes with more threads are looked at only so far; the rest counts as busy elsewhere.
-const MOST_THREADS: usize = 256;
+/// Only this many threads of a process are scanned; the rest counts as busy.
+const MAX_THREADS: usize = 256;
 
-/// Threads of the Java machine and of .NET that run no code of the program, by their names as the kernel has them.
-const HOUSEKEEPERS: [&str; 10] = [
+/// Threads of the JVM and of .NET that run no code of the program, by their names as the kernel cuts them.
+const RUNTIME_THREADS: [&str; 10] = [
     "VM Thread",
     "VM Periodic Tas",
     "G1 Service",
@@ -135,32 +135,32 @@ const HOUSEKEEPERS: [&str; 10] = [
     ".NET Tiered Com",
 ];
 
-impl Looker {
+impl ThreadScanner {
     pub(super) fn new(hardened: bool) -> Self {
-        Self { reader: Reader::new(), fds: Descriptors::new(), hardened, parked: HashMap::new() }
+        Self { reader: ProcReader::new(), fds: Descriptors::new(), hardened, parked: HashMap::new() }
     }
 
-    /// Looks at every thread of a process.
-    pub(super) fn look(&mut self, process: Proc) -> Seen {
+    /// Scans every thread of a process.
+    pub(super) fn look(&mut self, process: Proc) -> Sample {
         let whole = match process.state {
             State::Running if process.threads <= 1 => Some(Doing::Running),
             State::Disk => Some(Doing::Disk),
             State::Stopped | State::Traced => Some(Doing::Stopped),
-            State::Dead => return Seen { process, threads: Vec::new() },
+            State::Dead => return Sample { process, threads: Vec::new() },
             State::Running | State::Sleeping | State::Other => None,
         };
         if let Some(doing) = whole {
             let threads = vec![Thread { tid: process.pid, doing, processor_time: None }];
-            return Seen { process, threads };
+            return Sample { process, threads };
         }
         let mut tids = Vec::new();
         if process.threads <= 1 {
             tids.push(process.pid);
         } else if self.reader.threads(process.pid, &mut tids).is_err() {
-            return Seen { process, threads: Vec::new() };
+            return Sample { process, threads: Vec::new() };
         }
-        let mut threads = Vec::with_capacity(tids.len().min(MOST_THREADS));
-        for tid in tids.iter().take(MOST_THREADS).copied() {
+        let mut threads = Vec::with_capacity(tids.len().min(MAX_THREADS));
+        for tid in tids.iter().take(MAX_THREADS).copied() {
             if process.threads <= 1 {
                 let doing = self.thread(&process, tid);
                 threads.extend(doing.map(|doing| Thread { tid, doing, processor_time: None }));
@@ -168,13 +168,13 @@ impl Looker {
                 threads.extend(self.one_of_many(&process, tid));
             }
         }
-        if tids.len() > MOST_THREADS {
+        if tids.len() > MAX_THREADS {
             threads.push(Thread { tid: process.pid, doing: Doing::Other, processor_time: None });
         }
-        Seen { process, threads }
+        Sample { process, threads }
     }
 
-    /// A thread among others, which is parked as a rule, and then was so at the last look.
+    /// One of many threads. Most are parked, and were already parked at the last sample.
     fn one_of_many(&mut self, process: &Proc, tid: Pid) -> Option<Thread> {
         let (processor_time, runs) = self.schedstat(process.pid, tid).unzip();
         let key = (process.pid, process.start_time, tid);
@@ -182,7 +182,7 @@ impl Looker {
             return Some(Thread { tid, doing: Doing::Parked(Alarm::Never), processor_time });
         }
         let doing = match self.thread(process, tid)? {
-            Doing::Parked(alarm) if alarm != Alarm::Never && self.is_housekeeper(process.pid, tid) => {
+            Doing::Parked(alarm) if alarm != Alarm::Never && self.is_runtime_thread(process.pid, tid) => {
                 Doing::Parked(Alarm::Housekeeping)
             }
             doing => doing,
@@ -194,17 +194,17 @@ impl Looker {
         Some(Thread { tid, doing, processor_time })
     }
 
-    fn is_housekeeper(&mut self, pid: Pid, tid: Pid) -> bool {
+    fn is_runtime_thread(&mut self, pid: Pid, tid: Pid) -> bool {
         let name = self.reader.read(format_args!("/proc/{pid}/task/{tid}/comm"));
-        name.is_ok_and(|name| HOUSEKEEPERS.iter().any(|keeper| keeper.as_bytes() == name.trim_ascii()))
+        name.is_ok_and(|name| RUNTIME_THREADS.iter().any(|keeper| keeper.as_bytes() == name.trim_ascii()))
     }
 
-    /// Forgets threads of processes that are not among these any more.
-    pub(super) fn forget_gone(&mut self, processes: &[Proc]) {
+    /// Drops threads of processes that are no longer in this list.
+    pub(super) fn forget_ended(&mut self, processes: &[Proc]) {
         self.parked.retain(|(pid, _, _), _| processes.iter().any(|process| process.pid == *pid));
     }
 
-    /// `None` for a thread that is gone.
+    /// `None` for a thread that has ended.
     fn thread(&mut self, process: &Proc, tid: Pid) -> Option<Doing> {
         if self.hardened {
             return Some(denied::infer(self, process, tid));
@@ -281,8 +281,8 @@ impl Looker {
         Doing::Other
     }
 
-    /// A call that was interrupted by a stop and taken up again under another number, with its arguments as
-    /// they were. Only the kernel function it sleeps in tells which one it was.
+    /// A call that was interrupted by a stop and restarted under another number, with the same arguments.
+    /// Only the kernel function it sleeps in tells which one it was.
     fn restarted(&mut self, process: &Proc, tid: Pid, args: &[u64; 6]) -> Doing {
         let pid = process.pid;
         match denied::wait_function(&mut self.reader, pid, tid) {
@@ -291,7 +291,7 @@ impl Looker {
                 doing => doing,
             },
             Some(denied::WaitFunction::Sleep) => Doing::Sleeps(Alarm::Unknown),
-            // A lock is taken up again in this way only if it has a timeout.
+            // A lock is only restarted in this way if it has a timeout.
             Some(denied::WaitFunction::Lock) => Doing::Sleeps(Alarm::Unknown),
             _ => Doing::Other,
         }
@@ -323,12 +323,12 @@ impl Looker {
         }
     }
 
-    /// Sorts the members of a set, and the whole thread by them.
+    /// Classifies the members of a set, and the thread by them.
     pub(super) fn watched(&mut self, process: &Proc, call: &'static str, set: &Set, inferred: bool) -> Doing {
         let members = set.reads.iter().map(|fd| (*fd, true)).chain(set.others.iter().map(|fd| (*fd, false)));
         let mut watched = Vec::with_capacity(set.reads.len() + set.others.len());
         for (fd, reads) in members {
-            // A descriptor closed meanwhile can't wake anybody; one that is hidden might.
+            // A closed descriptor cannot wake the thread; one that is hidden might.
             let Some(source) = self.fds.source(&mut self.reader, process, fd) else { continue };
             if source == Source::External(Outside::Other) && self.watches_inner_set(process, fd, &mut watched)
             {
@@ -374,11 +374,12 @@ impl Looker {
         }
     }
 
-    /// Adds what an epoll descriptor in the set of `poll` or `select` watches itself; false when it is none.
+    /// Adds the members of an epoll set that is itself in the set of `poll` or `select`; false if it is not
+    /// an epoll set.
     fn watches_inner_set(&mut self, process: &Proc, fd: i32, watched: &mut Vec<Watched>) -> bool {
         let mut inner = Set::new(Alarm::Never);
         if !Descriptors::is_epoll(&mut self.reader, process.pid, fd)
-            || sets::epoll_members(&mut self.reader, process.pid, fd, sets::DEEPEST_EPOLL, &mut inner)
+            || sets::epoll_members(&mut self.reader, process.pid, fd, sets::MAX_EPOLL_DEPTH, &mut inner)
                 .is_none()
             || inner.truncated
         {
@@ -394,20 +395,20 @@ impl Looker {
         true
     }
 
-    /// How often a thread has been put on a processor: while it sleeps this stands still.
+    /// How often a thread has been scheduled. The count does not change while it sleeps.
     pub(super) fn run_count(&mut self, pid: Pid, tid: Pid) -> Option<u64> {
         if let Some((_, runs)) = self.schedstat(pid, tid) {
             return Some(runs);
         }
-        // A kernel without scheduler statistics still counts how often a thread gave its processor up.
+        // Without scheduler statistics, the kernel still counts how often a thread was descheduled.
         let status = self.reader.read(format_args!("/proc/{pid}/task/{tid}/status")).ok()?;
         let status = std::str::from_utf8(status).ok()?;
         let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
         counts.map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
     }
 
-    /// Whether a process has a timer that sends it a signal: what it says of itself does not tell whether that
-    /// is set, so it counts. A kernel without the list has nothing to say.
+    /// Whether a process has POSIX timers, which send it signals. The list does not say whether one is armed,
+    /// so they all count. A kernel without the list reports none.
     pub(super) fn has_posix_timers(&mut self, pid: Pid) -> bool {
         match self.reader.read(format_args!("/proc/{pid}/timers")) {
             Ok(list) => !list.is_empty(),
@@ -415,7 +416,7 @@ impl Looker {
         }
     }
 
-    /// The processor time that a thread has had, in nanoseconds, and how often it was put on a processor.
+    /// The CPU time of a thread in nanoseconds, and how often it has been scheduled.
     pub(super) fn schedstat(&mut self, pid: Pid, tid: Pid) -> Option<(u64, u64)> {
         let line = self.reader.read(format_args!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
         let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
@@ -423,7 +424,7 @@ impl Looker {
     }
 }
 
-/// A call whose timeout can't be read is one of which nothing is known.
+/// If the timeout of a call cannot be read, nothing is known.
 fn parked(alarm: Option<Alarm>) -> Doing {
     alarm.map_or(Doing::Other, Doing::Parked)
 }

@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::alarms::{Alarm, SLOWEST_PERIOD};
+use super::alarms::{Alarm, MAX_REDRAW_PERIOD};
 use super::fds::Outside;
-use super::threads::{Doing, Seen, Thread};
-use super::verdict::{GATE, Judge, Terminal, in_foreground};
+use super::threads::{Doing, Sample, Thread};
+use super::verdict::{Judge, SETTLE_TIME, Terminal, in_foreground};
 use super::{Row, text};
 
-/// How long the screen must have been still before it counts as a witness: beside a timer, beside other
-/// sources, and for a full-screen program, which may still be drawing.
+/// How long the screen must be unchanged to count beside a timer.
 const QUIET_WITH_TIMER: Duration = Duration::from_millis(100);
+/// How long the screen must be unchanged to count beside other sources.
 const QUIET_WITH_OTHERS: Duration = Duration::from_millis(150);
+/// How long the screen of a full-screen program must be unchanged: it may still be drawing.
 const QUIET_FULL_SCREEN: Duration = Duration::from_millis(300);
-/// A program that uses more of a processor than this is at work, whatever it polls.
+/// A program that uses a larger share of a processor is working, whatever it polls.
 const IDLE_SHARE: f64 = 0.05;
-/// A timer comes a little late.
-const LATE: Duration = Duration::from_millis(20);
+/// Timers may fire this much late.
+const TIMER_SLACK: Duration = Duration::from_millis(20);
 
-/// What the screen says to a claim that can't stand on its own.
+/// What the screen says about a claim that needs support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Witness {
     Yes,
@@ -29,16 +30,16 @@ pub(super) enum Witness {
 }
 
 impl Witness {
-    /// The same, but no yes before the screen has stood still.
+    /// The same, but not yet a yes while the screen changes.
     fn once(self, still: bool) -> Self {
         if self == Self::Yes && !still { Self::NotYet } else { self }
     }
 }
 
 impl Judge<'_> {
-    /// Whether another process of the foreground is at work, and nothing on the screen says that this does not
-    /// matter: in `cat | sleep 30` nobody asks for anything.
-    pub(super) fn has_company(&self, seen: &[Seen], terminal: &Terminal, pid: Pid) -> bool {
+    /// Whether another foreground process is working, and nothing on the screen says that this does not
+    /// matter: in `cat | sleep 30` nobody is asked for anything.
+    pub(super) fn others_are_working(&self, samples: &[Sample], terminal: &Terminal, pid: Pid) -> bool {
         let asks = text::is_prompt_like(self.hints.text_before_cursor)
             || !terminal.modes.echo
             || self.hints.alternate_screen;
@@ -55,39 +56,44 @@ impl Judge<'_> {
             | Doing::Denied => false,
         };
         !asks
-            && in_foreground(seen, terminal)
+            && in_foreground(samples, terminal)
                 .any(|other| other.process.pid != pid && other.threads.iter().any(at_work))
     }
 
     /// The second witness for a program that also has a timer running.
     ///
-    /// Text beside the cursor is not enough: a spinner and a progress bar are that, too. It must end as prompts
-    /// do, or stand where the program was seen to wait before, and must have been there for as long as the timer
-    /// takes, so that whatever moves had its chance to move. Where the cursor is hidden, the rest of the screen
-    /// must ask or offer a choice instead.
-    pub(super) fn beside_timer(&mut self, seen: &[Seen], terminal: &Terminal, reader: &Seen) -> Witness {
+    /// Text beside the cursor is not enough: spinners and progress bars have that, too. It must end like a
+    /// prompt, or be where the program was seen to wait before. And it must have been there for as long as
+    /// the timer takes, so that anything animated had a chance to move. If the cursor is hidden, the rest of
+    /// the screen must ask or offer a choice instead.
+    pub(super) fn beside_timer(
+        &mut self,
+        samples: &[Sample],
+        terminal: &Terminal,
+        reader: &Sample,
+    ) -> Witness {
         let hints = self.hints;
         let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
         let prompt = known || text::is_prompt_like(hints.text_before_cursor);
-        // Nobody knows what became of the input until something was printed after it.
+        // Until something is printed after the input, it is unknown what became of it.
         let choice = hints.cursor_hidden
             && !terminal.modes.canonical
             && hints.offers_choice
             && hints.since_output < hints.since_input;
         if (!prompt && !choice && !hints.alternate_screen)
             || text::is_false_friend(hints.text_before_cursor)
-            || self.has_company(seen, terminal, reader.process.pid)
+            || self.others_are_working(samples, terminal, reader.process.pid)
         {
             return Witness::No;
         }
-        let still = known || hints.alternate_screen || self.timers_had_their_turn(terminal, reader);
-        self.witness(seen, terminal, true, QUIET_WITH_TIMER).once(still)
+        let still = known || hints.alternate_screen || self.timers_have_fired(terminal, reader);
+        self.witness(samples, terminal, true, QUIET_WITH_TIMER).once(still)
     }
 
-    /// Whether the screen has stood still for one round of every timer that could move it.
-    fn timers_had_their_turn(&mut self, terminal: &Terminal, reader: &Seen) -> bool {
+    /// Whether the screen was unchanged for one period of every timer that could animate it.
+    fn timers_have_fired(&mut self, terminal: &Terminal, reader: &Sample) -> bool {
         let quiet = self.quiet();
-        if quiet >= SLOWEST_PERIOD + LATE {
+        if quiet >= MAX_REDRAW_PERIOD + TIMER_SLACK {
             return true;
         }
         let mut all = true;
@@ -110,10 +116,10 @@ impl Judge<'_> {
             if !alarm.may_move_the_screen() {
                 continue;
             }
-            // Every one is asked: what it did until now must be noted.
-            let has_run = self.wakes.has_run(self.looker, reader.process.pid, thread.tid);
+            // Ask for every thread: each call also records how often it has run.
+            let has_run = self.wakeups.has_run(self.scanner, reader.process.pid, thread.tid);
             all &= match alarm {
-                Alarm::After(period) => quiet >= period + LATE,
+                Alarm::After(period) => quiet >= period + TIMER_SLACK,
                 Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) => has_run,
             };
         }
@@ -121,29 +127,34 @@ impl Judge<'_> {
     }
 
     /// The second witness for a program that others can wake too.
-    pub(super) fn beside_others(&mut self, seen: &[Seen], terminal: &Terminal, reader: &Seen) -> Witness {
+    pub(super) fn beside_others(
+        &mut self,
+        samples: &[Sample],
+        terminal: &Terminal,
+        reader: &Sample,
+    ) -> Witness {
         let hints = self.hints;
         let hides = terminal.modes.hides_a_line();
         if text::is_prompt_like(hints.text_before_cursor) || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
-            let still = known || hides || self.timers_had_their_turn(terminal, reader);
-            return self.witness(seen, terminal, true, QUIET_WITH_OTHERS).once(still);
+            let still = known || hides || self.timers_have_fired(terminal, reader);
+            return self.witness(samples, terminal, true, QUIET_WITH_OTHERS).once(still);
         }
         let full_screen = hints.alternate_screen && !terminal.modes.canonical;
-        self.witness(seen, terminal, full_screen, QUIET_FULL_SCREEN)
+        self.witness(samples, terminal, full_screen, QUIET_FULL_SCREEN)
     }
 
-    fn witness(&mut self, seen: &[Seen], terminal: &Terminal, asks: bool, quiet: Duration) -> Witness {
+    fn witness(&mut self, samples: &[Sample], terminal: &Terminal, asks: bool, quiet: Duration) -> Witness {
         if !asks {
             return Witness::No;
         }
-        // Input on its way through an editor of lines, which may show the bracket that belongs to one just typed.
-        if self.hints.row == Row::Echo && self.quiet() < SLOWEST_PERIOD {
+        // Input passing through a line editor, which may highlight the bracket that matches one just typed.
+        if self.hints.row == Row::Echo && self.quiet() < MAX_REDRAW_PERIOD {
             return Witness::NotYet;
         }
-        // A prompt that it was seen to wait at before needs no long silence to be believed again.
-        let quiet = if self.hints.row == Row::SamePrompt { GATE } else { quiet };
-        let share = self.processor.share(self.looker, in_foreground(seen, terminal));
+        // A prompt that it was seen to wait at before needs no long silence to count again.
+        let quiet = if self.hints.row == Row::SamePrompt { SETTLE_TIME } else { quiet };
+        let share = self.processor.share(self.scanner, in_foreground(samples, terminal));
         match share {
             Some(share) if share > IDLE_SHARE => Witness::No,
             Some(_) if self.quiet() >= quiet => Witness::Yes,

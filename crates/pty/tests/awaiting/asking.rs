@@ -1,6 +1,6 @@
 //! Programs that ask a question and wait for the answer, and programs that pass it on to the one that asks.
 
-use outlast_pty::evidence::Kind::{Line, Menu, Password, Repl};
+use outlast_pty::evidence::InputKind::{Line, Menu, Password, Repl};
 
 use super::row::{Row, certain, likely, possible};
 

@@ -1,12 +1,12 @@
 //! A row of the table: a program, what is typed at it first, and what must be said of it.
 
-use outlast_pty::evidence::{Kind, Level};
+use outlast_pty::evidence::{InputKind, Level};
 
 /// What must be said of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expect {
     /// That it waits, at least this surely, for this.
-    Waits { at_least: Level, kind: Kind },
+    Waits { at_least: Level, kind: InputKind },
     /// That it listens; never that it waits.
     Listens,
     /// That it is stopped; never that it waits.
@@ -59,17 +59,17 @@ fn row(name: &'static str, argv: &[&'static str], expect: Expect) -> Row {
 }
 
 /// It sits in a read: certainly waiting.
-pub(crate) fn certain(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+pub(crate) fn certain(name: &'static str, kind: InputKind, argv: &[&'static str]) -> Row {
     row(name, argv, Expect::Waits { at_least: Level::Certain, kind })
 }
 
 /// It polls, through a relay or with a timer: likely waiting.
-pub(crate) fn likely(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+pub(crate) fn likely(name: &'static str, kind: InputKind, argv: &[&'static str]) -> Row {
     row(name, argv, Expect::Waits { at_least: Level::Likely, kind })
 }
 
 /// It may not be looked into: possibly waiting.
-pub(crate) fn possible(name: &'static str, kind: Kind, argv: &[&'static str]) -> Row {
+pub(crate) fn possible(name: &'static str, kind: InputKind, argv: &[&'static str]) -> Row {
     row(name, argv, Expect::Waits { at_least: Level::Possible, kind })
 }
 
@@ -122,10 +122,15 @@ impl Row {
         self
     }
 
-    /// The first program that this machine does not have.
-    pub(crate) fn absent(&self) -> Option<&'static str> {
+    /// Whether its program waits for somebody to type.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.expect, Expect::Waits { .. })
+    }
+
+    /// The first program that this machine does not have, of those of the row and one more.
+    pub(crate) fn absent(&self, besides: Option<&'static str>) -> Option<&'static str> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-        self.argv.iter().take(1).chain(&self.needs).copied().find(|program| !there(program))
+        self.argv.iter().take(1).chain(&self.needs).copied().chain(besides).find(|program| !there(program))
     }
 }

@@ -82,7 +82,6 @@ impl Screen {
             since_input,
             row: Row::New,
             offers_choice: !mode.contains(TermMode::SHOW_CURSOR) && text::offers_choice(self.text().lines()),
-            query_unanswered: false,
         }
     }
 }

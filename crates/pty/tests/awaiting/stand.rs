@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use outlast_pty::evidence::{Access, Attention, Claim, Prober, Verdict, next_look};
-use outlast_pty::{Command, Leads, Pty, Size, Stdio, detach, procfs};
+use outlast_pty::evidence::{Claim, Prober, Verdict, next_look};
+use outlast_pty::{Command, Pty, SessionLeader, Size, Stdio, detach, procfs};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 
@@ -65,14 +65,14 @@ struct Stand {
     ended: bool,
 }
 
-pub(crate) fn run(row: &Row, access: Access) -> Outcome {
+pub(crate) fn run(row: &Row, hardened: bool) -> Outcome {
     detach::become_subreaper().expect("a subreaper");
     let root = rustix::process::getpid();
     let _job = Job(root);
     let folder = folder_for(row);
     let mut stand = Stand::start(row, &folder);
-    let mut prober = Prober::with_access(root, access);
-    let outcome = watch(row, &mut stand, &mut prober, access);
+    let mut prober = if hardened { Prober::hardened(root) } else { Prober::new(root) };
+    let outcome = watch(row, &mut stand, &mut prober, hardened);
     let _ = std::fs::remove_dir_all(&folder);
     outcome
 }
@@ -88,14 +88,14 @@ struct Tally {
     last: String,
 }
 
-fn watch(row: &Row, stand: &mut Stand, prober: &mut Prober, access: Access) -> Outcome {
+fn watch(row: &Row, stand: &mut Stand, prober: &mut Prober, hardened: bool) -> Outcome {
     let mut sends = row.sends.iter().peekable();
     let mut tally = Tally::default();
     let deadline = Instant::now() + FOUND_WITHIN;
     let mut counting_since: Option<Instant> = None;
     loop {
         let hints = stand.screen.hints(stand.last_output.elapsed(), stand.last_input.elapsed());
-        let pause = next_look(&hints, Attention::Awaited, prober.is_unconfirmed());
+        let pause = next_look(&hints, prober.is_unconfirmed());
         if stand.pump(pause) {
             continue;
         }
@@ -128,8 +128,7 @@ fn watch(row: &Row, stand: &mut Stand, prober: &mut Prober, access: Access) -> O
             Expect::Listens | Expect::Stopped => tally.as_expected > 0 && since.elapsed() >= WATCH_BUSY,
             Expect::Never => since.elapsed() >= WATCH_BUSY,
         };
-        let late = Instant::now() > deadline
-            || (access == Access::Hardened && since.elapsed() > FOUND_HARDENED_WITHIN);
+        let late = Instant::now() > deadline || (hardened && since.elapsed() > FOUND_HARDENED_WITHIN);
         if enough || tally.wrong.is_some() || late {
             let note = if enough { tally.last.clone() } else { format!("last: {}", tally.last) };
             return tally.into_outcome(enough, note);
@@ -222,8 +221,8 @@ impl Stand {
             cwd: folder.to_owned(),
             env,
             stdio,
-            leads: Leads::Command,
-            bounds: outlast_pty::spawn::Bounds::default(),
+            session_leader: SessionLeader::Command,
+            confinement: outlast_pty::spawn::Confinement::default(),
         }
         .spawn()
         .expect("the program");

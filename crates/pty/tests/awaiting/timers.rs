@@ -1,6 +1,6 @@
 //! Programs that go on by a clock, whoever types: beside a reader, and with what they show while they work.
 
-use outlast_pty::evidence::Kind::{Line, Menu};
+use outlast_pty::evidence::InputKind::{Line, Menu};
 
 use super::row::{Row, busy, likely, listens};
 

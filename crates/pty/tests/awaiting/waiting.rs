@@ -1,6 +1,6 @@
 //! Programs that wait for somebody to type.
 
-use outlast_pty::evidence::Kind::{Key, Line, Menu, Pager, Password, Repl};
+use outlast_pty::evidence::InputKind::{Key, Line, Menu, Pager, Password, Repl};
 
 use super::row::{Row, certain, likely};
 

@@ -1,4 +1,4 @@
-//! What each key sends, as xterm does it.
+//! What each key sends, as in xterm.
 
 use super::names::control_code;
 use super::{Base, Key, enter};
@@ -36,13 +36,13 @@ fn encode_one(key: Key, modes: &Modes, into: &mut Vec<u8>) {
         Base::Escape if other_key(key, 27, modes, into) => {}
         Base::Escape => with_alt(key, b"\x1b", into),
         Base::Backspace if other_key(key, 127, modes, into) => {}
-        // Ctrl turns the one kind of backspace into the other.
+        // Ctrl switches between the two kinds of backspace.
         Base::Backspace => with_alt(key, if key.ctrl { b"\x08" } else { b"\x7f" }, into),
         Base::Char(letter) => character(key, letter, modes, into),
     }
 }
 
-/// Shift 1, Alt 2, Ctrl 4, and one more.
+/// xterm's modifier parameter: 1, plus 1 for Shift, 2 for Alt, 4 for Ctrl.
 fn modifier(key: Key) -> u8 {
     1 + u8::from(key.shift) + 2 * u8::from(key.alt) + 4 * u8::from(key.ctrl)
 }
@@ -109,7 +109,8 @@ fn keypad(key: Key, which: char, modes: &Modes, into: &mut Vec<u8>) {
     into.extend_from_slice(&[0x1b, b'O', letter]);
 }
 
-/// xterm's modifyOtherKeys: keys that have no code of their own with these modifiers get one, if asked for.
+/// xterm's modifyOtherKeys: keys without a code of their own for these modifiers get one, if the program
+/// asked for it.
 fn other_key(key: Key, code: u32, modes: &Modes, into: &mut Vec<u8>) -> bool {
     let modifier = modifier(key);
     if modes.modify_other_keys < 2 || modifier == 1 {

@@ -2,13 +2,13 @@
 
 use super::{Base, Key};
 
-/// A key name that means nothing.
+/// A key name that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown key {name:?}{}", self.suggestion())]
 pub struct UnknownKey {
-    /// The name as it was given.
+    /// The name as the caller wrote it.
     pub name: String,
-    /// Names that are near to it.
+    /// Similar names.
     pub near: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ impl UnknownKey {
     }
 }
 
-/// Every named key: the name to suggest first, then how it is also written.
+/// Every named key: the name to suggest first, then other spellings.
 const NAMED: [(&[&str], Base); 16] = [
     (&["Enter", "return", "ret", "cr", "newline"], Base::Enter),
     (&["Tab"], Base::Tab),
@@ -38,14 +38,15 @@ const NAMED: [(&[&str], Base); 16] = [
     (&["KeypadEnter", "kpenter"], Base::Keypad('\r')),
 ];
 
-const LONGEST: usize = 40;
+/// Longer names are not compared with known ones.
+const MAX_NAME_BYTES: usize = 40;
 
-/// Every name that a key can have, for whoever wrote another.
+/// Every name that a key can have, for an error message.
 pub(super) fn all() -> String {
     let named: Vec<&str> = NAMED.iter().map(|(names, _)| names[0]).collect();
     format!(
-        "{}, Keypad0 to Keypad9, F1 to F24 and every single character, with Ctrl-, Alt- and Shift- before them \
-         (Ctrl-C, Alt-x, Shift-Tab)",
+        "{}, Keypad0 to Keypad9, F1 to F24 and every single character, with Ctrl-, Alt- and Shift- before \
+         them (Ctrl-C, Alt-x, Shift-Tab)",
         named.join(", ")
     )
 }
@@ -55,7 +56,7 @@ pub(super) fn parse(name: &str) -> Result<Key, UnknownKey> {
 }
 
 fn parse_known(name: &str) -> Option<Key> {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return None;
     }
     let mut key = Key::plain(Base::Enter);
@@ -125,7 +126,7 @@ fn base(name: &str) -> Option<Base> {
         .map(|(_, base)| *base)
 }
 
-/// The control character that Ctrl makes of a key.
+/// The control character that Ctrl makes of a character.
 pub(super) fn control_code(letter: char) -> Option<u8> {
     Some(match letter.to_ascii_lowercase() {
         letter @ 'a'..='z' => letter as u8 - b'a' + 1,
@@ -142,7 +143,7 @@ pub(super) fn control_code(letter: char) -> Option<u8> {
 
 /// At most five names, nearest first.
 fn unknown(name: &str) -> UnknownKey {
-    let short: String = name.chars().take(LONGEST).collect();
+    let short: String = name.chars().take(MAX_NAME_BYTES).collect();
     let wanted = short.to_ascii_lowercase();
     let (modifiers, stem) = match wanted.rfind(['-', '+']) {
         Some(at) if at + 1 < wanted.len() => short.split_at(at + 1),
@@ -162,7 +163,7 @@ fn unknown(name: &str) -> UnknownKey {
     if ["ctrl", "control", "strg", "ctl"].iter().any(|start| wanted.starts_with(start)) {
         near.push((2, "Ctrl-C".to_owned()));
     }
-    // `Key::parse` would come back here for a candidate that is unknown too, as `Cmd-Enter` is.
+    // `Key::parse` would recurse for a candidate that is unknown too, such as `Cmd-Enter`.
     near.retain(|(distance, candidate)| {
         *distance <= 2.max(stem.len() / 3) && parse_known(candidate).is_some()
     });
@@ -171,7 +172,7 @@ fn unknown(name: &str) -> UnknownKey {
     UnknownKey { name: short, near: near.into_iter().map(|(_, name)| name).collect() }
 }
 
-/// How many letters to change, add or leave out.
+/// The edit distance: how many letters to change, add or remove.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,39 +1,40 @@
-//! Formats of common keys: what follows a telling beginning is hidden, the beginning itself stays to be recognised.
+//! Formats of common keys. What follows a known prefix is hidden; the prefix stays, so that the key can be
+//! recognised.
 
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, Input, Match, MatchKind, Span, packed};
 
-use super::Found;
+use super::FoundSecrets;
 
-/// The most of one key that is looked at.
-const LONGEST: usize = 6 << 10;
+/// The most bytes of one key that are searched.
+const MAX_KEY_BYTES: usize = 6 << 10;
 
-/// How the rest of a key looks.
+/// What follows the prefix.
 #[derive(Clone, Copy, Debug)]
 enum Rest {
-    /// So many characters of a set, or more.
+    /// At least this many characters of a set.
     Run(Set, usize),
-    /// Three parts with dots between them.
+    /// Three parts separated by dots.
     Token,
-    /// Up to the end of the block.
+    /// Everything up to the end of the PEM block.
     Block,
-    /// `user:password@` of an address.
+    /// `user:password@` in a URL.
     Address,
-    /// The value of a variable whose name says that it is a secret.
+    /// The value of a variable whose name ends in a word such as `KEY`.
     Value,
 }
 
-/// Which characters.
+/// A set of characters.
 #[derive(Clone, Copy, Debug)]
 enum Set {
     /// Upper case letters and digits.
     Upper,
     /// Letters and digits.
     Plain,
-    /// And `_` and `-`.
+    /// Letters, digits, `_` and `-`.
     Word,
-    /// And `.`, `~`, `+`, `/`, `=`.
+    /// Those, and `.`, `~`, `+`, `/`, `=`.
     Base64,
 }
 
@@ -50,7 +51,7 @@ impl Set {
     }
 }
 
-/// Beginnings, and what follows them.
+/// Prefixes, and what follows them.
 const FORMATS: &[(&str, Rest)] = &[
     // AWS.
     ("AKIA", Rest::Run(Set::Upper, 16)),
@@ -76,7 +77,7 @@ const FORMATS: &[(&str, Rest)] = &[
     ("xoxs-", Rest::Run(Set::Word, 10)),
     ("xapp-", Rest::Run(Set::Word, 10)),
     ("hooks.slack.com/services/", Rest::Run(Set::Base64, 20)),
-    // OpenAI, Anthropic and those who write theirs alike.
+    // OpenAI, Anthropic and others with the same form.
     ("sk-", Rest::Run(Set::Word, 20)),
     // Stripe.
     ("sk_live_", Rest::Run(Set::Plain, 16)),
@@ -107,7 +108,7 @@ const FORMATS: &[(&str, Rest)] = &[
     ("eyJ", Rest::Token),
     ("-----BEGIN ", Rest::Block),
     ("://", Rest::Address),
-    // As `env` and `.env` files show them.
+    // As in the output of `env` and in `.env` files.
     ("KEY=", Rest::Value),
     ("TOKEN=", Rest::Value),
     ("SECRET=", Rest::Value),
@@ -116,9 +117,9 @@ const FORMATS: &[(&str, Rest)] = &[
     ("PASSPHRASE=", Rest::Value),
 ];
 
-/// Looks for all beginnings at once, many bytes at a time where the processor can.
-fn beginnings() -> Option<&'static Beginnings> {
-    static ALL: OnceLock<Option<Beginnings>> = OnceLock::new();
+/// Searches for all prefixes at once, vectorised where the processor can.
+fn prefixes() -> Option<&'static Prefixes> {
+    static ALL: OnceLock<Option<Prefixes>> = OnceLock::new();
     ALL.get_or_init(|| {
         let words = || FORMATS.iter().map(|(beginning, _)| beginning);
         let fast = packed::Config::new()
@@ -128,22 +129,22 @@ fn beginnings() -> Option<&'static Beginnings> {
             .extend(words())
             .build();
         match fast {
-            Some(searcher) => Some(Beginnings::Packed(searcher)),
+            Some(searcher) => Some(Prefixes::Packed(searcher)),
             None => {
                 let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words());
-                automaton.ok().map(Beginnings::Automaton)
+                automaton.ok().map(Prefixes::Automaton)
             }
         }
     })
     .as_ref()
 }
 
-enum Beginnings {
+enum Prefixes {
     Packed(packed::Searcher),
     Automaton(AhoCorasick),
 }
 
-impl Beginnings {
+impl Prefixes {
     fn find(&self, text: &[u8], from: usize) -> Option<Match> {
         let span = Span { start: from, end: text.len() };
         match self {
@@ -154,8 +155,8 @@ impl Beginnings {
 }
 
 /// Finds keys in visible text.
-pub(super) fn find(text: &[u8], found: &mut Found) {
-    let Some(beginnings) = beginnings() else { return };
+pub(super) fn find(text: &[u8], found: &mut FoundSecrets) {
+    let Some(beginnings) = prefixes() else { return };
     let mut from = 0;
     while let Some(hit) = beginnings.find(text, from) {
         from = hit.end();
@@ -173,14 +174,14 @@ pub(super) fn find(text: &[u8], found: &mut Found) {
     }
 }
 
-/// Where characters end that pass a test, and whether that is only the end of what there is.
+/// Where the run of characters that pass a test ends, and whether it only ends because the text does.
 fn until(text: &[u8], from: usize, most: usize, fits: impl Fn(u8) -> bool) -> (usize, bool) {
     let len = text[from..].iter().take(most).take_while(|byte| fits(**byte)).count();
     (from + len, from + len == text.len())
 }
 
-fn run(text: &[u8], at: usize, (set, least): (Set, usize), found: &mut Found) {
-    let (end, open) = until(text, at, LONGEST, |byte| set.has(byte));
+fn run(text: &[u8], at: usize, (set, least): (Set, usize), found: &mut FoundSecrets) {
+    let (end, open) = until(text, at, MAX_KEY_BYTES, |byte| set.has(byte));
     if end - at >= least {
         found.spans.push(at..end);
     } else if open {
@@ -191,8 +192,8 @@ fn run(text: &[u8], at: usize, (set, least): (Set, usize), found: &mut Found) {
     }
 }
 
-fn token(text: &[u8], start: usize, found: &mut Found) {
-    let (end, open) = until(text, start, LONGEST, |byte| Set::Word.has(byte) || byte == b'.');
+fn token(text: &[u8], start: usize, found: &mut FoundSecrets) {
+    let (end, open) = until(text, start, MAX_KEY_BYTES, |byte| Set::Word.has(byte) || byte == b'.');
     let body = &text[start..end];
     let parts = body.split(|byte| *byte == b'.').filter(|part| part.len() >= 8).count();
     let is_token = parts >= 2 && body.len() >= 24;
@@ -204,7 +205,7 @@ fn token(text: &[u8], start: usize, found: &mut Found) {
     }
 }
 
-fn block(text: &[u8], at: usize, found: &mut Found) {
+fn block(text: &[u8], at: usize, found: &mut FoundSecrets) {
     let (end, open) =
         until(text, at, 48, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ');
     let kind = &text[at..end];
@@ -213,12 +214,12 @@ fn block(text: &[u8], at: usize, found: &mut Found) {
         return;
     }
     let from = end + 5;
-    let body = &text[from..text.len().min(from + LONGEST)];
+    let body = &text[from..text.len().min(from + MAX_KEY_BYTES)];
     let len = memchr::memmem::find(body, b"-----END").unwrap_or(body.len());
     found.spans.push(from..from + len);
 }
 
-fn address(text: &[u8], at: usize, found: &mut Found) {
+fn address(text: &[u8], at: usize, found: &mut FoundSecrets) {
     let (end, open) = until(text, at, 512, |byte| {
         byte > b' ' && byte != 0x7f && !matches!(byte, b'/' | b'"' | b'\'' | b'<' | b'>' | b'`')
     });
@@ -227,19 +228,19 @@ fn address(text: &[u8], at: usize, found: &mut Found) {
     match memchr::memrchr(b'@', authority) {
         Some(host) if host > colon + 1 => found.spans.push(at + colon + 1..at + host),
         Some(_) => {}
-        // `localhost:3000` looks the same so far.
+        // `localhost:3000` looks the same up to here.
         None if open => found.undecided_from(at + colon + 1),
         None => {}
     }
 }
 
-fn value(text: &[u8], at: usize, found: &mut Found) {
+fn value(text: &[u8], at: usize, found: &mut FoundSecrets) {
     let quoted = text.get(at).is_some_and(|byte| matches!(byte, b'"' | b'\''));
     let at = at + usize::from(quoted);
     if at >= text.len() || matches!(text[at], b'$' | b'<' | b'/' | b'(' | b'{' | b'*') {
         return;
     }
-    let (end, open) = until(text, at, LONGEST, |byte| {
+    let (end, open) = until(text, at, MAX_KEY_BYTES, |byte| {
         byte > b' ' && byte != 0x7f && !matches!(byte, b'"' | b'\'' | b';' | b'&' | b'|' | b')' | b',')
     });
     let telling = text[at..end].iter().any(u8::is_ascii_digit) || end - at >= 16;

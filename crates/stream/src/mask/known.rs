@@ -1,27 +1,27 @@
-//! Known values, as fingerprints: enough to recognise a value where it is printed, too little to read it back.
+//! Known values, as fingerprints: enough to recognise a value where it is printed, too little to
+//! recover it.
 //!
-//! Of each value are kept its length, 16 bits of a keyed hash of its first four bytes (to find candidates fast), 8 bits
-//! for each further four (to know the beginning of one whose rest has not come yet), and 128 bits of an HMAC over all
-//! of it (to be sure).
+//! A fingerprint has the length of the value, 16 bits of a keyed hash of its first four bytes (to find
+//! candidates fast), 8 bits for each further four (to recognise a value whose rest has not come yet), and 128
+//! bits of an HMAC over all of it (to be sure).
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use ring::hmac;
 
-use super::Found;
+use super::FoundSecrets;
 use crate::scan::find_control;
 
-/// The shortest value that is hidden: shorter ones are in too many words.
-pub const SHORTEST: usize = 4;
-/// A longer one is known by pieces of this length.
-const PIECE: usize = 512;
-/// More than these are not kept: the first ones count.
-const MOST: usize = 512;
-/// A line of a value of several lines is also hidden by itself from this length on.
-const LINE: usize = 12;
+/// The shortest value that is hidden. Shorter ones are part of too many words.
+pub const MIN_SECRET_BYTES: usize = 4;
+/// Longer values are split into pieces of this length.
+const PIECE_BYTES: usize = 512;
+/// The most fingerprints that are kept: the first ones count.
+const MAX_FINGERPRINTS: usize = 512;
+/// A line of a multi-line value is also hidden by itself if it is at least this long.
+const MIN_LINE_BYTES: usize = 12;
 
-/// What is kept of one value.
+/// The fingerprint of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Print {
+pub(super) struct Fingerprint {
     /// Whether a person typed it as a secret.
     pub(super) typed: bool,
     pub(super) len: usize,
@@ -30,74 +30,78 @@ pub(super) struct Print {
     pub(super) proof: [u8; 16],
 }
 
-/// All known values of a job.
+/// The fingerprints of all known values of a job.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownValues {
     key: [u8; 32],
     factor: u32,
-    mac: Hmac<Sha256>,
-    prints: Vec<Print>,
+    mac: hmac::Key,
+    fingerprints: Vec<Fingerprint>,
     /// One bit for each possible head.
     heads: Box<[u64; 1 << 10]>,
 }
 
-impl Known {
+impl KnownValues {
     pub(super) fn new(key: [u8; 32]) -> Self {
         let factor = u32::from_le_bytes([key[0], key[1], key[2], key[3]]) | 1;
-        // A key of any length will do.
-        let mac = Hmac::new_from_slice(&key).unwrap_or_else(|_| Hmac::new(&[0; 64].into()));
-        Self { key, factor, mac, prints: Vec::new(), heads: Box::new([0; 1 << 10]) }
+        let mac = hmac::Key::new(hmac::HMAC_SHA256, &key);
+        Self { key, factor, mac, fingerprints: Vec::new(), heads: Box::new([0; 1 << 10]) }
     }
 
     pub(super) fn key(&self) -> &[u8; 32] {
         &self.key
     }
 
-    pub(super) fn prints(&self) -> &[Print] {
-        &self.prints
+    pub(super) fn fingerprints(&self) -> &[Fingerprint] {
+        &self.fingerprints
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.prints.is_empty()
+        self.fingerprints.is_empty()
     }
 
     pub(super) fn typed_only(&self) -> Self {
         let mut only = Self::new(self.key);
-        self.prints.iter().filter(|print| print.typed).for_each(|print| only.push(print.clone()));
+        self.fingerprints.iter().filter(|print| print.typed).for_each(|print| only.push(print.clone()));
         only
     }
 
-    /// Adds a value, and its lines if it has several; false if it is too short.
+    /// Adds a value, and its lines if it has several. Returns false if it is too short.
     pub(super) fn add(&mut self, value: &str, typed: bool) -> bool {
         let plain = |text: &str| -> Vec<u8> { text.bytes().filter(|byte| is_part(*byte)).collect() };
         let whole = plain(value.trim());
-        if whole.len() < SHORTEST {
+        if whole.len() < MIN_SECRET_BYTES {
             return false;
         }
-        for piece in whole.chunks(PIECE).filter(|piece| piece.len() >= SHORTEST) {
+        for piece in whole.chunks(PIECE_BYTES).filter(|piece| piece.len() >= MIN_SECRET_BYTES) {
             self.push(self.print(piece, typed));
         }
         if value.trim().contains('\n') {
-            let lines =
-                value.lines().map(plain).filter(|line| line.len() >= LINE && !line.starts_with(b"-----"));
+            let lines = value
+                .lines()
+                .map(plain)
+                .filter(|line| line.len() >= MIN_LINE_BYTES && !line.starts_with(b"-----"));
             lines.take(64).for_each(|line| self.push(self.print(&line, typed)));
         }
         true
     }
 
-    pub(super) fn push(&mut self, print: Print) {
-        if self.prints.len() >= MOST || self.prints.contains(&print) || print.len < SHORTEST {
+    pub(super) fn push(&mut self, print: Fingerprint) {
+        if self.fingerprints.len() >= MAX_FINGERPRINTS
+            || self.fingerprints.contains(&print)
+            || print.len < MIN_SECRET_BYTES
+        {
             return;
         }
         self.heads[usize::from(print.head >> 6)] |= 1 << (print.head & 63);
-        self.prints.push(print);
+        self.fingerprints.push(print);
     }
 
-    fn print(&self, value: &[u8], typed: bool) -> Print {
+    fn print(&self, value: &[u8], typed: bool) -> Fingerprint {
         let mut head = 0;
-        value[..SHORTEST].iter().for_each(|byte| head = head << 8 | u32::from(*byte));
+        value[..MIN_SECRET_BYTES].iter().for_each(|byte| head = head << 8 | u32::from(*byte));
         let chain = (2..=value.len() / 4).map(|step| self.link(&value[..step * 4])).collect();
-        Print { typed, len: value.len(), head: self.fold_head(head), chain, proof: self.proof(value) }
+        Fingerprint { typed, len: value.len(), head: self.fold_head(head), chain, proof: self.proof(value) }
     }
 
     fn fold_head(&self, head: u32) -> u16 {
@@ -105,24 +109,26 @@ impl Known {
     }
 
     fn link(&self, beginning: &[u8]) -> u8 {
-        let mut mac = self.mac.clone();
-        mac.update(b"beginning");
-        mac.update(beginning);
-        mac.finalize().into_bytes()[0]
+        self.digest(b"beginning", beginning).as_ref()[0]
     }
 
     fn proof(&self, value: &[u8]) -> [u8; 16] {
-        let mut mac = self.mac.clone();
-        mac.update(b"whole");
-        mac.update(value);
         let mut proof = [0; 16];
-        proof.copy_from_slice(&mac.finalize().into_bytes()[..16]);
+        proof.copy_from_slice(&self.digest(b"whole", value).as_ref()[..16]);
         proof
     }
 
-    /// Finds every known value in visible text, line breaks or not.
-    pub(super) fn find(&self, text: &[u8], found: &mut Found) {
-        if self.prints.is_empty() {
+    /// The keyed hash of some bytes, for one of two purposes.
+    fn digest(&self, purpose: &[u8], bytes: &[u8]) -> hmac::Tag {
+        let mut mac = hmac::Context::with_key(&self.mac);
+        mac.update(purpose);
+        mac.update(bytes);
+        mac.sign()
+    }
+
+    /// Finds every known value in visible text, also across line breaks.
+    pub(super) fn find(&self, text: &[u8], found: &mut FoundSecrets) {
+        if self.fingerprints.is_empty() {
             return;
         }
         let mut window: u32 = 0;
@@ -130,8 +136,8 @@ impl Known {
         while at < text.len() {
             let (len, _) = find_control(&text[at..]);
             let stretch = &text[at..at + len];
-            // What the line before it ends with may be the beginning of one.
-            for (i, byte) in stretch.iter().enumerate().take(SHORTEST - 1) {
+            // The line before may end with the start of a value.
+            for (i, byte) in stretch.iter().enumerate().take(MIN_SECRET_BYTES - 1) {
                 window = window << 8 | u32::from(*byte);
                 self.try_window(text, at + i, window, found);
             }
@@ -145,31 +151,33 @@ impl Known {
             }
             at += len + 1;
         }
-        // Three bytes are too few to tell, and too few to matter; but whoever can wait should. A blank ends a prompt.
-        let few = text.iter().rev().take(SHORTEST - 1).take_while(|byte| is_part(**byte)).count();
+        // Three bytes are too few to tell, and too few to matter, but a caller that can wait should. A prompt
+        // ends in a blank.
+        let few = text.iter().rev().take(MIN_SECRET_BYTES - 1).take_while(|byte| is_part(**byte)).count();
         if few > 0 && text.last() != Some(&b' ') {
             found.undecided_from(text.len() - few);
         }
     }
 
-    /// The next four bytes of a stretch that may be the beginning of a value. This sees every byte that is shown.
+    /// The next four bytes that may be the start of a value. This sees every byte that is shown.
     fn next_head(&self, stretch: &[u8]) -> Option<(usize, u16)> {
         let heads = &*self.heads;
-        let mut heads_of =
-            stretch.array_windows().map(|bytes| self.fold_head(u32::from_be_bytes(*bytes))).enumerate();
+        let heads_of = stretch.windows(MIN_SECRET_BYTES);
+        let heads_of = heads_of.map(|b| self.fold_head(u32::from_be_bytes([b[0], b[1], b[2], b[3]])));
+        let mut heads_of = heads_of.enumerate();
         heads_of.find(|(_, head)| heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1)
     }
 
-    /// Looks at the four bytes that end at `last`.
-    fn try_window(&self, text: &[u8], last: usize, window: u32, found: &mut Found) {
+    /// Checks the four bytes that end at `last`.
+    fn try_window(&self, text: &[u8], last: usize, window: u32, found: &mut FoundSecrets) {
         let head = self.fold_head(window);
         if self.heads[usize::from(head >> 6)] >> (head & 63) & 1 == 1 {
             self.try_at(text, start_of_window(text, last), head, found);
         }
     }
 
-    fn try_at(&self, text: &[u8], start: usize, head: u16, found: &mut Found) {
-        for print in self.prints.iter().filter(|print| print.head == head) {
+    fn try_at(&self, text: &[u8], start: usize, head: u16, found: &mut FoundSecrets) {
+        for print in self.fingerprints.iter().filter(|print| print.head == head) {
             let (value, end) = collect(text, start, print.len);
             if value.len() == print.len {
                 if self.proof(&value) == print.proof {
@@ -178,7 +186,7 @@ impl Known {
                 }
                 continue;
             }
-            // The end of what there is: hidden if it may be the beginning of it.
+            // The end of the text: hide it if it may be the start of a value.
             let mut links = (2..=value.len() / 4).zip(&print.chain);
             if links.all(|(step, link)| self.link(&value[..step * 4]) == *link) {
                 found.spans.push(start..text.len());
@@ -188,15 +196,15 @@ impl Known {
     }
 }
 
-/// Line breaks are no part of a value.
+/// Line breaks are not part of a value.
 fn is_part(byte: u8) -> bool {
     byte >= 0x20 && byte != 0x7f
 }
 
-/// Where the four bytes begin that end at `last`.
+/// Where the four bytes start that end at `last`.
 fn start_of_window(text: &[u8], last: usize) -> usize {
     let mut start = last;
-    let mut missing = SHORTEST - 1;
+    let mut missing = MIN_SECRET_BYTES - 1;
     while missing > 0 && start > 0 {
         start -= 1;
         missing -= usize::from(is_part(text[start]));
@@ -204,8 +212,8 @@ fn start_of_window(text: &[u8], last: usize) -> usize {
     start
 }
 
-/// The next `len` bytes of a value from `start` on, and where they end. Where a line is broken, blanks and the frame of
-/// a box on both sides are left out.
+/// The next `len` bytes of a value from `start` on, and where they end. At a line break, blanks and the frame
+/// of a box are skipped on both sides.
 fn collect(text: &[u8], start: usize, len: usize) -> (Vec<u8>, usize) {
     let mut value = Vec::with_capacity(len);
     let mut at = start;

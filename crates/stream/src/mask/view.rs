@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use crate::scan::find_control;
 
-/// Visible bytes and line feeds of a piece of output.
+/// The visible bytes and line feeds of a piece of output.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     bytes: Cow<'a, [u8]>,
-    /// Where each stretch that was taken over begins: in the view, and in the piece. None when nothing was left out.
+    /// Where each copied run starts: in the view, and in the piece. Empty if nothing was left out.
     stretches: Vec<(usize, usize)>,
-    /// Where the piece begins, when nothing was left out.
+    /// Where the piece starts, if nothing was left out.
     start: usize,
 }
 
@@ -25,7 +25,7 @@ impl<'a> View<'a> {
         &self.bytes
     }
 
-    /// The range of the piece that a range of the view stands for.
+    /// The range of the piece that corresponds to a range of the view.
     pub(super) fn origin(&self, range: Range<usize>) -> Range<usize> {
         let first = self.place(range.start);
         first..range.end.checked_sub(1).map_or(first, |last| self.place(last) + 1)
@@ -42,7 +42,7 @@ impl<'a> View<'a> {
     fn take_over(&mut self, bytes: &[u8], from: usize) {
         let len = self.bytes.len();
         if self.stretches.last().is_none_or(|(here, there)| there + len - here != from) {
-            // What was struck over may have been all of the last stretch.
+            // A backspace may have removed all of the last run.
             while self.stretches.last().is_some_and(|(here, _)| *here >= len) {
                 self.stretches.pop();
             }
@@ -62,7 +62,7 @@ enum State {
     StringEscape,
 }
 
-/// One step of a scan that only tells text from sequences.
+/// One step of a scan that only separates text from sequences.
 fn step(state: State, byte: u8) -> State {
     match (state, byte) {
         (State::Text | State::Escape | State::Csi, 0x1b) => State::Escape,
@@ -75,12 +75,12 @@ fn step(state: State, byte: u8) -> State {
         (State::String, 0x07 | 0x9c) | (State::StringEscape, b'\\') => State::Text,
         (State::String | State::StringEscape, 0x1b) => State::StringEscape,
         (State::String, _) => State::String,
-        // A sequence that breaks off a string.
+        // Another sequence interrupts the string.
         (State::StringEscape, byte) => step(State::Escape, byte),
     }
 }
 
-/// Whether nothing is left out of a piece but carriage returns right before line feeds: those are in nobody's way.
+/// Whether nothing needs to be left out except carriage returns before line feeds, which do no harm.
 fn is_plain(bytes: &[u8]) -> bool {
     let mut at = 0;
     loop {
@@ -94,8 +94,8 @@ fn is_plain(bytes: &[u8]) -> bool {
     }
 }
 
-/// The visible text of a piece, and the bodies of strings (titles and the like) in it. Carriage returns at line feeds may
-/// stay in it, unless it is to be `exact`.
+/// The visible text of a piece, and the bodies of strings (titles and the like) in it. With `exact`, carriage
+/// returns before line feeds are removed too.
 pub(super) fn split(bytes: &[u8], exact: bool) -> (View<'_>, Vec<View<'_>>) {
     if is_plain(bytes) && !(exact && memchr::memchr(b'\r', bytes).is_some()) {
         return (View::whole(bytes, 0), Vec::new());
@@ -116,7 +116,7 @@ pub(super) fn split(bytes: &[u8], exact: bool) -> (View<'_>, Vec<View<'_>>) {
         state = step(state, byte);
         match (before, state) {
             (State::Text, State::Text) if matches!(byte, b'\n' | b'\t') => view.take_over(&[byte], at),
-            // Struck over: what comes next stands in its place.
+            // A backspace: the next character replaces this one.
             (State::Text, State::Text) if byte == 0x08 => drop(view.bytes.to_mut().pop()),
             (State::Escape, State::String) => string_start = Some(at + 1),
             (State::String | State::StringEscape, State::Text | State::Escape | State::Csi) => {
@@ -130,7 +130,7 @@ pub(super) fn split(bytes: &[u8], exact: bool) -> (View<'_>, Vec<View<'_>>) {
     (view, strings)
 }
 
-/// Visits each visible byte, but for line breaks and blanks at them.
+/// Visits each visible byte, except line breaks and the blanks around them.
 pub(super) fn each_visible(bytes: &mut [u8], mut each: impl FnMut(&mut u8)) {
     let mut state = State::Text;
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! How a line of text lies on rows of a given width: where it wraps, and how many rows it takes.
+//! How a line of text fills rows of a given width: where it wraps, and how many rows it takes.
 
 use super::row::{Row, width};
 
@@ -9,7 +9,7 @@ pub(crate) struct LaidOut {
     pub(crate) start: usize,
 }
 
-/// Walks the text as a terminal would print it. `at_char` gets each character with its column, `at_row` each wrap.
+/// Walks through text as a terminal would print it.
 struct Walk {
     cols: usize,
     col: usize,
@@ -75,7 +75,8 @@ pub(crate) fn rows_of(text: &[u8], cols: usize) -> usize {
     rows
 }
 
-/// Where the last `count` rows of a line begin in its text, and how many rows that are (fewer if it is short).
+/// Where the last `count` rows of a line start in its text, and how many rows these are (fewer if the line is
+/// short).
 pub(crate) fn row_start_from_end(text: &[u8], cols: usize, count: usize) -> (usize, usize) {
     if text.is_ascii() && memchr::memchr(b'\t', text).is_none() {
         let rows = text.len().div_ceil(cols).max(1);
@@ -99,8 +100,8 @@ pub(crate) fn row_start_from_end(text: &[u8], cols: usize, count: usize) -> (usi
     (starts.front().copied().unwrap_or(text.len()), starts.len().min(count))
 }
 
-/// Lays a line out on rows. Returns them with the column of the cursor after it, and whether the next character
-/// would begin a new row. There is always at least one row.
+/// Lays a line out on rows. Returns the rows, the cursor's column after the text, and whether the next
+/// character would start a new row. There is always at least one row.
 pub(crate) fn lay_out(text: &[u8], cols: usize) -> (Vec<LaidOut>, usize, bool) {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let mut walk = Walk { cols, col: 0, pending: false };
@@ -151,20 +152,20 @@ mod tests {
     }
 
     #[test]
-    fn a_full_row_wraps_only_when_more_comes() {
+    fn a_full_row_wraps_only_when_another_character_follows() {
         assert_eq!(texts("abcd", 4), ["abcd"]);
         assert_eq!(texts("abcde", 4), ["abcd", "e"]);
         assert_eq!(texts("", 4), [""]);
     }
 
     #[test]
-    fn a_wide_character_that_does_not_fit_moves_on_whole() {
+    fn a_wide_character_that_does_not_fit_wraps_whole() {
         assert_eq!(texts("abc漢d", 4), ["abc", "漢d"]);
         assert_eq!(texts("漢漢漢", 4), ["漢漢", "漢"]);
     }
 
     #[test]
-    fn tabs_and_marks_stay_what_they_were() {
+    fn tabs_and_combining_marks_survive() {
         assert_eq!(texts("a\tb\te\u{301}", 40), ["a\tb\te\u{301}"]);
         assert_eq!(texts("a\t", 40), ["a\t"]);
     }

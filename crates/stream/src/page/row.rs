@@ -2,10 +2,10 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// Marks kept on one character; a text that piles up more is an attack, not a language.
+/// How many combining marks one character keeps. Text that piles up more is an attack, not a language.
 const MAX_MARKS: usize = 32;
 
-/// The row goes on in the next one: the text did not end here, the screen did.
+/// The text continues in the next row: the row ended at the screen's edge.
 const WRAPPED: u8 = 1;
 /// First half of a wide character.
 const WIDE: u8 = 2;
@@ -14,7 +14,7 @@ const WIDE_REST: u8 = 4;
 /// Left empty because a wide character did not fit.
 const FILLER: u8 = 8;
 
-/// One cell. A blank cell was never printed on, or was erased: it is no text at a row's end.
+/// One cell. A blank cell was never printed on, or was erased; at the end of a row it is not text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     character: char,
@@ -30,7 +30,7 @@ impl Cell {
     }
 }
 
-/// Columns that a character takes; `None` for what has no place on a screen.
+/// Columns that a character takes; `None` for characters that a terminal does not draw.
 pub(crate) fn width(character: char) -> Option<usize> {
     if (' '..='~').contains(&character) { Some(1) } else { character.width() }
 }
@@ -56,14 +56,14 @@ impl Row {
         self.cells[cols - 1].flags |= WRAPPED;
     }
 
-    /// The last column stays empty for a wide character that begins the next row.
+    /// Leaves the last column empty for a wide character that starts the next row.
     pub(crate) fn set_filler(&mut self, cols: usize) {
         self.extend_to(cols);
         self.detach_wide(cols - 1);
         self.cells[cols - 1] = Cell { character: ' ', flags: FILLER, marks: None };
     }
 
-    /// Number of cells up to the last that is not blank.
+    /// Number of cells up to the last one that is not blank.
     pub(crate) fn used(&self) -> usize {
         self.cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1)
     }
@@ -74,7 +74,7 @@ impl Row {
         }
     }
 
-    /// Before a cell changes: a wide character of which it is one half is no more.
+    /// Call before a cell changes: erases the other half of a wide character.
     fn detach_wide(&mut self, col: usize) {
         let flags = self.cells[col].flags;
         if flags & WIDE != 0 {
@@ -89,7 +89,7 @@ impl Row {
         }
     }
 
-    /// Prints a character at a column; the caller has made sure that it fits.
+    /// Prints a character at a column; the caller has checked that it fits.
     pub(crate) fn put(&mut self, col: usize, character: char, width: usize) {
         self.extend_to(col + width);
         self.detach_wide(col);
@@ -125,7 +125,7 @@ impl Row {
         }
     }
 
-    /// A mark without width joins the character before it.
+    /// Attaches a zero-width mark to the character before it.
     pub(crate) fn add_mark(&mut self, mut col: usize, mark: char) {
         self.extend_to(col + 1);
         if self.cells[col].flags & WIDE_REST != 0 {
@@ -141,7 +141,7 @@ impl Row {
         }
     }
 
-    /// A tab leaves its mark where nothing was, so that it can stay a tab.
+    /// A tab is recorded where the row was empty, so that it can stay a tab in the text.
     pub(crate) fn put_tab(&mut self, col: usize) {
         self.extend_to(col + 1);
         let cell = &mut self.cells[col];
@@ -158,7 +158,7 @@ impl Row {
         }
     }
 
-    /// Makes room for `count` blank cells; what passes the right edge is lost.
+    /// Inserts `count` blank cells; what passes the right edge is lost.
     pub(crate) fn insert(&mut self, col: usize, count: usize, cols: usize) {
         if col >= self.cells.len() {
             return;
@@ -168,9 +168,9 @@ impl Row {
         self.cells.truncate(cols);
     }
 
-    /// Takes `count` cells out; the rest moves left.
+    /// Deletes `count` cells; the rest moves left.
     pub(crate) fn delete(&mut self, col: usize, count: usize, cols: usize) {
-        // The engine keeps the cell at the right edge in place when more is deleted than lies there.
+        // The engine keeps the cell at the right edge in place when more cells are deleted than there are.
         let count = count.min(cols);
         let end = (col + count).min(cols - 1);
         self.extend_to(cols);
@@ -190,7 +190,7 @@ impl Row {
         self.cells = vec![Cell { character, flags: 0, marks: None }; cols];
     }
 
-    /// Appends the row as text: blanks inside become spaces, blanks at the end of the text nothing.
+    /// Appends the row as text: blanks inside become spaces, blanks at the end are dropped.
     pub(crate) fn push_text(&self, cols: usize, into: &mut Vec<u8>) {
         let end = if self.is_wrapped(cols) { cols } else { self.used() };
         let mut utf8 = [0; 4];

@@ -1,16 +1,16 @@
-//! Who gets what of each thing that the scanner finds.
+//! Passes what the scanner finds to transcript, screen, patterns and replies.
 
 use super::Fold;
 use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::outcome::Outcome;
-use crate::replies::{self, Question};
+use crate::replies::{self, Query};
 use crate::scan::{Csi, Params, Sink};
 
-/// Longest title that is kept.
+/// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 1024;
 
-/// One step of the fold: the state, and where its results go.
+/// One step of the fold: its state, and where the results go.
 pub(super) struct Step<'a> {
     pub(super) fold: &'a mut Fold,
     pub(super) out: &'a mut Outcome,
@@ -23,19 +23,20 @@ impl Sink for Step<'_> {
 
     fn text(&mut self, text: &str, end: u64) {
         let only_patterns = self.fold.only_patterns;
-        let Fold { transcript, screen, watches, modes, charsets, region, last_printed, .. } = &mut *self.fold;
+        let Fold { transcript, screen, matchers, modes, charsets, region, last_printed, .. } =
+            &mut *self.fold;
         *last_printed = text.chars().next_back();
         let shown = charsets.map(text);
-        if !watches.is_empty() {
-            watches.text(shown.as_bytes(), end, &mut self.out.hits);
+        if !matchers.is_empty() {
+            matchers.text(shown.as_bytes(), end, &mut self.out.hits);
         }
         if only_patterns {
             return;
         }
         if modes.alternate_screen || region.is_some() {
-            screen.far_reaching(text.as_bytes());
+            screen.feed_cursor_move(text.as_bytes());
         } else {
-            screen.line_local(text.as_bytes());
+            screen.feed_in_line(text.as_bytes());
         }
         if !modes.alternate_screen {
             transcript.text(&shown, modes, self.out);
@@ -46,28 +47,28 @@ impl Sink for Step<'_> {
         match byte {
             b'\n' | 0x0b | 0x0c => self.line_feed(byte, end),
             b'\r' => {
-                if !self.fold.watches.is_empty() {
-                    self.fold.watches.carriage_return();
+                if !self.fold.matchers.is_empty() {
+                    self.fold.matchers.carriage_return();
                 }
-                self.draw_local(b"\r");
+                self.draw_in_line(b"\r");
                 if !self.fold.modes.alternate_screen {
                     self.fold.transcript.carriage_return();
                 }
             }
             0x08 => {
-                if !self.fold.watches.is_empty() {
-                    self.fold.watches.back(1);
+                if !self.fold.matchers.is_empty() {
+                    self.fold.matchers.back(1);
                 }
-                self.draw_local(b"\x08");
+                self.draw_in_line(b"\x08");
                 if !self.fold.modes.alternate_screen {
                     self.fold.transcript.backspace(self.out);
                 }
             }
             b'\t' => {
-                if !self.fold.watches.is_empty() {
-                    self.fold.watches.text(b"\t", end, &mut self.out.hits);
+                if !self.fold.matchers.is_empty() {
+                    self.fold.matchers.text(b"\t", end, &mut self.out.hits);
                 }
-                self.draw_local(b"\t");
+                self.draw_in_line(b"\t");
                 if !self.fold.modes.alternate_screen {
                     let Fold { transcript, modes, .. } = &mut *self.fold;
                     transcript.tab(modes, self.out);
@@ -79,7 +80,7 @@ impl Sink for Step<'_> {
             }
             0x0e | 0x0f => {
                 self.fold.charsets.shift(usize::from(byte == 0x0e));
-                self.fold.screen.far_reaching(&[byte]);
+                self.fold.screen.feed_cursor_move(&[byte]);
             }
             _ => {}
         }
@@ -87,7 +88,7 @@ impl Sink for Step<'_> {
 
     fn csi(&mut self, csi: &Csi<'_>, end: u64) {
         if csi.is_sgr() {
-            // Colours mean nothing to the transcript and to patterns.
+            // Colours do not matter to the transcript and to patterns.
             return self.draw_csi(csi, true);
         }
         let Some(params) = csi.params() else { return };
@@ -118,7 +119,7 @@ impl Sink for Step<'_> {
                 let slot = usize::from(intermediates[0] - b'(');
                 fold.charsets.designate(slot, last);
                 if !matches!(last, b'0' | b'B') {
-                    return fold.screen.far_reaching(&[0x1b, intermediates[0], b'B']);
+                    return fold.screen.feed_cursor_move(&[0x1b, intermediates[0], b'B']);
                 }
             }
             ([], b'D' | b'E') => return self.index(last, end),
@@ -131,13 +132,13 @@ impl Sink for Step<'_> {
                     fold.charsets.restore(fold.saved_charsets);
                     fold.transcript.restore_cursor(self.out);
                 }
-                self.go_elsewhere();
+                self.leave_line();
             }
             ([], b'M') | (b"#", b'8') => {
                 if !fold.modes.alternate_screen {
                     fold.transcript.escape(intermediates, last, self.out);
                 }
-                self.go_elsewhere();
+                self.leave_line();
             }
             ([], b'c') => self.full_reset(),
             ([], b'7' | b'H') => {}
@@ -146,7 +147,7 @@ impl Sink for Step<'_> {
         let mut bytes = vec![0x1b];
         bytes.extend_from_slice(intermediates);
         bytes.push(last);
-        self.fold.screen.far_reaching(&bytes);
+        self.fold.screen.feed_cursor_move(&bytes);
     }
 
     fn osc(&mut self, body: &[u8], ended_by_bell: bool, end: u64) {
@@ -165,7 +166,7 @@ impl Sink for Step<'_> {
     }
 
     fn dcs(&mut self, body: &[u8], end: u64) {
-        // XTGETTCAP: we have no such capability, whichever it is; saying so keeps programs from waiting.
+        // XTGETTCAP: we have none of these capabilities. Without an answer, programs would wait for one.
         if body.starts_with(b"+q") && self.fold.modes.terminal {
             self.fold.responder.answer("\x1bP0+r\x1b\\", end, &mut self.out.replies);
         }
@@ -176,8 +177,8 @@ impl Step<'_> {
     fn line_feed(&mut self, byte: u8, end: u64) {
         let returns = self.fold.modes.newline;
         self.fold.last_printed = None;
-        if !self.fold.watches.is_empty() {
-            self.fold.watches.line_feed(end, &mut self.out.hits);
+        if !self.fold.matchers.is_empty() {
+            self.fold.matchers.line_feed(end, &mut self.out.hits);
         }
         if self.fold.only_patterns {
             return;
@@ -185,12 +186,12 @@ impl Step<'_> {
         let Fold { transcript, screen, modes, region, .. } = &mut *self.fold;
         let drawn: &[u8] = if modes.terminal { &[byte] } else { b"\r\n" };
         if modes.alternate_screen {
-            screen.far_reaching(drawn);
+            screen.feed_cursor_move(drawn);
             return self.keep_checkpoint_near(end);
         }
         transcript.line_feed(returns, self.out);
         if region.is_some() {
-            screen.far_reaching(drawn);
+            screen.feed_cursor_move(drawn);
         } else {
             screen.line_end(drawn, transcript.is_at_line_start());
         }
@@ -199,29 +200,29 @@ impl Step<'_> {
 
     /// IND and NEL.
     fn index(&mut self, last: u8, end: u64) {
-        if !self.fold.watches.is_empty() {
-            self.fold.watches.line_feed(end, &mut self.out.hits);
+        if !self.fold.matchers.is_empty() {
+            self.fold.matchers.line_feed(end, &mut self.out.hits);
         }
-        self.fold.screen.far_reaching(&[0x1b, last]);
+        self.fold.screen.feed_cursor_move(&[0x1b, last]);
         if !self.fold.modes.alternate_screen {
             self.fold.transcript.escape(&[], last, self.out);
         }
     }
 
-    /// Something that the terminal draws within the cursor's line.
-    fn draw_local(&mut self, bytes: &[u8]) {
+    /// Draws something within the cursor's line.
+    fn draw_in_line(&mut self, bytes: &[u8]) {
         if self.fold.only_patterns {
             return;
         }
         if self.fold.modes.alternate_screen || self.fold.region.is_some() {
-            self.fold.screen.far_reaching(bytes);
+            self.fold.screen.feed_cursor_move(bytes);
         } else {
-            self.fold.screen.line_local(bytes);
+            self.fold.screen.feed_in_line(bytes);
         }
     }
 
     fn draw_csi(&mut self, csi: &Csi<'_>, local: bool) {
-        // Built on the stack: colour is the most common sequence by far.
+        // Built on the stack: colours are by far the most common sequences.
         let mut bytes = [0; 260];
         let length = csi.body.len() + 3;
         if length > bytes.len() || self.fold.only_patterns {
@@ -231,37 +232,37 @@ impl Step<'_> {
         bytes[2..length - 1].copy_from_slice(csi.body);
         bytes[length - 1] = csi.last;
         if local {
-            self.draw_local(&bytes[..length]);
+            self.draw_in_line(&bytes[..length]);
         } else {
-            self.fold.screen.far_reaching(&bytes[..length]);
+            self.fold.screen.feed_cursor_move(&bytes[..length]);
         }
     }
 
-    /// A plain sequence that moves, erases or edits.
+    /// A standard sequence that moves, erases or edits.
     fn draw(&mut self, csi: &Csi<'_>, params: &Params, end: u64) {
         let count = params.get(0, 1);
         let hits = &mut self.out.hits;
-        let watched = !self.fold.watches.is_empty();
+        let watched = !self.fold.matchers.is_empty();
         let local = match csi.last {
             b'@' | b'P' | b'X' | b'K' => true,
             b'b' => return self.repeat(count, end),
             b'C' | b'a' => {
                 if watched {
-                    self.fold.watches.forward(count, end, hits);
+                    self.fold.matchers.forward(count, end, hits);
                 }
                 true
             }
             b'D' => {
                 if watched {
-                    self.fold.watches.back(count);
+                    self.fold.matchers.back(count);
                 }
                 true
             }
             b'G' | b'`' | b'I' | b'Z' => {
                 if watched && count == 1 && csi.last == b'G' {
-                    self.fold.watches.carriage_return();
+                    self.fold.matchers.carriage_return();
                 } else if watched {
-                    self.fold.watches.begin_anew(hits);
+                    self.fold.matchers.restart_line(hits);
                 }
                 true
             }
@@ -269,7 +270,7 @@ impl Step<'_> {
             b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'L' | b'M' | b'S' | b'T' | b'r'
             | b'u' => {
                 if watched {
-                    self.fold.watches.elsewhere(hits);
+                    self.fold.matchers.leave_line(hits);
                 }
                 false
             }
@@ -295,7 +296,7 @@ impl Step<'_> {
         self.transcribe(params, csi.last);
     }
 
-    /// Steps up and down stop at the scroll region's edges, which the engine does not know.
+    /// Steps up and down stop at the edges of the scroll region. The engine does not do that.
     fn draw_step(&mut self, last: u8, count: usize, (top, bottom): (usize, usize)) {
         let (row, _) = self.fold.screen.cursor();
         let limit = match last {
@@ -304,15 +305,15 @@ impl Step<'_> {
             _ => count,
         };
         if matches!(last, b'E' | b'F') {
-            self.fold.screen.far_reaching(b"\r");
+            self.fold.screen.feed_cursor_move(b"\r");
         }
         if limit > 0 {
             let step = if matches!(last, b'A' | b'F') { 'A' } else { 'B' };
-            self.fold.screen.far_reaching(format!("\x1b[{}{step}", count.min(limit)).as_bytes());
+            self.fold.screen.feed_cursor_move(format!("\x1b[{}{step}", count.min(limit)).as_bytes());
         }
     }
 
-    /// REP is the same as printing again. Bounded by a row, or a few bytes could print for seconds.
+    /// REP prints the last character again. Limited to a row: otherwise a few bytes could print for seconds.
     fn repeat(&mut self, count: usize, end: u64) {
         if let Some(character) = self.fold.last_printed {
             let count = count.min(self.fold.screen.size().columns());
@@ -335,9 +336,9 @@ impl Step<'_> {
         }
     }
 
-    fn go_elsewhere(&mut self) {
-        if !self.fold.watches.is_empty() {
-            self.fold.watches.elsewhere(&mut self.out.hits);
+    fn leave_line(&mut self) {
+        if !self.fold.matchers.is_empty() {
+            self.fold.matchers.leave_line(&mut self.out.hits);
         }
     }
 
@@ -352,10 +353,10 @@ impl Step<'_> {
             }
             if Modes::is_alternate_screen(number) {
                 if was.alternate_screen != on {
-                    self.go_elsewhere();
+                    self.leave_line();
                 }
                 // The engine knows only the newest of the three.
-                self.fold.screen.far_reaching(format!("\x1b[?1049{}", char::from(last)).as_bytes());
+                self.fold.screen.feed_cursor_move(format!("\x1b[?1049{}", char::from(last)).as_bytes());
                 continue;
             }
             match number {
@@ -367,7 +368,7 @@ impl Step<'_> {
                 _ => {}
             }
             if matches!(number, 3 | 6 | 7 | 25) {
-                self.fold.screen.far_reaching(format!("\x1b[?{number}{}", char::from(last)).as_bytes());
+                self.fold.screen.feed_cursor_move(format!("\x1b[?{number}{}", char::from(last)).as_bytes());
             }
         }
     }
@@ -377,10 +378,10 @@ impl Step<'_> {
             return;
         }
         let size = self.fold.screen.size();
-        let answer = match replies::question(params, last, &self.fold.modes, size) {
-            Question::None => return,
-            Question::Answer(answer) => answer,
-            Question::Cursor => {
+        let answer = match replies::query(params, last, &self.fold.modes, size) {
+            Query::None => return,
+            Query::Answer(answer) => answer,
+            Query::Cursor => {
                 let (row, col) = self.fold.screen.cursor();
                 format!("\x1b[{};{}R", row + 1, col + 1)
             }
@@ -388,7 +389,7 @@ impl Step<'_> {
         self.fold.responder.answer(&answer, end, &mut self.out.replies);
     }
 
-    /// DECSTR, which the engine does not know: its parts, one by one.
+    /// DECSTR, which the engine does not know: its effects, one by one.
     fn soft_reset(&mut self) {
         let fresh = Modes::fresh(self.fold.modes.terminal);
         let modes = &mut self.fold.modes;
@@ -396,12 +397,12 @@ impl Step<'_> {
         (modes.cursor_visible, modes.origin, modes.insert) = (true, false, false);
         (modes.autowrap, modes.newline) = (fresh.autowrap, fresh.newline);
         self.fold.charsets = Charsets::default();
-        self.fold.screen.far_reaching(b"\x1b[?25h\x1b[?6l\x1b[?7h\x1b[4l\x1b[20l\x1b[0m\x1b(B\x1b)B\x0f");
+        self.fold.screen.feed_cursor_move(b"\x1b[?25h\x1b[?6l\x1b[?7h\x1b[4l\x1b[20l\x1b[0m\x1b(B\x1b)B\x0f");
     }
 
     /// RIS.
     fn full_reset(&mut self) {
-        self.go_elsewhere();
+        self.leave_line();
         let fold = &mut *self.fold;
         fold.modes = Modes::fresh(fold.modes.terminal);
         fold.charsets = Charsets::default();
@@ -410,11 +411,11 @@ impl Step<'_> {
         fold.transcript.reset(self.out);
     }
 
-    /// Full-screen programs end no lines: without this their checkpoint would stay behind for ever.
+    /// Full-screen programs end no lines. Without this, their checkpoint would never move.
     fn keep_checkpoint_near(&mut self, end: u64) {
-        if !self.fold.only_patterns && self.fold.marks.is_too_far(end) {
+        if !self.fold.only_patterns && self.fold.checkpoints.is_too_far(end) {
             let point = self.fold.point(end);
-            self.fold.marks.force(point);
+            self.fold.checkpoints.force(point);
         }
     }
 }

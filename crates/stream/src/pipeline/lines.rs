@@ -1,23 +1,23 @@
-//! The short way for plain lines: many at a time, with the same result as one by one.
+//! The fast path for plain lines: many at a time, with the same result as one by one.
 
 use super::dispatch::Step;
 use crate::scan::{Lines, plain_lines};
 
-/// So much is looked at at once: enough to be worth it, little enough to be looked at in vain.
-const WINDOW: usize = 8 << 10;
-/// Fewer lines than this are no gain.
-const FEW: usize = 4;
-/// The most lines that pass before the short way is tried again.
-const LONGEST_PAUSE: u32 = 63;
+/// How much is scanned at once: enough to pay off, not too much to waste if it fails.
+const WINDOW_BYTES: usize = 8 << 10;
+/// With fewer lines than this, the fast path does not pay off.
+const MIN_LINES: usize = 4;
+/// The most lines that pass before the fast path is tried again.
+const MAX_BACKOFF_LINES: u32 = 63;
 
-/// When to try the short way: after it was no gain, not at once again.
+/// When to try the fast path: with exponential backoff after it did not pay off.
 #[derive(Debug, Default)]
-pub(super) struct Tries {
+pub(super) struct Backoff {
     pause: u32,
     left: u32,
 }
 
-impl Tries {
+impl Backoff {
     fn is_due(&mut self) -> bool {
         let due = self.left == 0;
         self.left = self.left.saturating_sub(1);
@@ -25,13 +25,14 @@ impl Tries {
     }
 
     fn gained(&mut self, lines: usize) {
-        self.pause = if lines < FEW { (self.pause * 2 + 1).min(LONGEST_PAUSE) } else { 0 };
+        self.pause = if lines < MIN_LINES { (self.pause * 2 + 1).min(MAX_BACKOFF_LINES) } else { 0 };
         self.left = self.pause;
     }
 }
 
 impl Step<'_> {
-    /// Takes the plain lines that `bytes` begin with, if everything is as it mostly is. Says how many bytes it took.
+    /// Takes the plain lines that `bytes` begins with, if the terminal is in its usual state. Returns how
+    /// many bytes it took.
     pub(super) fn plain_lines(&mut self, bytes: &[u8], start: u64) -> usize {
         let fold = &mut *self.fold;
         let modes = &fold.modes;
@@ -41,20 +42,20 @@ impl Step<'_> {
             && !modes.alternate_screen
             && fold.region.is_none()
             && fold.charsets.are_plain();
-        if !plain || !fold.tries.is_due() {
+        if !plain || !fold.backoff.is_due() {
             return 0;
         }
-        let lines = if fold.watches.are_idle() {
-            let window = &bytes[..bytes.len().min(WINDOW)];
+        let lines = if fold.matchers.are_idle() {
+            let window = &bytes[..bytes.len().min(WINDOW_BYTES)];
             let lines = plain_lines(window, modes.newline);
-            match fold.watches.pass_over(&window[..lines.len]) {
+            match fold.matchers.pass_over(&window[..lines.len]) {
                 len if len == lines.len => lines,
                 len => Lines { len, count: memchr::memchr_iter(b'\n', &window[..len]).count() },
             }
         } else {
             Lines::default()
         };
-        fold.tries.gained(lines.count);
+        fold.backoff.gained(lines.count);
         if lines.count > 0 {
             self.take_lines(&bytes[..lines.len], lines.count, start + lines.len as u64);
         }

@@ -1,8 +1,8 @@
 //! A control sequence: `CSI prefix? numbers intermediates* last`.
 //!
-//! Parsing is on demand: colour is most of what a log has, and nobody here needs its numbers.
+//! Numbers are parsed on demand: most sequences in a log set colours, and nothing here needs their numbers.
 
-/// How many numbers of a sequence are looked at.
+/// How many numbers of a sequence are parsed.
 const MAX_PARAMS: usize = 32;
 
 /// A complete control sequence as it stood in the output.
@@ -10,7 +10,7 @@ const MAX_PARAMS: usize = 32;
 pub(crate) struct Csi<'a> {
     /// Everything between `CSI` and the last byte.
     pub(crate) body: &'a [u8],
-    /// The byte that says what to do.
+    /// The final byte, which selects the function.
     pub(crate) last: u8,
 }
 
@@ -73,7 +73,7 @@ impl Params {
         }
     }
 
-    /// All numbers given; an empty sequence has one 0.
+    /// All numbers; an empty sequence has a single 0.
     pub(crate) fn values(&self) -> &[u16] {
         &self.values[..self.len.max(1)]
     }
@@ -84,7 +84,7 @@ impl Params {
     }
 }
 
-/// If `bytes` (after `CSI`) begin with a whole sequence: its body, its last byte, and how many bytes it takes.
+/// If `bytes` (after `CSI`) begins with a complete sequence: its body, its final byte, and its length.
 pub(super) fn whole(bytes: &[u8]) -> Option<(&[u8], u8, usize)> {
     for (index, &byte) in bytes.iter().take(super::MAX_CSI).enumerate() {
         match byte {

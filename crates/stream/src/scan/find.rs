@@ -1,12 +1,12 @@
 //! Finds the next control character, many bytes at a time.
 //!
-//! This loop sees every byte of every job. It works on whole words in ordinary arithmetic, which needs neither
-//! `unsafe` nor a particular processor.
+//! This loop sees every byte of every job. It works on whole words with ordinary arithmetic, so it needs
+//! neither `unsafe` nor a particular processor.
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Marks (in the top bit of each byte) the bytes below 0x20 and 0x7f. Marks above the lowest one may be wrong.
+/// Sets the top bit of each byte that is below 0x20 or is 0x7f. Marks above the lowest one may be wrong.
 fn controls(word: u64) -> u64 {
     let below_space = word.wrapping_sub(LOW * 0x20) & !word;
     let delete = word ^ (LOW * 0x7f);
@@ -14,11 +14,11 @@ fn controls(word: u64) -> u64 {
     (below_space | is_delete) & HIGH
 }
 
-/// Of whole blocks only: whether they have a control, and whether they are ASCII. Simple enough for the compiler to look at
-/// many bytes at once.
+/// The block size of the fast scan. The loop over a block is simple enough for the compiler to vectorise.
 const BLOCK: usize = 32;
 
-fn look_at(block: &[u8; BLOCK]) -> (bool, u8) {
+/// Whether a block has a control character, and (in the top bit) whether it has non-ASCII bytes.
+fn scan_block(block: &[u8; BLOCK]) -> (bool, u8) {
     let (mut control, mut all) = (0, 0);
     for &byte in block {
         control |= u8::from(byte < 0x20) | u8::from(byte == 0x7f);
@@ -33,7 +33,7 @@ pub(crate) fn find_control(bytes: &[u8]) -> (usize, bool) {
     let mut at = 0;
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
     for block in blocks {
-        let (control, all) = look_at(block);
+        let (control, all) = scan_block(block);
         if control {
             break;
         }
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_looking_at_each_byte(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn agrees_with_a_byte_by_byte_search(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let index = bytes.iter().position(|&b| b < 0x20 || b == 0x7f).unwrap_or(bytes.len());
             prop_assert_eq!(find_control(&bytes), (index, bytes[..index].is_ascii()));
         }

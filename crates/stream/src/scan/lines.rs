@@ -1,18 +1,18 @@
-//! Finds stretches of plain lines: what nearly all output is, and what needs no looking at each character.
+//! Finds runs of plain lines. Nearly all output is plain lines, and they need no look at each character.
 
 use super::find_control;
 
-/// Lines of text that have ended, with nothing in them but characters and tabs.
+/// Complete lines with nothing in them but printable characters and tabs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
-    /// Bytes of all of them, line ends included.
+    /// The bytes of all lines, line ends included.
     pub(crate) len: usize,
-    /// How many they are.
+    /// The number of lines.
     pub(crate) count: usize,
 }
 
-/// The plain lines that `bytes` begin with. A line ends in CR LF; where a line feed `returns` the carriage too, or has
-/// nothing before it in its line, it will do alone.
+/// The plain lines that `bytes` begins with. A line ends in CR LF. A bare line feed is enough where a line
+/// feed also `returns` the carriage, or where the line is empty.
 pub(crate) fn plain_lines(bytes: &[u8], returns: bool) -> Lines {
     let len = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
     let plain = if returns { are_plain::<true>(&bytes[..len]) } else { are_plain::<false>(&bytes[..len]) };
@@ -22,9 +22,9 @@ pub(crate) fn plain_lines(bytes: &[u8], returns: bool) -> Lines {
     one_by_one(bytes, returns)
 }
 
-/// Whether these are lines of ASCII and all of them are plain: what nearly all lines are. Each byte and the one after it are
-/// looked at alike and without a way out, so that the compiler can look at many at once. That few others are plain too is left
-/// to a closer look.
+/// Whether these are ASCII lines and all of them are plain, as nearly all lines are. The loop treats every
+/// byte and its successor alike and has no early exit, so that the compiler can vectorise it. Lines that fail
+/// this test may still be plain: [`one_by_one`] checks those.
 fn are_plain<const RETURNS: bool>(lines: &[u8]) -> bool {
     let odd = |byte: u8, next: u8| {
         let control = (byte < 0x20) & (byte != b'\t') & (byte != b'\r') & (byte != b'\n');
@@ -63,7 +63,7 @@ fn one_by_one(bytes: &[u8], returns: bool) -> Lines {
     }
 }
 
-/// Adds plain lines, each with another line end.
+/// Appends plain lines, each with another line end.
 pub(crate) fn push_lines(lines: &[u8], end: &[u8], into: &mut Vec<u8>) {
     if end == b"\n" && memchr::memchr(b'\r', lines).is_none() {
         return into.extend_from_slice(lines);
@@ -78,7 +78,7 @@ pub(crate) fn push_lines(lines: &[u8], end: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// Whether it is UTF-8 without C1 controls.
+/// Whether this is UTF-8 without C1 controls.
 fn is_text(bytes: &[u8]) -> bool {
     let c1 = |at: usize| bytes.get(at + 1).is_some_and(|byte| *byte < 0xa0);
     std::str::from_utf8(bytes).is_ok() && !memchr::memchr_iter(0xc2, bytes).any(c1)

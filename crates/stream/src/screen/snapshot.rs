@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub rows: Vec<String>,
     /// The cursor.
     pub cursor: CursorPosition,
-    /// The window title, or nothing.
+    /// The window title; empty if none was set.
     pub title: String,
     /// Whether this is the alternate screen of a full-screen program.
     pub alternate: bool,
@@ -37,12 +37,12 @@ pub struct Snapshot {
     pub modes: Modes,
     /// How often the bell has rung so far.
     pub bells: u64,
-    /// The cursor's line up to the cursor, with the rows it wrapped from: what a prompt says.
+    /// The cursor's line up to the cursor, with the rows that it wrapped from: the text of a prompt.
     pub text_before_cursor: String,
 }
 
 impl Snapshot {
-    /// Of a screen on which nothing was printed.
+    /// A screen on which nothing was printed.
     pub(super) fn empty(size: Size, modes: &Modes, title: &str, bells: u64) -> Self {
         Self {
             size,
@@ -56,8 +56,8 @@ impl Snapshot {
         }
     }
 
-    /// With these rows, and the cursor behind the last of them.
-    pub(super) fn show_few(&mut self, rows: &[&str]) {
+    /// Shows these rows, with the cursor after the last one.
+    pub(super) fn show_plain(&mut self, rows: &[&str]) {
         for (row, text) in self.rows.iter_mut().zip(rows) {
             row.push_str(text.trim_end_matches(' '));
         }
@@ -67,7 +67,7 @@ impl Snapshot {
         }
     }
 
-    /// As the engine has drawn it.
+    /// Shows what the engine has drawn.
     pub(super) fn show(&mut self, term: &Term<VoidListener>) {
         let columns = self.size.columns();
         for (index, row) in self.rows.iter_mut().enumerate() {
@@ -116,12 +116,12 @@ pub(super) enum Drawn {
     Cell,
     /// A blank: a wide character has lost its other half.
     Blank,
-    /// Nothing: it belongs to the wide character beside it.
+    /// Nothing: the cell belongs to the wide character beside it.
     Nothing,
 }
 
-/// Half a wide character is a blank, as on other terminals: a screen that was made narrower, or a character that was
-/// put in between, may have cut it.
+/// What to draw for a cell. Half a wide character is drawn as a blank, as other terminals do: a screen that
+/// was made narrower, or an inserted character, may have cut it in two.
 pub(super) fn drawn(row: &Row<Cell>, col: usize, columns: usize) -> Drawn {
     let flags = |col: usize| row[Column(col)].flags;
     let whole = if flags(col).contains(Flags::WIDE_CHAR_SPACER) {
@@ -154,7 +154,7 @@ fn row_text(term: &Term<VoidListener>, line: Line, end: usize) -> String {
             }
             Drawn::Cell => {}
         }
-        // The engine notes where a tab began; on the screen it is a blank.
+        // The engine records where a tab began; on the screen it is a blank.
         text.push(if cell.c == '\t' { ' ' } else { cell.c });
         if let Some(marks) = cell.zerowidth() {
             text.extend(marks);

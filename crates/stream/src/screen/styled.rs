@@ -1,6 +1,6 @@
-//! The screen for a person's eyes: text with colours, and bytes that repaint it.
+//! The screen for a person: text with colours, and bytes that repaint it.
 //!
-//! Nothing goes out but SGR, cursor movement and mode switches that are built here: none of it is the job's own bytes.
+//! The output contains only SGR, cursor moves and mode switches that are built here, never bytes of the job.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
 
-/// All rows, as far as `columns` reach; each begins and ends in the default style.
+/// All rows, cut to `columns`. Each starts and ends in the default style.
 pub(super) fn rows(term: &Term<VoidListener>, columns: usize) -> Vec<String> {
     let columns = columns.min(term.columns());
     (0..term.screen_lines())
@@ -59,7 +59,7 @@ fn row(term: &Term<VoidListener>, line: Line, columns: usize) -> String {
     text
 }
 
-/// The SGR parameters of a cell, each with a semicolon before it; empty for the default style.
+/// The SGR parameters of a cell, each after a semicolon; empty for the default style.
 fn style(cell: &Cell) -> String {
     let mut codes = String::new();
     for (flag, code) in [
@@ -103,25 +103,25 @@ pub(super) fn cursor_style(term: &Term<VoidListener>) -> String {
     style(&term.grid().cursor.template)
 }
 
-/// What is left to say of a screen once its rows are known.
+/// What a repaint needs besides the rows.
 pub(super) struct Rest<'a> {
     pub(super) cursor: (usize, usize),
     pub(super) saved_cursor: (usize, usize),
     /// The style of the next printed text.
     pub(super) style: String,
-    /// First and last row of the scroll region, where it is less than the screen.
+    /// First and last row of the scroll region, if it is less than the screen.
     pub(super) region: Option<(usize, usize)>,
     pub(super) modes: &'a Modes,
     pub(super) charsets: &'a Charsets,
 }
 
-/// Whatever a terminal was in the middle of: drawing begins from a known state. The cursor goes home by it.
+/// Brings a terminal into a known state, whatever it was doing. This also moves the cursor home.
 const CLEAN: &str = "\x1b[?25l\x0f\x1b(B\x1b)B\x1b[r\x1b[?6l\x1b[4l\x1b[0m\x1b[?7l";
 
 /// Draws rows, cursor and modes on a terminal of the same size, whatever it showed before.
 pub(super) fn repaint(rows: &[String], rest: &Rest<'_>) -> Vec<u8> {
     let mut paint = String::new();
-    // First of all: the cursor that the normal screen gets back later is the one from before.
+    // This comes first: it saves the cursor that the normal screen restores later.
     paint.push_str(if rest.modes.alternate_screen { "\x1b[?1049h" } else { "\x1b[?1049l" });
     paint.push_str(CLEAN);
     paint.push_str("\x1b[H\x1b[2J");
@@ -133,8 +133,9 @@ pub(super) fn repaint(rows: &[String], rest: &Rest<'_>) -> Vec<u8> {
     finish(paint, rest)
 }
 
-/// Prints all rows from the cursor's line on, as a command prints lines, on a terminal of the same size. What it
-/// showed before scrolls up into its history, and the rows fill it exactly: so each is where the job has it.
+/// Prints all rows from the cursor's line on, as a command prints lines, on a terminal of the same size. What
+/// it showed before scrolls up into its history. The rows fill the screen exactly, so each is at the same
+/// place as in the job.
 pub(super) fn print(rows: &[String], rest: &Rest<'_>) -> Vec<u8> {
     let mut paint = String::from("\x1b[?25l\x0f\x1b(B\x1b)B\x1b[4l\x1b[0m\x1b[?7l\r\x1b[J");
     paint.push_str(&rows.join("\r\n"));
@@ -146,7 +147,7 @@ pub(super) fn repaint_row(index: usize, row: &str, rest: &Rest<'_>) -> Vec<u8> {
     finish(format!("{CLEAN}\x1b[{};1H\x1b[2K{row}\x1b[0m", index + 1), rest)
 }
 
-/// The rows are drawn: cursor and modes are left.
+/// Adds the cursor and the modes after the rows.
 fn finish(mut paint: String, rest: &Rest<'_>) -> Vec<u8> {
     let Rest { modes, region, .. } = *rest;
     let place = |(row, col): (usize, usize)| format!("\x1b[{};{}H", row + 1, col + 1);
@@ -171,7 +172,7 @@ fn finish(mut paint: String, rest: &Rest<'_>) -> Vec<u8> {
     paint
 }
 
-/// The modes that say how keys and the mouse are sent.
+/// The modes that affect how keys and the mouse are sent.
 fn keys(modes: &Modes, paint: &mut String) {
     for (number, on) in [
         (1, modes.application_cursor),
@@ -187,8 +188,8 @@ fn keys(modes: &Modes, paint: &mut String) {
     paint.push_str(if modes.application_keypad { "\x1b=" } else { "\x1b>" });
 }
 
-/// Draws the part of a screen around its cursor on a terminal of another size: rows that are cut to its width, in
-/// place of what it showed before.
+/// Draws the part of a screen around its cursor on a terminal of another size. Rows are cut to its width and
+/// replace what it showed before.
 pub(super) fn window(rows: &[String], own: Size, cursor: (usize, usize), modes: &Modes) -> Vec<u8> {
     let height = own.lines();
     let first = (cursor.0 + 1).saturating_sub(height);

@@ -1,6 +1,6 @@
 //! What control sequences do to the transcript.
 
-use super::Transcript;
+use super::{CursorState, Transcript};
 use crate::modes::Modes;
 use crate::outcome::Outcome;
 use crate::page::{Cursor, Page};
@@ -10,12 +10,12 @@ impl Transcript {
     /// A control sequence without prefix or intermediate.
     pub(crate) fn csi(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut Outcome) {
         let count = params.get(0, 1);
-        let plain_end = self.page.is_none() && !self.returned;
+        let at_end = self.is_at_line_end();
         match last {
-            // To the right of and below the end of the text there is nothing to erase.
-            b'K' if params.get(0, 0) == 0 && plain_end => {}
-            b'J' if params.get(0, 0) == 0 && plain_end => {}
-            b'G' | b'`' if count == 1 && self.page.is_none() => self.returned = true,
+            // There is nothing to erase to the right of the text's end, or below it.
+            b'K' if params.get(0, 0) == 0 && at_end => {}
+            b'J' if params.get(0, 0) == 0 && at_end => {}
+            b'G' | b'`' if count == 1 && !self.has_page() => self.cursor = CursorState::Returned,
             b'K' => self.on_page(out, |page| page.erase_line(params.get(0, 0))),
             b'C' | b'a' => self.on_page(out, |page| page.move_to_col(page.cursor.col + count)),
             b'D' => self.on_page(out, |page| page.move_to_col(page.cursor.col.saturating_sub(count))),
@@ -27,15 +27,15 @@ impl Transcript {
             b'Z' => self.on_page(out, |page| tabs_back(page, count)),
             b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'J' | b'L' | b'M' | b'S' | b'T'
             | b'r' | b's' | b'u' => {
-                self.strayed = true;
-                self.stray(params, last, modes, out);
+                self.left_line = true;
+                self.beyond_line(params, last, modes, out);
             }
             _ => {}
         }
     }
 
     /// Sequences that reach beyond the cursor's line.
-    fn stray(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut Outcome) {
+    fn beyond_line(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut Outcome) {
         let count = params.get(0, 1);
         let Cursor { row, col, .. } = self.on_page(out, |page| page.cursor);
         match last {
@@ -47,7 +47,7 @@ impl Transcript {
             b'e' => self.go(row + count, col, out),
             b'H' | b'f' => {
                 self.address(count - 1, params.get(1, 1) - 1, modes, out);
-                self.homed = count == 1 && params.get(1, 1) == 1;
+                self.sent_home = count == 1 && params.get(1, 1) == 1;
             }
             b'd' => self.address(count - 1, col, modes, out),
             b'J' => self.erase_display(params.get(0, 0), out),
@@ -69,14 +69,14 @@ impl Transcript {
             b'u' => self.restore_cursor(out),
             _ => {}
         }
-        if self.page.as_ref().is_some_and(Page::follows_text) {
+        if self.page().is_some_and(Page::follows_text) {
             self.settle(out);
         }
     }
 
     /// Moves the cursor, pulling in the rows down to where it goes.
     fn go(&mut self, row: usize, col: usize, out: &mut Outcome) {
-        self.homed = false;
+        self.sent_home = false;
         self.reach(row, out);
         self.on_page(out, |page| page.move_to(row, col));
     }
@@ -88,7 +88,7 @@ impl Transcript {
     }
 
     fn erase_display(&mut self, how: usize, out: &mut Outcome) {
-        let at_home = self.homed && self.on_page(out, |page| page.cursor) == Cursor::default();
+        let at_home = self.sent_home && self.on_page(out, |page| page.cursor) == Cursor::default();
         match how {
             0 if at_home => self.clear(out),
             0 => self.on_page(out, Page::erase_below),
@@ -103,7 +103,7 @@ impl Transcript {
 
     /// DECSC.
     pub(crate) fn save_cursor(&mut self, out: &mut Outcome) {
-        self.strayed = true;
+        self.left_line = true;
         self.saved = self.on_page(out, |page| page.cursor);
         self.settle(out);
     }
@@ -111,7 +111,7 @@ impl Transcript {
     /// DECRC.
     pub(crate) fn restore_cursor(&mut self, out: &mut Outcome) {
         let saved = self.saved;
-        self.strayed = true;
+        self.left_line = true;
         self.go(saved.row, saved.col, out);
         self.on_page(out, |page| page.cursor.pending = saved.pending && page.cursor.col == saved.col);
     }
@@ -122,14 +122,14 @@ impl Transcript {
             ([], b'D') => self.line_feed(false, out),
             ([], b'E') => self.line_feed(true, out),
             ([], b'M') => {
-                self.strayed = true;
+                self.left_line = true;
                 let row = self.on_page(out, |page| page.cursor.row);
                 let top = self.on_page(out, |page| page.top());
                 self.reach(if row == top { 0 } else { row.saturating_sub(1) }, out);
                 self.on_page(out, Page::reverse_index);
             }
             (b"#", b'8') => {
-                self.strayed = true;
+                self.left_line = true;
                 self.reach(0, out);
                 self.on_page(out, Page::fill_with_e);
             }
@@ -139,17 +139,17 @@ impl Transcript {
 
     /// The cursor goes to where rows are counted from.
     pub(crate) fn home(&mut self, modes: &Modes, out: &mut Outcome) {
-        self.strayed = true;
+        self.left_line = true;
         self.address(0, 0, modes, out);
     }
 
     /// RIS, and what changes the width: the screen is wiped and the cursor goes home.
     pub(crate) fn reset(&mut self, out: &mut Outcome) {
-        self.strayed = true;
+        self.left_line = true;
         self.clear(out);
-        self.page = None;
+        self.cursor = CursorState::AtLineEnd;
         self.saved = Cursor::default();
-        self.homed = false;
+        self.sent_home = false;
     }
 }
 

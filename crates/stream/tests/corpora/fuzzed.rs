@@ -1,5 +1,6 @@
-//! The fuzz targets without a fuzzer: every input that was saved, and many that are made from them. So what the fuzzer
-//! has found once is tried in each run, with a stable compiler. `fuzz/README.md` says how to run the real thing.
+//! The fuzz targets without a fuzzer: every saved input, and many that are mutated from them. So what the
+//! fuzzer found once is tried in each run, with a stable compiler. `fuzz/README.md` says how to run the real
+//! fuzzer.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::Path;
 #[path = "../../../../fuzz/src/lib.rs"]
 mod checks;
 
-/// Pieces that mean something to a terminal: bytes at random seldom do.
+/// Pieces that mean something to a terminal: random bytes seldom do.
 const TOKENS: &[&[u8]] = &[
     b"\r\n",
     b"\n",
@@ -92,11 +93,11 @@ const TOKENS: &[&[u8]] = &[
     b"xxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ];
 
-/// Numbers that look random and are the same in each run.
+/// Pseudo-random numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
-    /// One below `end`, which is not 0.
+    /// A number below `end`, which is not 0.
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -178,11 +179,11 @@ fn saved_and_changed(target: &str, function: fn(&[u8]), rounds: usize) {
 }
 
 #[test]
-fn the_fold_says_the_same_for_every_cut_of_saved_and_changed_inputs() {
+fn the_fold_is_the_same_for_every_cut_of_saved_and_mutated_inputs() {
     saved_and_changed("fold", checks::fold, 4_000);
 }
 
 #[test]
-fn what_passes_to_a_terminal_is_harmless_for_saved_and_changed_inputs() {
+fn passthrough_is_harmless_for_saved_and_mutated_inputs() {
     saved_and_changed("passthrough", checks::passthrough, 4_000);
 }

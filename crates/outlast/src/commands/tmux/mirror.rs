@@ -3,8 +3,8 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use outlast_job::tmux::Pane;
 use outlast_job::{Failure, Size};
+use outlast_tmux::Pane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::output::Output;

@@ -1,4 +1,4 @@
-//! What is said of made-up jobs: above all, that none is called certain in which something goes on by itself.
+//! Verdicts about made-up jobs: above all, none is called certain in which something continues by itself.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::procfs::{Proc, State};
 const TERMINAL: TtyIndex = TtyIndex(7);
 const FOREGROUND: i32 = 4000;
 
-/// A real process that sleeps, because whether the reader has slept is asked of the kernel. It is the reader of
+/// A real process that sleeps, because the kernel is asked whether the reader has slept. It is the reader of
 /// every made-up job; all other threads are made up.
 struct Sleeper(Child);
 
@@ -19,14 +19,14 @@ impl Sleeper {
     fn start() -> Self {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let sleeper = Self(child);
-        let mut looker = Looker::new(false);
-        let asleep = |looker: &mut Looker| {
+        let mut scanner = ThreadScanner::new(false);
+        let asleep = |scanner: &mut ThreadScanner| {
             let path = format!("/proc/{0}/task/{0}/wchan", sleeper.pid());
-            looker.reader.read(format_args!("{path}")).is_ok_and(|name| name.ends_with(b"pipe_read"))
+            scanner.reader.read(format_args!("{path}")).is_ok_and(|name| name.ends_with(b"pipe_read"))
         };
         let began = std::time::Instant::now();
-        while !asleep(&mut looker) {
-            assert!(began.elapsed() < Duration::from_secs(30), "cat does not come to read");
+        while !asleep(&mut scanner) {
+            assert!(began.elapsed() < Duration::from_secs(30), "cat does not start to read");
             std::thread::sleep(Duration::from_millis(1));
         }
         sleeper
@@ -65,7 +65,7 @@ fn watches(alarm: Alarm, more: &[Source], inferred: bool) -> Doing {
     Doing::Watches { call: "poll", set, alarm, inferred }
 }
 
-/// What threads can do that go on only when another thread of the job does, or somebody types.
+/// What threads can do that only continue when another thread of the job does, or someone types.
 fn still() -> Vec<Doing> {
     vec![
         Doing::Parked(Alarm::Never),
@@ -77,7 +77,7 @@ fn still() -> Vec<Doing> {
     ]
 }
 
-/// What threads can do that go on by themselves, or may for all that is known.
+/// What threads can do that continue by themselves, or might.
 fn moving() -> Vec<Doing> {
     let alarms = [
         Alarm::Unknown,
@@ -109,7 +109,7 @@ fn moving() -> Vec<Doing> {
     moving
 }
 
-/// Where a made-up thread lives: beside the reader, or in another process in the foreground or not.
+/// Where a made-up thread lives: in the reader's process, or in another one in the foreground or background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Sibling,
@@ -119,7 +119,7 @@ enum Place {
 
 const PLACES: [Place; 3] = [Place::Sibling, Place::Foreground, Place::Background];
 
-/// The rank of a job whose reader sits in a read beside these threads.
+/// The rank of a job whose reader is in a read beside these threads.
 fn rank(sleeper: &Sleeper, others: &[(Place, Doing)], text: &str) -> Option<Rank> {
     let thread = |tid: i32, doing: &Doing| Thread {
         tid: Pid::from_raw(tid).unwrap(),
@@ -128,8 +128,8 @@ fn rank(sleeper: &Sleeper, others: &[(Place, Doing)], text: &str) -> Option<Rank
     };
     let reads = Doing::Reads { call: "read", fd: 0, terminal: TERMINAL, inferred: false };
     let mut threads = vec![thread(sleeper.pid().as_raw_nonzero().get(), &reads)];
-    let mut seen = Vec::new();
-    // Past the largest number that a process can have.
+    let mut samples = Vec::new();
+    // Above the largest possible pid.
     for (tid, (place, doing)) in ((1 << 23)..).zip(others) {
         let pgrp = match place {
             Place::Sibling => {
@@ -140,12 +140,12 @@ fn rank(sleeper: &Sleeper, others: &[(Place, Doing)], text: &str) -> Option<Rank
             Place::Background => FOREGROUND + 1,
         };
         let pid = Pid::from_raw(tid).unwrap();
-        seen.push(Seen { process: process(pid, pgrp, 1), threads: vec![thread(tid, doing)] });
+        samples.push(Sample { process: process(pid, pgrp, 1), threads: vec![thread(tid, doing)] });
     }
-    seen.push(Seen { process: process(sleeper.pid(), FOREGROUND, threads.len()), threads });
+    samples.push(Sample { process: process(sleeper.pid(), FOREGROUND, threads.len()), threads });
     let modes = Modes { canonical: true, echo: true, reads_time_out: false };
     let terminal = Terminal { index: TERMINAL, foreground: Some(FOREGROUND), modes, depth: 0 };
-    // At a prompt that is known two looks may be close together.
+    // At a known prompt, two samples may be close together.
     let hints = Hints {
         text_before_cursor: text,
         alternate_screen: false,
@@ -155,41 +155,40 @@ fn rank(sleeper: &Sleeper, others: &[(Place, Doing)], text: &str) -> Option<Rank
         since_input: Duration::from_secs(6),
         row: Row::SamePrompt,
         offers_choice: false,
-        query_unanswered: false,
     };
-    let mut looker = Looker::new(false);
-    let mut looks = Looks::default();
-    let (mut wakes, mut processor) = (Wakes::default(), ProcessorUse::default());
+    let mut scanner = ThreadScanner::new(false);
+    let mut history = SampleHistory::default();
+    let (mut wakes, mut processor) = (Wakeups::default(), ProcessorUse::default());
     let mut last = None;
     for _ in 0..2 {
         let now = std::time::Instant::now();
-        looks.begin(true);
+        history.begin(true);
         wakes.begin(now, Duration::from_secs(5));
         processor.turn();
         let mut judge = Judge {
-            looker: &mut looker,
+            scanner: &mut scanner,
             hints: &hints,
-            looks: &mut looks,
-            wakes: &mut wakes,
+            history: &mut history,
+            wakeups: &mut wakes,
             processor: &mut processor,
         };
-        last = match judge.judge(&seen, &terminal) {
-            Found::Waits(rank, _) => Some(rank),
-            Found::Unconfirmed
-            | Found::Listens(_)
-            | Found::OutputBlocked
-            | Found::Stopped(_)
-            | Found::Busy
-            | Found::Refused
-            | Found::Nobody => None,
+        last = match judge.judge(&samples, &terminal) {
+            Assessment::Waits(rank, _) => Some(rank),
+            Assessment::Unconfirmed
+            | Assessment::Listens(_)
+            | Assessment::OutputBlocked
+            | Assessment::Stopped(_)
+            | Assessment::Busy
+            | Assessment::Denied
+            | Assessment::Nobody => None,
         };
-        looks.turn(now);
+        history.turn(now);
         std::thread::sleep(Duration::from_millis(1));
     }
     last
 }
 
-/// A sequence of numbers that is the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -221,7 +220,7 @@ fn parked_threads_leave_a_reader_certain() {
 }
 
 #[test]
-fn nothing_is_certain_beside_a_thread_that_goes_on_by_itself() {
+fn nothing_is_certain_beside_a_thread_that_continues_by_itself() {
     let sleeper = Sleeper::start();
     for place in PLACES {
         for doing in moving() {

@@ -1,0 +1,59 @@
+//! Arguments of the verbs that end or remove jobs: `kill`, `prune`.
+
+use std::time::Duration;
+
+use clap::Args;
+use outlast_protocol::order::KILL_GRACE_TEXT;
+
+use crate::values::{bytes, duration};
+
+/// End a job and all that it started.
+///
+/// SIGTERM first, SIGKILL after the grace, to every process, also those that left its session. With --signal,
+/// only that signal is sent.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast kill web
+  outlast kill web --grace 5s
+  outlast kill web --signal HUP")]
+pub struct KillArgs {
+    /// Handles or names.
+    #[arg(required = true)]
+    pub jobs: Vec<String>,
+    /// How long it may take to end by itself.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = KILL_GRACE_TEXT)]
+    pub grace: Duration,
+    /// Send this signal, and nothing else.
+    #[arg(long, short, value_name = "NAME")]
+    pub signal: Option<String>,
+    /// Also the job that this very command runs in.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Remove finished jobs that are past retention.
+///
+/// Without limits, what the settings say. Limits given here also take results that are young or that nobody
+/// has read.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all"
+)]
+pub struct PruneArgs {
+    /// Keep those that ended less than this ago.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub age: Option<Duration>,
+    /// Keep at most so many.
+    #[arg(long, value_name = "COUNT")]
+    pub keep: Option<usize>,
+    /// Keep at most so much.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub size: Option<u64>,
+    /// Remove every finished job.
+    #[arg(long, conflicts_with_all = ["age", "keep", "size"])]
+    pub all: bool,
+    /// Only say what would be removed.
+    #[arg(long)]
+    pub dry_run: bool,
+}

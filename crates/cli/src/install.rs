@@ -1,0 +1,120 @@
+//! The command lines of `install` and `uninstall`.
+
+use clap::{Args, ValueEnum};
+
+/// Make the MCP server known to an agent.
+///
+/// With the agent's own command where it has one, else by a change of its settings file: the rest of the file
+/// stays as it is, and a copy of it as it was is kept beside it (.outlast-backup). Nothing is approved: the
+/// agent asks you as it does for any other server.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast install --list
+  outlast install --client claude
+  outlast install --client zed --scope project --dry-run
+  outlast install --client cursor --print        only show what to put in, and where")]
+pub struct InstallArgs {
+    /// The agent; may be given more than once.
+    #[arg(long, value_enum, value_name = "CLIENT", value_delimiter = ',', required_unless_present = "list")]
+    pub client: Vec<Client>,
+    /// For whom, and how.
+    #[command(flatten)]
+    pub target: Target,
+    /// Which names the tools go by: plain, gemini, codex or claude [default: those that its models know].
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// Only print the entry.
+    #[arg(long, conflicts_with_all = ["list", "dry_run"])]
+    pub print: bool,
+    /// List the agents that are known: which are on this machine, and which know the server.
+    #[arg(long, conflicts_with_all = ["client", "dry_run"])]
+    pub list: bool,
+}
+
+/// Take the MCP server out of an agent's settings again.
+///
+/// Only the entry of that name goes; a copy of the file as it was is kept beside it (.outlast-backup).
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast uninstall --client claude")]
+pub struct UninstallArgs {
+    /// The agent; may be given more than once.
+    #[arg(long, value_enum, value_name = "CLIENT", value_delimiter = ',', required = true)]
+    pub client: Vec<Client>,
+    /// For whom, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// For whom, and how.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// For whom.
+    #[arg(long, value_enum, default_value = "user")]
+    pub scope: Scope,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Change the settings file, even if the agent has a command for it.
+    #[arg(long)]
+    pub no_command: bool,
+}
+
+/// A program that speaks MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Client {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// Cursor.
+    Cursor,
+    /// Visual Studio Code.
+    Vscode,
+    /// Zed.
+    Zed,
+    /// Windsurf.
+    Windsurf,
+    /// Copilot CLI.
+    Copilot,
+    /// Qwen Code.
+    Qwen,
+    /// Amp.
+    Amp,
+    /// Crush.
+    Crush,
+    /// Claude Desktop.
+    ClaudeDesktop,
+}
+
+/// For whom a client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// For this user, in every project.
+    User,
+    /// For this project: a file in the folder where the call is made.
+    Project,
+}
+
+impl Scope {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::User => "user",
+            Scope::Project => "project",
+        }
+    }
+}
+
+impl Client {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}

@@ -1,0 +1,103 @@
+//! The grammar of the command line, and nothing else: clap types whose doc comments are the help.
+//!
+//! The binary parses its own arguments with [`Cli`]. The policy reads an `outlast …` inside another command
+//! with the same type, so the two cannot disagree. For that, nothing here looks at the environment, at files
+//! or at the clock: the same words always give the same [`Cli`].
+
+mod acp;
+mod conditions;
+mod end;
+mod events;
+mod input;
+mod install;
+mod look;
+mod policy;
+mod run;
+mod sandbox;
+mod setup;
+mod tmux;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub use acp::{AcpAgentArgs, AcpArgs, AcpVerb, SidecarArgs, TapArgs};
+pub use conditions::{Conditions, any_if_zero};
+pub use end::{KillArgs, PruneArgs};
+pub use events::{EventsArgs, WatchArgs};
+pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
+pub use install::{Client, InstallArgs, Scope, Target, UninstallArgs};
+pub use look::{ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, WaitArgs};
+pub use policy::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
+pub use run::RunArgs;
+pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
+pub use setup::{CompletionsArgs, DoctorArgs, ManArgs, McpArgs, Shell};
+pub use tmux::{NOTICE, SubmitArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs};
+
+/// Runs commands as jobs that outlast the call, the terminal and a crash.
+///
+/// A job keeps every byte it prints, can be typed into, waited for and ended as a whole, and goes on when
+/// whoever started it is gone.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Print machine-readable JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The folder of all jobs [default: $OUTLAST_HOME, else the user's state folder].
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub home: Option<PathBuf>,
+    /// Hide secrets, as agents get to see it; $OUTLAST_MASK=1 does the same, =0 shows them.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub mask: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  outlast run 'make -j2 && make test'        run in the foreground; closing the terminal does not end it
+  outlast run -d --name web npm run dev      run in the background
+  outlast run --pattern 'ready in \\d+' npm run dev
+                                             come back when it says so
+  outlast jobs                               what runs, what ended and how
+  outlast logs -f web                        follow what it prints
+  outlast send web 'rs'                      type a line into it
+  outlast attach web                         its terminal, in yours; Ctrl-] leaves it
+  outlast wait web --exit --deadline 10m     wait until it has ended
+  outlast kill web                           end it and all that it started
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 not finished in time or for want of input, 5 denied.
+A foreground run, and a wait for the end, exit with the job's own code, or 128 + the signal that ended it.";
+
+/// What can be asked for. The help of a verb is the doc comment of its arguments.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "a doc comment here would replace the help of the verb")]
+pub enum Verb {
+    Run(Box<RunArgs>),
+    Jobs(JobsArgs),
+    Read(ReadArgs),
+    Logs(LogsArgs),
+    Screen(ScreenArgs),
+    Send(SendArgs),
+    Secret(SecretArgs),
+    Resize(ResizeArgs),
+    Attach(AttachArgs),
+    Replay(ReplayArgs),
+    Wait(WaitArgs),
+    Events(EventsArgs),
+    Watch(WatchArgs),
+    Tmux(TmuxArgs),
+    Kill(KillArgs),
+    Prune(PruneArgs),
+    Policy(PolicyArgs),
+    Mcp(McpArgs),
+    Acp(AcpArgs),
+    Install(InstallArgs),
+    Uninstall(UninstallArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}

@@ -1,0 +1,163 @@
+//! Arguments of the verbs that only look: `jobs`, `read`, `logs`, `screen`, `replay`, `wait`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::conditions::Conditions;
+use crate::values::{bytes, duration};
+
+/// List jobs: what runs, what ended and how.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast jobs\n  outlast jobs --all --json")]
+pub struct JobsArgs {
+    /// Those of all sessions, and all that are kept; otherwise this session's, and whatever runs.
+    #[arg(short, long)]
+    pub all: bool,
+    /// Only those that run.
+    #[arg(short, long)]
+    pub running: bool,
+}
+
+/// Read what a job printed, as a person would have read it.
+///
+/// Colours are gone and redrawn lines collapsed. Offsets count bytes of the log and never move: an answer
+/// says where the next read begins.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast read web                    the whole, bounded: head and tail
+  outlast read web --since 4096       what came after an offset
+  outlast read web --tail 20
+  outlast read web --grep 'error|warn'
+  outlast read web --raw > web.log    the exact bytes")]
+pub struct ReadArgs {
+    /// Its handle or name.
+    pub job: String,
+    /// Begin at this offset.
+    #[arg(long, value_name = "OFFSET")]
+    pub since: Option<u64>,
+    /// End at this offset.
+    #[arg(long, value_name = "OFFSET")]
+    pub until: Option<u64>,
+    /// Only the first lines.
+    #[arg(long, value_name = "LINES", conflicts_with = "tail")]
+    pub head: Option<usize>,
+    /// Only the last lines.
+    #[arg(long, value_name = "LINES")]
+    pub tail: Option<usize>,
+    /// Only the lines in which this regular expression is found.
+    #[arg(long, value_name = "REGEX", conflicts_with = "raw")]
+    pub grep: Option<String>,
+    /// The exact bytes.
+    #[arg(long)]
+    pub raw: bool,
+    /// In pipe mode: what it wrote to stderr.
+    #[arg(long)]
+    pub stderr: bool,
+    /// At most so much text; 0 for all of it [default: 16KiB on a terminal or as JSON, else all].
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub max: Option<u64>,
+}
+
+/// Show what a job printed, and follow it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web"
+)]
+pub struct LogsArgs {
+    /// Its handle or name.
+    pub job: String,
+    /// Go on until the job has ended.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Begin with the last lines only.
+    #[arg(long, value_name = "LINES")]
+    pub tail: Option<usize>,
+    /// The exact bytes.
+    #[arg(long)]
+    pub raw: bool,
+}
+
+/// Show what a job's terminal shows now.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast screen editor\n  outlast screen editor --scrollback 200 --json")]
+pub struct ScreenArgs {
+    /// Its handle or name.
+    pub job: String,
+    /// Add lines that have left the screen.
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    pub scrollback: usize,
+    /// Without colours and styles.
+    #[arg(long)]
+    pub plain: bool,
+}
+
+/// Play a job again.
+///
+/// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast replay build --speed 4 --idle-limit 1s
+  outlast replay build --at 12.5s          the screen as it was then
+  outlast replay build --export cast > build.cast")]
+pub struct ReplayArgs {
+    /// Its handle or name.
+    pub job: String,
+    /// How many times as fast.
+    #[arg(long, default_value_t = 1.0)]
+    pub speed: f64,
+    /// Pauses are not longer than this.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub idle_limit: Option<Duration>,
+    /// Print the screen as it was so long after the start.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["offset", "export"])]
+    pub at: Option<Duration>,
+    /// Print the screen as it was at this offset of the log.
+    #[arg(long, conflicts_with = "export")]
+    pub offset: Option<u64>,
+    /// Print it as a recording.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub export: Option<ExportFormat>,
+}
+
+/// A format for recordings.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// asciicast version 3, for asciinema and its player.
+    Cast,
+}
+
+/// Wait until something holds; the first condition wins.
+///
+/// Without a condition: until the job has ended. A pattern that was already printed counts, unless --since
+/// says where to begin.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast wait build
+  outlast wait web --pattern 'ready in (\\d+)' --deadline 20s
+  outlast wait a b c --exit               the first of three
+  outlast wait import --quiet-for 5s --exit
+  outlast wait installer --awaiting-input until it asks something
+  outlast wait web --port 5173 --exit     until it listens, or failed to
+  outlast wait tui --stable --gone 'Loading'
+  outlast wait build && ./deploy          only if it ended well
+
+Exit codes: the job's own when its end was waited for, 0 when another condition holds, 1 when the job
+ended without it, 3 when there is no such job, 4 at the deadline.")]
+pub struct WaitArgs {
+    /// Handles or names.
+    #[arg(required = true)]
+    pub jobs: Vec<String>,
+    /// What to wait for.
+    #[command(flatten)]
+    pub until: Conditions,
+    /// Look only at what is printed after this offset; `now` for its end now.
+    #[arg(long, value_name = "OFFSET|now")]
+    pub since: Option<String>,
+    /// Not longer than this; then the exit code is 4.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub deadline: Option<Duration>,
+}

@@ -1,0 +1,44 @@
+//! The verbs about who may do what.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// See what the policy says.
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// What to see.
+    #[command(subcommand)]
+    pub verb: PolicyVerb,
+}
+
+/// The verbs of `policy`.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "a doc comment here would replace the help of the verb")]
+pub enum PolicyVerb {
+    Check(PolicyCheckArgs),
+}
+
+/// Say what the policy decides about a command, and why; without one, which files are in force.
+///
+/// Nothing is run. The exit code is 5 when it is denied.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast policy check
+  outlast policy check --explain 'make && sudo rm -rf build'
+  outlast policy check --tool send_input 'git push'")]
+pub struct PolicyCheckArgs {
+    /// The command: one argument is a line for the shell, more are a program and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Every reason, not only the one that decides.
+    #[arg(long)]
+    pub explain: bool,
+    /// The tool that would run it [default: run_shell_command].
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Also what the project around this folder says.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}

@@ -1,0 +1,93 @@
+//! Arguments of `run`: the command, how long to stay with it, and the walls around it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use outlast_protocol::Size;
+
+use crate::sandbox::BoundsArgs;
+use crate::values::{bytes, duration, size};
+
+/// Run a command as a job.
+///
+/// One argument is a line for the shell; more are a program and its arguments. In the foreground, output
+/// comes live, keys go to the job, and the exit code is the job's own. Standard input that is no terminal is
+/// what the job reads, to its end.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast run 'cargo build 2>&1 | tee build.log'
+  outlast run -- grep -r 'two words' src
+  outlast run -d --name db --cwd /srv postgres -D data
+  outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
+  outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
+  outlast run --sandbox --memory 2GiB 'npm test'")]
+pub struct RunArgs {
+    /// The command.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Start it and come back at once.
+    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for", "port", "input"])]
+    pub background: bool,
+    /// Come back when it waits for input; it goes on in the background.
+    #[arg(long = "awaiting-input", alias = "input")]
+    pub input: bool,
+    /// Come back when it listens on a TCP port: this one, or any; it goes on in the background.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
+    pub port: Option<u16>,
+    /// Come back when this regular expression is found in what it prints; it goes on in the background.
+    #[arg(long, value_name = "REGEX")]
+    pub pattern: Vec<String>,
+    /// Come back when it has printed nothing for so long; it goes on in the background.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub quiet_for: Option<Duration>,
+    /// With --pattern, --port, --awaiting-input or --quiet-for: come back after so long at the latest.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub deadline: Duration,
+    /// End the job after so long.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// End the job when it has printed nothing for so long.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub inactivity_timeout: Option<Duration>,
+    /// A name to call it by.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What it is for.
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// The folder to start it in.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Set an environment variable; without a value, remove it.
+    #[arg(long = "env", short = 'e', value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Run it on pipes instead of a terminal.
+    #[arg(long, conflicts_with = "size")]
+    pub pipe: bool,
+    /// The size of its terminal [default: that of yours, else 120x40].
+    #[arg(long, value_name = "COLSxROWS", value_parser = size)]
+    pub size: Option<Size>,
+    /// How much of its output is kept; past it, the middle goes [default: 1GiB].
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub log_cap: Option<u64>,
+    /// What goes to the session's outbox: exit, awaiting_input, port, lines, pattern=REGEX, quiet=30s,
+    /// stable, or none [default: exit,awaiting_input, and nothing in the foreground].
+    #[arg(long, value_name = "WHAT")]
+    pub notify: Vec<String>,
+    /// Whom to wake for it: exec:COMMAND, tmux:PANE, codex, webhook:URL, file:PATH; may be given more than
+    /// once.
+    #[arg(long, value_name = "HOW")]
+    pub wake: Vec<String>,
+    /// The walls around it.
+    #[command(flatten)]
+    pub bounds: BoundsArgs,
+    /// Give the job no input: whatever it reads ends at once.
+    #[arg(short = 'n', long)]
+    pub no_stdin: bool,
+    /// In the foreground: say nothing of our own.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}

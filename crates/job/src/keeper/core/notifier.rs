@@ -1,0 +1,352 @@
+//! What of a job's events is worth telling its session: as entries of the outbox, of which some wake
+//! somebody. Repeats are rate limited. Nothing here waits: entries that can't be written yet are held, up to
+//! a bound, and retried.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use outlast_protocol::condition::ConditionWord;
+use outlast_pty::reap::End;
+
+use super::{Effect, Effects, Now};
+use crate::clock::earliest;
+use crate::lifecycle::State;
+use crate::outbox::Entry;
+use crate::spec::Handle;
+use crate::wire::Reason;
+use crate::wire::event::{EntryKind, Event, EventKind};
+
+/// Entries that could not be written yet: the disk is full, or somebody holds the lock.
+const MAX_HELD: usize = 256;
+/// How soon it is tried again; the pause doubles with each try that fails.
+const FIRST_RETRY: Duration = Duration::from_millis(20);
+/// The longest pause: a disk may be full for hours.
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// The rate limit: this many of one kind in a window are told one by one; the rest become one.
+const BURST: u64 = 5;
+const WINDOW: Duration = Duration::from_secs(10);
+/// How long after an entry was written it is synced to the disk, with all that came meanwhile.
+const SYNC_AFTER: Duration = Duration::from_millis(300);
+
+/// How many of one kind there were in this window.
+#[derive(Debug)]
+struct Limit {
+    since: Instant,
+    count: u64,
+    gathered: Option<Entry>,
+}
+
+/// Decides what is told, and when.
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    name: Option<String>,
+    job: Handle,
+    held: VecDeque<Entry>,
+    /// Whether held entries are being written.
+    appending: bool,
+    dropped: u64,
+    /// When held entries are written.
+    retry: Option<Instant>,
+    pause: Duration,
+    limits: BTreeMap<EntryKind, Limit>,
+    /// Whether anybody is to be woken.
+    wakes: bool,
+    to_wake: Vec<Entry>,
+    /// Whether a helper that wakes is at work.
+    helper: bool,
+    /// When the first entry was written that may not be on the disk yet.
+    unsynced: Option<Instant>,
+    /// What the job said last: why it failed, more often than not.
+    pub(super) last_line: String,
+    /// Whether the outbox has the end.
+    end_told: bool,
+}
+
+impl Notifier {
+    /// `end_told`: whether the outbox has the job's end already.
+    pub(crate) fn new(job: Handle, name: Option<String>, wakes: bool, end_told: bool) -> Self {
+        Self {
+            name,
+            job,
+            held: VecDeque::new(),
+            appending: false,
+            dropped: 0,
+            retry: None,
+            pause: FIRST_RETRY,
+            limits: BTreeMap::new(),
+            wakes,
+            to_wake: Vec::new(),
+            helper: false,
+            unsynced: None,
+            last_line: String::new(),
+            end_told,
+        }
+    }
+
+    /// Whether there is nothing left to tell.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.held.is_empty() && self.limits.values().all(|limit| limit.gathered.is_none())
+    }
+
+    pub(super) fn holds_some(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    pub(super) fn is_appending(&self) -> bool {
+        self.appending
+    }
+
+    /// How many entries are kept in memory.
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.held.len() + self.to_wake.len() + self.limits.len()
+    }
+
+    /// An event is to be told.
+    pub(crate) fn note(&mut self, event: &Event, now: Instant) {
+        let Some((kind, mut text)) = describe(&event.what) else { return };
+        if kind == EntryKind::Exit && self.end_told {
+            // It is in the outbox and was not in the log of events: a full disk, and then a dead keeper.
+            return;
+        }
+        if matches!(event.what, EventKind::Exit { state: State::Failed(_) })
+            && !self.last_line.trim().is_empty()
+        {
+            text = format!("{text}: {}", self.last_line.trim());
+        }
+        let mut entry = Entry::about_at(event.at, self.job, self.name.as_deref(), kind, text);
+        entry.seq = event.seq;
+        (entry.from, entry.offset) = (event.offset, event.offset);
+        if let EventKind::Watch { fired } = &event.what {
+            (entry.count, entry.from, entry.offset) = (fired.count, fired.from, fired.to);
+        }
+        entry.more = more(self.job, &event.what);
+        entry.detail = Some(event.what.clone());
+        if kind != EntryKind::Exit && !matches!(event.what, EventKind::Watch { .. }) {
+            let limit =
+                self.limits.entry(kind).or_insert_with(|| Limit { since: now, count: 0, gathered: None });
+            limit.count += 1;
+            if limit.count > BURST {
+                if let Some(known) = limit.gathered.take() {
+                    entry.count += known.count;
+                    entry.from = known.from;
+                }
+                limit.gathered = Some(entry);
+                return;
+            }
+        }
+        self.hold(entry, now);
+    }
+
+    fn hold(&mut self, entry: Entry, now: Instant) {
+        self.retry.get_or_insert(now);
+        if self.held.len() >= MAX_HELD {
+            self.held.pop_front();
+            self.dropped += 1;
+        }
+        self.held.push_back(entry);
+    }
+
+    /// The end of each window: what was gathered in it becomes one entry.
+    pub(super) fn release(&mut self, now: Instant, all: bool) {
+        let mut out = Vec::new();
+        self.limits.retain(|_, limit| {
+            if !all && now < limit.since + WINDOW {
+                return true;
+            }
+            out.extend(limit.gathered.take());
+            false
+        });
+        out.into_iter().for_each(|entry| self.hold(entry, now));
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let gathered = self.limits.values().filter(|limit| limit.gathered.is_some());
+        let sync = self.unsynced.map(|since| since + SYNC_AFTER);
+        gathered.fold(earliest(self.retry, sync), |next, limit| earliest(next, Some(limit.since + WINDOW)))
+    }
+
+    /// What is due: entries are written and synced, and whoever is to be woken is woken, by one helper at a
+    /// time, so that notices come in order.
+    pub(super) fn on_time(&mut self, now: Now, effects: &mut Effects) {
+        self.release(now.at, false);
+        if !self.held.is_empty() && self.may_append(now.at) {
+            self.append(effects);
+        }
+        if self.unsynced.is_some_and(|since| now.at >= since + SYNC_AFTER) {
+            self.unsynced = None;
+            effects.push(Effect::SyncOutbox);
+        }
+        self.wake_if_free(effects);
+    }
+
+    /// Wakes, unless a helper is still at work.
+    pub(super) fn wake_if_free(&mut self, effects: &mut Effects) {
+        if !self.helper {
+            self.wake(effects);
+        }
+    }
+
+    pub(super) fn may_append(&self, now: Instant) -> bool {
+        !self.appending && self.retry.is_none_or(|at| now >= at)
+    }
+
+    /// Has all that is held written.
+    pub(super) fn append(&mut self, effects: &mut Effects) {
+        if self.appending {
+            return;
+        }
+        self.retry = None;
+        let mut entries: Vec<Entry> = self.held.drain(..).collect();
+        if self.dropped > 0 {
+            let text = format!("{} earlier events of this job could not be written", self.dropped);
+            let at = entries.first().map_or(0, |entry| entry.at);
+            let mut word = Entry::about_at(at, self.job, self.name.as_deref(), EntryKind::Dropped, text);
+            word.count = self.dropped;
+            entries.insert(0, word);
+            self.dropped = 0;
+        }
+        self.appending = true;
+        effects.push(Effect::AppendOutbox(entries));
+    }
+
+    /// Entries were written, or were not and come back.
+    pub(super) fn on_appended(&mut self, entries: Vec<Entry>, written: bool, now: Instant) {
+        self.appending = false;
+        if !written {
+            self.retry = Some(now + self.pause);
+            self.pause = (self.pause * 2).min(LONGEST_RETRY);
+            let later = std::mem::take(&mut self.held);
+            for entry in entries.into_iter().chain(later) {
+                self.hold(entry, now);
+            }
+            return;
+        }
+        self.retry = (!self.held.is_empty()).then_some(now);
+        self.pause = FIRST_RETRY;
+        self.unsynced.get_or_insert(now);
+        self.end_told |= entries.iter().any(|entry| entry.event == EntryKind::Exit);
+        for entry in entries.into_iter().filter(|entry| self.wakes && is_pushed(entry)) {
+            if self.to_wake.len() >= MAX_HELD {
+                self.to_wake.remove(0);
+            }
+            self.to_wake.push(entry);
+        }
+    }
+
+    /// A slow disk has not synced the last entries yet: once more when it has.
+    pub(super) fn on_sync_busy(&mut self, now: Instant) {
+        self.unsynced = Some(now);
+    }
+
+    /// Only what must be told is kept: the disk has no space for more.
+    pub(super) fn keep_only_the_end(&mut self) {
+        let before = self.held.len();
+        self.held.retain(|entry| entry.event == EntryKind::Exit);
+        self.dropped += (before - self.held.len()) as u64;
+    }
+
+    /// Starts a helper with all that somebody is to be woken for; false if there is nothing.
+    pub(super) fn wake(&mut self, effects: &mut Effects) -> bool {
+        if self.to_wake.is_empty() {
+            return false;
+        }
+        self.helper = true;
+        effects.push(Effect::Wake(std::mem::take(&mut self.to_wake)));
+        true
+    }
+
+    /// A helper was started, or could not be.
+    pub(super) fn on_helper_started(&mut self, failed: Option<String>, now: Now) {
+        if let Some(error) = failed {
+            self.helper = false;
+            self.wake_failed(&format!("the helper that wakes could not be started: {error}"), now);
+        }
+    }
+
+    /// A helper has ended. It tells itself what it could not deliver, unless it died.
+    pub(super) fn on_helper_ended(&mut self, end: End, now: Now) {
+        self.helper = false;
+        match end {
+            End::Code(0 | 1) => {}
+            End::Code(code) => {
+                self.wake_failed(&format!("the helper that wakes ended with code {code}"), now)
+            }
+            End::Signal { signal, .. } => {
+                let signal = outlast_pty::signal::name(signal);
+                self.wake_failed(&format!("the helper that wakes was ended by {signal}"), now);
+            }
+        }
+    }
+
+    fn wake_failed(&mut self, why: &str, now: Now) {
+        let text = format!("{why}: who was to be woken may not have been told");
+        let mut word =
+            Entry::about_at(now.unix_ms, self.job, self.name.as_deref(), EntryKind::WakeFailed, text);
+        word.more = "outlast events".into();
+        self.hold(word, now.at);
+    }
+}
+
+/// Whether somebody is woken for an entry. Not for a wake that failed: the next one might fail as well.
+fn is_pushed(entry: &Entry) -> bool {
+    !matches!(entry.event, EntryKind::WentOn | EntryKind::WakeFailed)
+}
+
+/// What kind of entry an event is, and its line; none for what is not worth one.
+fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
+    let (kind, text) = match what {
+        EventKind::Exit { state } => (EntryKind::Exit, ended(state)),
+        EventKind::AwaitingInput { awaiting } => {
+            (EntryKind::AwaitingInput, format!("it waits for input ({}): {}", awaiting.kind, awaiting.prompt))
+        }
+        EventKind::WentOn => (EntryKind::WentOn, "it no longer waits for input".into()),
+        EventKind::Port { port } => (EntryKind::Port, format!("it listens on port {port}")),
+        EventKind::LogFailing { error } => {
+            (EntryKind::LogTrouble, format!("its log can't be written: {error}"))
+        }
+        EventKind::LogResumed { lost_from, lost_to } => (
+            EntryKind::LogTrouble,
+            format!("its log is written again; bytes {lost_from} to {lost_to} are lost"),
+        ),
+        EventKind::Watch { fired } => {
+            let text = match (fired.reason, &fired.found, fired.port) {
+                _ if !fired.lines.is_empty() => {
+                    let lines: Vec<&str> = fired.lines.iter().map(|line| line.text.as_str()).collect();
+                    format!("[{}] {}", fired.watch, lines.join(" ⏎ "))
+                }
+                (_, Some(found), _) => format!("[{}] {}", fired.watch, found.text),
+                (_, _, Some(port)) => format!("[{}] it listens on port {port}", fired.watch),
+                (reason, ..) => format!("[{}] {}", fired.watch, ConditionWord::told(reason)),
+            };
+            (fired.reason.into(), text)
+        }
+        EventKind::Started { .. }
+        | EventKind::AllGone
+        | EventKind::LogCapped { .. }
+        | EventKind::TookOver { .. }
+        | EventKind::HeirGone
+        | EventKind::Unknown => return None,
+    };
+    Some((kind, text))
+}
+
+fn ended(state: &State) -> String {
+    let Some(receipt) = state.receipt() else { return state.name().into() };
+    let how = receipt.words().unwrap_or_else(|error| error.message.clone());
+    format!("{}: {how}", state.name())
+}
+
+/// The call that tells more.
+fn more(job: crate::spec::Handle, what: &EventKind) -> String {
+    match what {
+        EventKind::AwaitingInput { .. } => format!("outlast send {job} TEXT"),
+        EventKind::Watch { fired }
+            if matches!(fired.reason, Reason::Pattern | Reason::Lines | Reason::Output) =>
+        {
+            format!("outlast read {job} --since {}", fired.read_from())
+        }
+        EventKind::Watch { fired } if fired.reason == Reason::Stable => format!("outlast screen {job}"),
+        _ => format!("outlast read {job} --tail 20"),
+    }
+}

@@ -1,0 +1,154 @@
+//! Writes to the session's outbox what the notifier decides to tell, and starts the helper that wakes whoever
+//! is to be woken. Nothing here waits: not for the lock, not for the disk, not for the helper.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outlast_pty::procfs::Proc;
+use rustix::process::Pid;
+
+use super::Keeper;
+use super::conditions::Conditions;
+use super::core::{Input, Notifier};
+use super::inherited::Inherited;
+use crate::outbox::{Entry, Outbox};
+use crate::registry::JobDir;
+use crate::registry::format::Info;
+use crate::registry::layout;
+use crate::wakes::deliver;
+use crate::wire::event::{EntryKind, EventKind};
+
+/// Whether somebody is syncing the outbox to the disk.
+pub(super) type Syncing = Arc<AtomicBool>;
+
+/// Whether a job's log of events has its end.
+pub(super) fn is_end_noted(job: &JobDir) -> bool {
+    job.events().iter().any(|event| matches!(event.what, EventKind::Exit { .. }))
+}
+
+/// Whether a dead keeper has told all that there was to tell about a job that has ended.
+pub(super) fn is_all_told(inherited: &Inherited, info: &Info) -> bool {
+    let conditions = super::watches::conditions_of(inherited, info, 0);
+    is_end_noted(&inherited.job) && notifier(inherited, info, &conditions).is_quiet()
+}
+
+/// A notifier that takes up where a dead keeper was: events that are written down and were not told are told
+/// now.
+pub(super) fn notifier(inherited: &Inherited, info: &Info, conditions: &Conditions) -> Notifier {
+    let wakes = !inherited.spec.wakes.is_empty() || !inherited.settings.wakes.is_empty();
+    let past = inherited.job.events();
+    let (mut told, mut end_told) = (inherited.shared.told(), inherited.shared.end_told());
+    if !past.is_empty()
+        && let Ok(outbox) = Outbox::open(&inherited.home, &info.session)
+    {
+        // It may have died between telling and noting that it has.
+        for entry in outbox.entries(0).into_iter().filter(|entry| entry.job == info.handle) {
+            told = told.max(entry.seq);
+            end_told |= entry.event == EntryKind::Exit;
+        }
+    }
+    let mut notifier = Notifier::new(info.handle, info.name.clone(), wakes, end_told);
+    let now = std::time::Instant::now();
+    let untold = past.iter().filter(|event| event.seq > told && conditions.tells(&event.what));
+    untold.for_each(|event| notifier.note(event, now));
+    notifier
+}
+
+impl Keeper {
+    fn outbox(&self) -> Option<Outbox> {
+        Outbox::open(&self.inherited.home, &self.inherited.spec.session).ok()
+    }
+
+    /// Reserves disk space for what will be told.
+    pub(super) fn reserve_outbox(&self) {
+        if !self.inherited.spec.notify.is_nothing()
+            && let Some(outbox) = self.outbox()
+        {
+            outbox.hold_room();
+        }
+    }
+
+    pub(super) fn append_outbox(&mut self, mut entries: Vec<Entry>) -> Input<'static> {
+        let written = self.outbox().is_some_and(|outbox| outbox.try_append(&mut entries).is_ok());
+        if written {
+            let shared = self.inherited.shared;
+            if let Some(seq) = entries.iter().map(|entry| entry.seq).max() {
+                shared.set_told(seq.max(shared.told()));
+            }
+            if entries.iter().any(|entry| entry.event == EntryKind::Exit) {
+                shared.set_end_told();
+            }
+        }
+        Input::OutboxAppended { entries, written }
+    }
+
+    /// Syncs the outbox in a thread of its own, for a disk may take its time.
+    pub(super) fn sync_outbox(&mut self) -> Option<Input<'static>> {
+        if self.syncing.swap(true, Ordering::AcqRel) {
+            return Some(Input::SyncBusy);
+        }
+        let (syncing, outbox) = (Arc::clone(&self.syncing), self.outbox());
+        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            if let Some(outbox) = outbox {
+                outbox.sync();
+            }
+            syncing.store(false, Ordering::Release);
+        });
+        if thread.is_err() {
+            self.syncing.store(false, Ordering::Release);
+        }
+        None
+    }
+
+    /// We are done: what was told is on the disk before we leave.
+    pub(super) fn sync_outbox_last(&self) {
+        if self.inherited.shared.told() > 0
+            && let Some(outbox) = self.outbox()
+        {
+            outbox.sync();
+        }
+    }
+
+    /// Starts a helper with all that somebody is to be woken for. It may outlive us.
+    pub(super) fn wake(&mut self, events: Vec<Entry>) -> Input<'static> {
+        let spec = &self.inherited.spec;
+        let mut wakes = spec.wakes.clone();
+        wakes.extend(self.inherited.settings.wakes.iter().cloned());
+        let order = deliver::Order { session: spec.session.clone(), wakes, events };
+        match deliver::begin(&order, &self.inherited.home, &spec.wake_env) {
+            Ok(helper) => {
+                self.helper = Some(helper);
+                Input::HelperStarted { failed: None }
+            }
+            Err(error) => Input::HelperStarted { failed: Some(error.to_string()) },
+        }
+    }
+
+    /// Leaves out the helper, and all below it: it is ours and no part of the job.
+    pub(super) fn without_helper(&self, mut processes: Vec<Proc>) -> Vec<Proc> {
+        let Some(helper) = self.helper else { return processes };
+        let mut ours = HashSet::from([helper]);
+        loop {
+            let before = ours.len();
+            let below = |p: &&Proc| p.ppid.is_some_and(|parent| ours.contains(&parent));
+            let more: Vec<Pid> = processes.iter().filter(below).map(|p| p.pid).collect();
+            ours.extend(more);
+            if ours.len() == before {
+                break;
+            }
+        }
+        processes.retain(|process| !ours.contains(&process.pid));
+        processes
+    }
+
+    /// The last line of the transcript that is not blank.
+    pub(super) fn last_line_of_transcript(&self) -> String {
+        let Ok(file) = self.inherited.job.open(layout::TRANSCRIPT) else { return String::new() };
+        let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let mut tail = vec![0; 1024];
+        let got = crate::log::writer::read_exact_at(&file, &mut tail, size.saturating_sub(1024));
+        let text = String::from_utf8_lossy(&tail[..got]).into_owned();
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    }
+}

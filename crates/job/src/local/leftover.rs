@@ -1,0 +1,94 @@
+//! What a lost job left running. Keeper and heir are gone, so nobody is its parent any more; but its processes
+//! still belong to the session the heir led, or hold the job's terminal or pipes.
+
+use std::time::{Duration, Instant};
+
+use outlast_pty::procfs::{self, Proc};
+use outlast_pty::signal;
+use rustix::process::{Pid, Signal};
+
+use crate::lifecycle::{self, Process, State};
+use crate::registry::format::Info;
+use crate::wire::Killed;
+
+/// How long we try before we name what can't be ended.
+const GIVE_UP: Duration = Duration::from_secs(2);
+/// How often we look again.
+const ROUND: Duration = Duration::from_millis(10);
+
+/// The processes that a job which has ended, or is lost, left and that still run.
+#[must_use]
+pub(crate) fn find(info: &Info) -> Vec<Process> {
+    match &info.state {
+        State::Lost { .. } => living(info).into_iter().map(lifecycle::process).collect(),
+        ended => ended.receipt().map(|receipt| still_there(info, &receipt.left_behind)).unwrap_or_default(),
+    }
+}
+
+/// Those of a receipt that have not ended since.
+fn still_there(info: &Info, left_behind: &[Process]) -> Vec<Process> {
+    if left_behind.is_empty() || procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
+        return Vec::new();
+    }
+    let is_alive = |process: &&Process| {
+        let now = Pid::from_raw(process.pid).and_then(procfs::stat);
+        now.is_some_and(|now| now.start_time == process.started && now.is_alive())
+    };
+    left_behind.iter().filter(is_alive).cloned().collect()
+}
+
+/// As [`find`], for a job of which it is not known that it is lost: none otherwise.
+#[must_use]
+pub(crate) fn find_if_lost(info: &Info) -> Vec<Process> {
+    if matches!(info.state, State::Lost { .. }) { find(info) } else { Vec::new() }
+}
+
+/// Ends what a lost job left.
+pub(crate) fn end(info: &Info, grace: Duration) -> Killed {
+    let signalled = end_all(|| living(info), grace);
+    Killed { signalled, survivors: find(info), already_ended: signalled == 0, note: None }
+}
+
+/// Ends processes that are not ours: `SIGTERM`, and `SIGKILL` after the grace. Says how many got the first signal.
+pub(super) fn end_all(living: impl Fn() -> Vec<Proc>, grace: Duration) -> usize {
+    let signalled = signal_all(&living(), Signal::TERM);
+    signal_all(&living(), Signal::CONT);
+    let force_at = Instant::now() + grace;
+    while !living().is_empty() && Instant::now() < force_at + GIVE_UP {
+        if Instant::now() >= force_at {
+            signal_all(&living(), Signal::STOP);
+            signal_all(&living(), Signal::KILL);
+        }
+        // They are no children of ours: nobody tells us when they end.
+        std::thread::sleep(ROUND);
+    }
+    signalled
+}
+
+pub(super) fn signal_all(processes: &[Proc], signal: Signal) -> usize {
+    processes.iter().filter(|process| signal::send(process, signal).is_ok()).count()
+}
+
+fn living(info: &Info) -> Vec<Proc> {
+    if procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
+        return Vec::new();
+    }
+    let Some(born) = info.process.as_ref().map(|process| process.started) else { return Vec::new() };
+    // The number of a session stays taken for as long as one process is in it.
+    let session = info.heir.as_ref().map(|heir| heir.pid);
+    procfs::everything()
+        .into_iter()
+        .filter(|process| process.is_alive() && process.start_time >= born)
+        .filter(|process| session == Some(process.session) || holds_an_end(process, &info.endpoints))
+        .collect()
+}
+
+/// Whether one of a process's standard descriptors is an end of the job. A terminal whose master is closed
+/// shows as deleted, so a later terminal of the same number is not taken for it.
+fn holds_an_end(process: &Proc, endpoints: &[String]) -> bool {
+    procfs::standard_descriptors(process.pid).iter().any(|name| {
+        let end = name.strip_suffix(" (deleted)").unwrap_or(name);
+        let is_terminal = end.starts_with("/dev/");
+        endpoints.iter().any(|endpoint| endpoint == end) && (!is_terminal || end.len() < name.len())
+    })
+}

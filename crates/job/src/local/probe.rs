@@ -1,0 +1,201 @@
+//! Checks that this machine can do what jobs need: tried, not assumed.
+
+use std::time::{Duration, Instant};
+
+use outlast_protocol::request::ReadText;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::{Local, LocalJob};
+
+use crate::registry::format::FORMAT;
+use crate::spec::{JobSpec, Run, Streams};
+use crate::wire::{PROTOCOL, Wait};
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub what: &'static str,
+    /// Whether it is as it should be.
+    pub good: bool,
+    /// What was found.
+    pub said: String,
+}
+
+/// Looks at everything.
+#[must_use]
+pub(crate) fn examine(local: &Local) -> Vec<Finding> {
+    vec![
+        home(local),
+        disk(local),
+        budget(local),
+        holes(local),
+        terminals(),
+        jobs(local),
+        run_one(local),
+        sandbox(),
+        loopback(),
+        control_groups(),
+        version(),
+    ]
+}
+
+fn finding(what: &'static str, good: bool, said: impl Into<String>) -> Finding {
+    Finding { what, good, said: said.into() }
+}
+
+fn home(local: &Local) -> Finding {
+    finding("home", true, format!("{} is yours alone", local.home.path().display()))
+}
+
+fn disk(local: &Local) -> Finding {
+    let Ok(stat) = rustix::fs::fstatvfs(local.home.as_dir()) else {
+        return finding("disk", false, "the file system does not say how full it is");
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let enough = free > 64 << 20;
+    let mut said = format!("{} MiB free for logs", free >> 20);
+    if !enough {
+        said.push_str(
+            "; jobs run on a full disk too, but their newest output is lost: free some, or outlast prune",
+        );
+    }
+    finding("disk", enough, said)
+}
+
+fn budget(local: &Local) -> Finding {
+    match local.prune(&local.settings.retention, true) {
+        Ok(swept) => match swept.over {
+            Some(over) => finding("budget", false, over.words()),
+            None => finding("budget", true, format!("{} finished jobs are kept", swept.kept)),
+        },
+        Err(failure) => finding("budget", false, failure.to_string()),
+    }
+}
+
+/// Without holes a log can't give back its middle.
+fn holes(local: &Local) -> Finding {
+    use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+    let name = format!(".probe-{}", std::process::id());
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = openat(local.home.as_dir(), &name, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
+        rustix::fs::ftruncate(&file, 8192)?;
+        fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 4096)
+    });
+    let _ = unlinkat(local.home.as_dir(), &name, AtFlags::empty());
+    match made {
+        Ok(()) => finding("log cap", true, "this file system gives back the middle of a file"),
+        Err(error) => {
+            let said = format!(
+                "this file system can't give back the middle of a file ({error}): logs may outgrow their cap"
+            );
+            finding("log cap", false, said)
+        }
+    }
+}
+
+fn terminals() -> Finding {
+    let read = |name: &str| -> Option<u64> {
+        std::fs::read_to_string(format!("/proc/sys/kernel/pty/{name}")).ok()?.trim().parse().ok()
+    };
+    match (read("nr"), read("max")) {
+        (Some(used), Some(max)) => {
+            finding("terminals", used + 8 < max, format!("{used} of {max} in use on this machine"))
+        }
+        _ => finding("terminals", true, "this system does not count them"),
+    }
+}
+
+fn jobs(local: &Local) -> Finding {
+    let jobs = local.jobs(false);
+    let running = jobs.iter().filter(|info| info.state.is_live()).count();
+    let lost: Vec<String> = jobs
+        .iter()
+        .filter(|info| !super::leftover::find_if_lost(info).is_empty())
+        .map(|info| info.handle.to_string())
+        .collect();
+    let said = format!("{} kept, {running} running", jobs.len());
+    if lost.is_empty() {
+        return finding("jobs", true, said);
+    }
+    let said = format!("{said}; lost jobs left processes behind, end them: outlast kill {}", lost.join(" "));
+    finding("jobs", false, said)
+}
+
+/// The whole way once: keeper, terminal, log, exit code.
+fn run_one(local: &Local) -> Finding {
+    let began = Instant::now();
+    let mut spec = JobSpec::new(Run::Shell("printf outlast-doctor".into()));
+    spec.description = Some("outlast doctor".into());
+    spec.streams = Streams::Terminal(crate::spec::Size::default());
+    let result = local.start(spec).and_then(|job| {
+        let job = LocalJob::new(job, false);
+        job.wait(&Wait::for_exit(), Some(Duration::from_secs(10)))?;
+        Ok((job.info()?.state.name(), job.text(&ReadText { max: 1024, ..ReadText::default() })?.head))
+    });
+    let ms = began.elapsed().as_millis();
+    match result {
+        Ok(("completed", text)) if text.trim() == "outlast-doctor" => {
+            finding("a job", true, format!("started, printed and ended in {ms} ms"))
+        }
+        Ok((state, text)) => finding("a job", false, format!("it is {state} and printed {text:?}")),
+        Err(failure) => finding("a job", false, failure.to_string()),
+    }
+}
+
+/// What a sandbox of this kernel holds. That it can't is no illness of ours: whoever asks for one is told.
+fn sandbox() -> Finding {
+    #[cfg(target_os = "linux")]
+    {
+        use outlast_pty::confine::{OLDEST_LANDLOCK, SCOPED_LANDLOCK, landlock_abi};
+        let bwrap = match crate::sandbox::bwrap() {
+            Some(path) => format!("bubblewrap is {}", path.display()),
+            None => "bubblewrap is not here".into(),
+        };
+        let said = match landlock_abi() {
+            version if version < OLDEST_LANDLOCK => {
+                format!(
+                    "run --sandbox is refused: Landlock {OLDEST_LANDLOCK} is needed, this kernel has {version}"
+                )
+            }
+            version if version < SCOPED_LANDLOCK => format!(
+                "Landlock {version} and seccomp: files, network and sockets; signals to your other processes are not held back before Landlock {SCOPED_LANDLOCK}"
+            ),
+            version => format!("Landlock {version} and seccomp: files, network, sockets and signals"),
+        };
+        finding("sandbox", true, format!("{said}; {bwrap}"))
+    }
+    #[cfg(not(target_os = "linux"))]
+    finding("sandbox", true, "run --sandbox is refused: there is none for this system yet")
+}
+
+fn loopback() -> Finding {
+    #[cfg(target_os = "linux")]
+    let said = match outlast_pty::confine::has_namespaces() {
+        Ok(()) => "run --sandbox --network loopback: a network of its own can be had".into(),
+        Err(error) => {
+            format!("run --sandbox --network loopback is refused: no namespace can be had ({error})")
+        }
+    };
+    #[cfg(not(target_os = "linux"))]
+    let said = "run --network loopback is refused on this system";
+    finding("loopback", true, said)
+}
+
+fn control_groups() -> Finding {
+    let said = |name: &str, controller: &str| match crate::limits::Group::parent(&[controller]) {
+        Ok(_) => format!("{name} of a whole job"),
+        Err(_) if controller == "cpu" => "no limit of processors".into(),
+        Err(_) if controller == "pids" && rustix::process::geteuid().is_root() => {
+            "no limit of processes for root".into()
+        }
+        Err(_) => format!("{name} of each process only"),
+    };
+    let all = [said("memory", "memory"), said("processes", "pids"), said("processors", "cpu")];
+    finding("limits", true, all.join(", "))
+}
+
+fn version() -> Finding {
+    let version = env!("CARGO_PKG_VERSION");
+    finding("version", true, format!("outlast {version}, job format {FORMAT}, protocol {PROTOCOL}"))
+}

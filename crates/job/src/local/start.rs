@@ -1,0 +1,215 @@
+//! Starts a keeper: runs a program again, or has one forked that is ready, hands it the order, waits for its one answer.
+
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use super::connection::Connection;
+use crate::failure::{Failure, Kind};
+use crate::registry::format::Info;
+use crate::settings::Settings;
+use crate::spec::{Input, JobSpec};
+use crate::wakes::deliver;
+use crate::wire::{PROTOCOL, StartOrder, StartReply, line};
+use outlast_protocol::{Call, Hint};
+
+/// The hidden verb: `PROGRAM keep HOME` becomes a keeper.
+pub(crate) const KEEP: &str = "keep";
+/// Its last word for a job in a sandbox: so that every keeper can see whose descendants it must not listen to.
+pub(crate) const CONFINED: &str = "confined";
+
+/// How long a start may take: a slow disk or a program on a network share needs its time.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// This very program. On Linux it can be run again even after an upgrade has replaced its file.
+pub(crate) fn own_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        std::env::current_exe().unwrap_or_else(|_| "outlast".into())
+    }
+}
+
+/// Becomes a keeper if that is what this program was started for, and never returns then. Call it first in
+/// `main`, while there is only one thread.
+pub fn keep_if_asked() {
+    let mut arguments = std::env::args_os().skip(1);
+    let (Some(verb), Some(home)) = (arguments.next(), arguments.next()) else { return };
+    let rest: Vec<std::ffi::OsString> = arguments.take(2).collect();
+    if !rest.is_empty() && rest != [CONFINED] {
+        return;
+    }
+    if verb == KEEP || verb == deliver::DELIVER {
+        let code =
+            if verb == KEEP { crate::keeper::keep(Path::new(&home)) } else { deliver::run(Path::new(&home)) };
+        #[expect(
+            clippy::exit,
+            reason = "a keeper or helper is another program that happens to share this file"
+        )]
+        std::process::exit(code);
+    }
+}
+
+/// A process that will keep the next job, detached, and our end of its only line. It ends by itself when we are gone.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    line: UnixStream,
+}
+
+impl Starter {
+    /// Runs the program again for a single job, and gives it the order at once: it is read when it is detached.
+    pub(crate) fn run(
+        home: &Path,
+        program: &Path,
+        confined: bool,
+        order: &StartOrder,
+    ) -> Result<Self, Failure> {
+        let (line, mut first) = run(home, program, confined)?;
+        let mut starter = Self { line };
+        // Should it be gone already, there is its last word to read, or none.
+        match order.spec.input {
+            Input::Given => drop(starter.order_with_input(order)),
+            Input::Typed | Input::Nothing => drop(starter.order(order)),
+        }
+        let _ = first.wait();
+        Ok(starter)
+    }
+
+    /// Gives the order; false when nobody is there to take it.
+    pub(crate) fn order(&mut self, order: &StartOrder) -> bool {
+        self.line.write_all(&line(order)).is_ok()
+    }
+
+    /// Gives the order, and our standard input along with it.
+    fn order_with_input(&mut self, order: &StartOrder) -> std::io::Result<()> {
+        let order = line(order);
+        let sent = pass(&self.line, rustix::stdio::stdin(), &order)?;
+        self.line.write_all(&order[sent..])
+    }
+
+    /// The job's record, once the command runs; and the line to its keeper, who listens on.
+    pub(crate) fn started(self) -> Result<(Info, Connection), Failure> {
+        let _ = self.line.set_read_timeout(Some(START_TIMEOUT));
+        let mut text = Vec::new();
+        let read = BufReader::new((&self.line).take(64 << 20)).read_until(b'\n', &mut text);
+        match (read, serde_json::from_slice::<StartReply>(&text)) {
+            (_, Ok(StartReply::Started(info))) => Ok((*info, Connection::of_start(self.line))),
+            (_, Ok(StartReply::Failed { handle, failure })) => Err(explained(handle, failure.into())),
+            (Err(error), _) => Err(broken(&error.to_string())),
+            (Ok(_), Err(_)) => Err(broken("it ended without a word")),
+        }
+    }
+}
+
+/// Keepers for a client that starts many jobs: the program run again once, which then forks a keeper for each. It ends by
+/// itself when we are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Nursery {
+    /// The line to it, and whether its keepers are marked as those of jobs in a sandbox.
+    line: Option<(UnixStream, bool)>,
+    /// Who will keep the next job, if somebody is ready.
+    next: Option<Starter>,
+}
+
+impl Nursery {
+    pub(crate) fn is_open(&self) -> bool {
+        self.line.is_some()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Runs the program again, and waits until it has detached itself.
+    pub(crate) fn open(&mut self, home: &Path, program: &Path, confined: bool) -> Result<(), Failure> {
+        let (line, mut first) = run(home, program, confined)?;
+        let _ = first.wait();
+        self.line = Some((line, confined));
+        Ok(())
+    }
+
+    /// Has a keeper made for the next job.
+    pub(crate) fn get_ready(&mut self) {
+        if self.next.is_none() {
+            self.next = self.fork();
+        }
+    }
+
+    /// A keeper that has taken the order, if one can be had here.
+    pub(crate) fn order(&mut self, confined: bool, order: &StartOrder) -> Option<Starter> {
+        if self.line.as_ref().is_none_or(|line| line.1 != confined) {
+            return None;
+        }
+        let ordered = |mut starter: Starter| starter.order(order).then_some(starter);
+        self.next.take().and_then(ordered).or_else(|| self.fork().and_then(ordered))
+    }
+
+    fn fork(&mut self) -> Option<Starter> {
+        let (to, _) = self.line.as_ref()?;
+        let forked = UnixStream::pair().and_then(|(line, theirs)| {
+            pass(to, theirs.as_fd(), b"\n")?;
+            Ok(Starter { line })
+        });
+        if forked.is_err() {
+            // Gone: another is opened when there is time.
+            self.line = None;
+        }
+        forked.ok()
+    }
+}
+
+/// Passes a descriptor on, with as much of a text as fits; says how much that was.
+fn pass(to: &UnixStream, end: BorrowedFd<'_>, text: &[u8]) -> std::io::Result<usize> {
+    let ends = [end];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut along = SendAncillaryBuffer::new(&mut space);
+    along.push(SendAncillaryMessage::ScmRights(&ends));
+    Ok(sendmsg(to, &[IoSlice::new(text)], &mut along, SendFlags::NOSIGNAL)?)
+}
+
+/// Runs the program again: our end of the line to it, and the process that was run. That forks and leaves; who is at the
+/// other end of the line is no child of ours.
+fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child), Failure> {
+    let (line, theirs) =
+        UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
+    let first = Command::new(program)
+        // What `ps` shows.
+        .arg0("outlast")
+        .arg(KEEP)
+        .arg(home)
+        .args(confined.then_some(CONFINED))
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Failure::system(format!("the keeper {} can't be run", program.display()), error))?;
+    Ok((line, first))
+}
+
+/// What a keeper is told.
+pub(crate) fn order(home: &Path, settings: &Settings, mut spec: JobSpec) -> StartOrder {
+    if spec.wakes.is_empty() && settings.wakes.is_empty() {
+        // Nobody is woken: an order need not carry the environment twice.
+        spec.wake_env.clear();
+    }
+    StartOrder { protocol: PROTOCOL, home: home.to_owned(), spec, settings: settings.clone() }
+}
+
+fn explained(handle: Option<crate::spec::Handle>, failure: Failure) -> Failure {
+    let Some(handle) = handle else { return failure };
+    Failure { message: format!("job {handle} could not start: {}", failure.message), ..failure }
+}
+
+fn broken(why: &str) -> Failure {
+    Failure::new(Kind::Keeper, format!("the keeper did not start: {why}"))
+        .hint(Hint::call("see what is wrong: ", Call::Doctor))
+}

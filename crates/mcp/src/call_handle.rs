@@ -1,0 +1,55 @@
+//! What a call and the work it waits for share: that the client gave it up, and which job it is about.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use outlast_job::Handle;
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct CallHandle {
+    began: Instant,
+    cancelled: AtomicBool,
+    noted: AtomicBool,
+    about: AtomicU64,
+}
+
+impl CallHandle {
+    pub(crate) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            cancelled: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
+            about: AtomicU64::new(0),
+        }
+    }
+
+    /// When it began.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// The client gave the call up: nobody will read its answer.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody has taken note of the cancellation yet; the first who asks does.
+    pub(crate) fn note_once(&self) -> bool {
+        self.is_cancelled() && !self.noted.swap(true, Ordering::SeqCst)
+    }
+
+    /// Says which job the call waits for.
+    pub(crate) fn set_about(&self, handle: Handle) {
+        self.about.store(handle.0, Ordering::Relaxed);
+    }
+
+    /// Which job the call waits for, if it is known yet.
+    pub(crate) fn about(&self) -> Option<Handle> {
+        Some(self.about.load(Ordering::Relaxed)).filter(|handle| *handle > 0).map(Handle)
+    }
+}

@@ -1,0 +1,149 @@
+//! How the arguments of the seven tools become calls.
+
+use std::time::Duration;
+
+use outlast_job::notify::Notify;
+use outlast_job::{Failure, Job, Send};
+use outlast_policy::TypedInput;
+use outlast_protocol::KILL_GRACE;
+
+use super::gemini;
+use crate::arguments::{Arguments, missing};
+use crate::calls::{Call, CallOrder};
+use crate::engine::Engine;
+use crate::engine::kill::KillOrder;
+use crate::engine::read::ReadOrder;
+use crate::engine::run::RunOrder;
+use crate::engine::send::SendOrder;
+use crate::engine::wait::WaitOrder;
+use crate::printed::budget;
+
+/// How long a call stays when it does not say so.
+const RUN_DELAY: Duration = Duration::from_secs(5);
+const SEND_DELAY: Duration = Duration::from_secs(3);
+const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many lines above the screen can be asked for.
+const MAX_SCROLLBACK: u64 = 10_000;
+
+fn handle(engine: &Engine, arguments: &Arguments) -> Result<Job, Failure> {
+    engine.job(&arguments.required("handle", "handle=\"3\" (jobs() lists them)")?)
+}
+
+fn bound(arguments: &Arguments) -> Result<usize, Failure> {
+    Ok(budget(arguments.count("max_output_size")?))
+}
+
+/// How long to stay: with a pattern as long as that may take, else for the delay.
+fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Duration, Failure> {
+    if pattern {
+        return Ok(arguments.seconds("pattern_timeout")?.unwrap_or(PATTERN_TIMEOUT));
+    }
+    let delay = match arguments.seconds("wait_for_output_seconds")? {
+        Some(wait) => Some(wait),
+        None => arguments.seconds("ai_callback_delay")?,
+    };
+    Ok(delay.unwrap_or(default))
+}
+
+pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let pattern = arguments.filled("ai_callback_pattern")?;
+    let chosen = arguments.texts("notify")?;
+    let mut notify = if chosen.is_empty() { None } else { Some(Notify::parse(&chosen)?) };
+    if arguments.flag("stream_output")?.unwrap_or(false) {
+        notify.get_or_insert_with(Notify::in_background).stream_lines();
+    }
+    let command = arguments.required("command", "command=\"ls -l\"")?;
+    let order = RunOrder {
+        description: arguments.filled("description")?,
+        env: arguments.pairs("env")?,
+        name: arguments.filled("name")?,
+        pty: arguments.flag("pty")?.unwrap_or(true),
+        background: arguments.flag("is_background")?.unwrap_or(false),
+        delay: stay(arguments, pattern.is_some(), RUN_DELAY)?,
+        pattern,
+        timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
+        inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
+        budget: bound(arguments)?,
+        notify,
+        ..RunOrder::new(command, arguments.filled("dir_path")?)?
+    };
+    Ok(CallOrder::Run(Box::new(order)).into())
+}
+
+pub(crate) fn send(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let job = handle(engine, arguments)?;
+    let (text, keys) = (arguments.text("input")?, arguments.texts("special_keys")?);
+    let eof = arguments.flag("eof")?.unwrap_or(false);
+    let newline = arguments.flag("append_newline")?;
+    if text.is_none() && keys.is_empty() && !eof && newline != Some(true) {
+        return Err(missing("input", "input=\"y\", or special_keys=[\"Enter\"]"));
+    }
+    let newline = newline.unwrap_or(text.is_some() && keys.is_empty());
+    let paste = arguments.flag("paste")?;
+    let send = Send { text: text.unwrap_or_default(), newline, keys, eof, paste, ..Send::default() };
+    let pattern = arguments.filled("ai_callback_pattern")?;
+    let order = SendOrder {
+        input: TypedInput::new(send)?,
+        delay: stay(arguments, pattern.is_some(), SEND_DELAY)?,
+        pattern,
+        budget: bound(arguments)?,
+    };
+    Ok(CallOrder::Send { job, order: Box::new(order), show_screen: false }.into())
+}
+
+pub(crate) fn read_shell(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let job = gemini::job(engine, arguments)?;
+    let above = arguments.count("scrollback")?.or(arguments.count("lines")?).unwrap_or(0);
+    let scrollback = usize::try_from(above.min(MAX_SCROLLBACK)).unwrap_or(0);
+    Ok(CallOrder::Screen { job, scrollback, budget: bound(arguments)? }.into())
+}
+
+pub(crate) fn read_output(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let job = handle(engine, arguments)?;
+    let order = ReadOrder {
+        offset: arguments.count("offset")?,
+        until: arguments.count("until")?,
+        head: arguments.count("head")?,
+        tail: arguments.count("tail")?,
+        pattern: arguments.filled("pattern")?,
+        raw: arguments.flag("raw")?.unwrap_or(false),
+        stderr: arguments.flag("stderr")?.unwrap_or(false),
+        budget: bound(arguments)?,
+    };
+    Ok(CallOrder::Read { job, order, delay: None }.into())
+}
+
+pub(crate) fn wait_for(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let mut names = arguments.texts("handles")?;
+    if let Some(one) = arguments.filled("handle")?
+        && !names.contains(&one)
+    {
+        names.insert(0, one);
+    }
+    let jobs = names.iter().map(|name| engine.job(name)).collect::<Result<Vec<_>, _>>()?;
+    let order = WaitOrder {
+        until: arguments.texts("until")?,
+        pattern: arguments.filled("pattern")?,
+        quiet: arguments.seconds("quiet_seconds")?,
+        stable_checks: arguments.count("stable_checks")?,
+        port: arguments.port("port")?,
+        offset: arguments.count("offset")?,
+        timeout: arguments.seconds("timeout")?,
+        budget: bound(arguments)?,
+    };
+    Ok(CallOrder::Wait { jobs, order }.into())
+}
+
+pub(crate) fn jobs(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    Ok(CallOrder::List { all: arguments.flag("all")?.unwrap_or(false) }.into())
+}
+
+pub(crate) fn kill(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
+    let job = handle(engine, arguments)?;
+    let order = KillOrder {
+        signal: arguments.filled("signal")?,
+        grace: arguments.seconds("grace_seconds")?.unwrap_or(KILL_GRACE),
+        budget: bound(arguments)?,
+    };
+    Ok(CallOrder::Kill { job, order }.into())
+}

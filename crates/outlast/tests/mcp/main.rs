@@ -1,0 +1,22 @@
+//! The MCP server as a client sees it: a real server process on a sealed home, spoken to in JSON-RPC.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod client;
+mod eras;
+mod tools;
+mod answers;
+mod cursors;
+mod news;
+mod never_hang;
+mod policy;
+mod gate;
+mod ownership;
+mod conversations;
+mod resources;
+mod tasks;
+mod profiles;
+mod http;
+mod crowded;
+mod node;
+mod masking;
+mod walls;

@@ -1,0 +1,294 @@
+//! What each verb of the command line does, for the policy.
+
+use std::path::Path;
+
+use outlast_cli::{
+    AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, InstallArgs,
+    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PolicyArgs, PolicyCheckArgs, PolicyVerb, PruneArgs,
+    ReadArgs, ReplayArgs, ResizeArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, SidecarArgs, SubmitArgs,
+    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WatchArgs,
+};
+
+use super::Words;
+use crate::decision::Tool;
+use crate::reading::StdinSource;
+use crate::typed;
+use crate::unwrap::{Inner, MADE, line_of};
+use crate::word::{Word, known_text};
+
+const FED: &str = "what is fed to it is typed";
+const SERVES: &str = "it takes orders that are not seen here";
+const SETTINGS: &str = "it changes the settings of an agent";
+
+/// What a verb does. The options that are named and not looked at do not change that.
+pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
+    match verb {
+        Verb::Run(args) => run(*args, words),
+        Verb::Jobs(JobsArgs { all: _, running: _ }) => looks(Tool::Jobs),
+        Verb::Read(args) => read(&args),
+        Verb::Logs(LogsArgs { job: _, follow: _, tail: _, raw: _ }) => looks(Tool::Read),
+        Verb::Screen(ScreenArgs { job: _, scrollback: _, plain: _ }) => looks(Tool::Screen),
+        Verb::Replay(ReplayArgs { job: _, speed: _, idle_limit: _, at: _, offset: _, export: _ }) => {
+            looks(Tool::Read)
+        }
+        // Conditions are only looked at.
+        Verb::Wait(WaitArgs { jobs: _, until: _, since: _, deadline: _ }) => looks(Tool::Wait),
+        Verb::Send(args) => send(args, words),
+        Verb::Secret(args) => secret(&args),
+        Verb::Attach(AttachArgs { job: _, read_only, shared: _ }) => {
+            if read_only {
+                looks(Tool::Screen)
+            } else {
+                acts(Tool::Send)
+            }
+        }
+        Verb::Resize(ResizeArgs { job: _, size: _ }) => acts(Tool::Resize),
+        Verb::Events(args) => events(&args),
+        Verb::Watch(args) => watch(&args, words),
+        Verb::Tmux(TmuxArgs { socket: _, verb }) => tmux(verb, words),
+        Verb::Kill(KillArgs { jobs: _, grace: _, signal: _, force: _ }) => acts(Tool::Kill),
+        Verb::Prune(PruneArgs { age: _, keep: _, size: _, all: _, dry_run }) => {
+            if dry_run {
+                looks(Tool::Jobs)
+            } else {
+                acts(Tool::Prune)
+            }
+        }
+        Verb::Policy(PolicyArgs {
+            verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
+        }) => Vec::new(),
+        Verb::Mcp(args) => mcp(&args),
+        Verb::Acp(AcpArgs { verb }) => acp(verb, words),
+        Verb::Install(args) => install(&args),
+        Verb::Uninstall(UninstallArgs { client: _, target }) => {
+            if target.dry_run {
+                Vec::new()
+            } else {
+                vec![Inner::Opaque(SETTINGS)]
+            }
+        }
+        Verb::Doctor(DoctorArgs {}) => Vec::new(),
+        Verb::Completions(CompletionsArgs { shell: _ }) => Vec::new(),
+        Verb::Man(ManArgs { folder }) => vec![Inner::Write(path(&folder))],
+    }
+}
+
+fn looks(tool: Tool) -> Vec<Inner> {
+    vec![Inner::Look(tool)]
+}
+
+fn acts(tool: Tool) -> Vec<Inner> {
+    vec![Inner::Tool(tool)]
+}
+
+fn path(path: &Path) -> Word {
+    Word::plain(path.to_string_lossy())
+}
+
+/// The command at the end of the words.
+fn command(found: &[String], words: Words<'_>) -> Vec<Inner> {
+    match words.at_end(found) {
+        None => vec![Inner::Mention(known_text(words.all)), Inner::Opaque(MADE)],
+        // One argument is a line for the shell.
+        Some(one) if one.len() == 1 => line_of(&one),
+        Some(command) => vec![Inner::Words(command)],
+    }
+}
+
+/// It runs its command: in that folder, with those variables, and with whatever is run when something
+/// happens.
+fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
+    let RunArgs {
+        command,
+        cwd,
+        env,
+        wake,
+        background: _,
+        input: _,
+        port: _,
+        pattern: _,
+        quiet_for: _,
+        deadline: _,
+        timeout: _,
+        inactivity_timeout: _,
+        name: _,
+        description: _,
+        pipe: _,
+        size: _,
+        log_cap: _,
+        notify: _,
+        // Walls around a command do not make another of it.
+        bounds: _,
+        no_stdin: _,
+        quiet: _,
+    } = args;
+    if words.at_end(&command).is_none() {
+        return self::command(&command, words);
+    }
+    let mut inner: Vec<Inner> = cwd.map(Inner::Folder).into_iter().collect();
+    inner.extend(self::command(&command, words));
+    let set = env.iter().filter_map(|setting| setting.split_once('='));
+    inner.extend(set.map(|(name, value)| Inner::Set(name.to_owned(), Word::plain(value))));
+    inner.extend(
+        wake.iter().filter_map(|wake| wake.strip_prefix("exec:")).map(|line| Inner::Line(line.into())),
+    );
+    inner
+}
+
+fn read(args: &ReadArgs) -> Vec<Inner> {
+    let ReadArgs { job: _, since: _, until: _, head: _, tail: _, grep: _, raw: _, stderr: _, max: _ } = args;
+    looks(Tool::Read)
+}
+
+/// It types: text, then keys, or what comes on its standard input.
+fn send(args: SendArgs, words: Words<'_>) -> Vec<Inner> {
+    let SendArgs {
+        text,
+        keys,
+        stdin,
+        job: _,
+        no_newline: _,
+        paste: _,
+        no_paste: _,
+        eof: _,
+        no_wait: _,
+        pattern: _,
+        deadline: _,
+        patience: _,
+    } = args;
+    let mut inner = acts(Tool::Send);
+    if !words.are_literal() {
+        inner.extend([Inner::Mention(known_text(words.all)), Inner::Opaque(MADE)]);
+    }
+    let (line, unseen) = typed::line_of(&text.unwrap_or_default(), &keys);
+    if !line.trim().is_empty() {
+        inner.push(Inner::Line(line));
+    }
+    if unseen {
+        inner.push(Inner::Opaque("its keys make a line that can't be seen from here"));
+    }
+    if stdin {
+        inner.extend(fed_text(words.fed));
+    }
+    inner
+}
+
+/// What is typed because it is fed.
+fn fed_text(fed: &StdinSource) -> Option<Inner> {
+    match fed {
+        StdinSource::Text(text) => Some(Inner::Line(text.clone())),
+        StdinSource::Unknown => Some(Inner::Opaque(FED)),
+        StdinSource::Outside => None,
+    }
+}
+
+/// It types, but only into a prompt that hides it: with `--force` anywhere.
+fn secret(args: &SecretArgs) -> Vec<Inner> {
+    let SecretArgs { job: _, stdin, force } = args;
+    let mut inner = acts(Tool::Send);
+    if *stdin && *force {
+        inner.push(Inner::Opaque(FED));
+    }
+    inner
+}
+
+/// It looks, and notes how far a reader of this session has come; what another session was told is not ours
+/// to note.
+fn events(args: &EventsArgs) -> Vec<Inner> {
+    let EventsArgs { since: _, follow: _, ack, ack_all, reader, hold: _, session, all: _, deadline: _ } =
+        args;
+    let moves = ack.is_some() || *ack_all || reader.is_some();
+    if moves && session.is_some() { acts(Tool::Events) } else { looks(Tool::Events) }
+}
+
+fn watch(args: &WatchArgs, words: Words<'_>) -> Vec<Inner> {
+    let WatchArgs { job: _, on: _, each: _, id: _, list, remove } = args;
+    if *list && remove.is_none() && words.are_literal() { looks(Tool::Watch) } else { acts(Tool::Watch) }
+}
+
+fn tmux(verb: TmuxVerb, words: Words<'_>) -> Vec<Inner> {
+    match verb {
+        TmuxVerb::Submit(args) => submit(*args, words),
+        // What is typed into its job goes to the pane.
+        TmuxVerb::Watch(TmuxWatchArgs { pane: _ }) | TmuxVerb::Mirror(TmuxWatchArgs { pane: _ }) => {
+            acts(Tool::Send)
+        }
+        TmuxVerb::Read(TmuxReadArgs { pane: _, scrollback: _ }) => looks(Tool::Screen),
+        TmuxVerb::Work { number: _ } => {
+            vec![Inner::Tool(Tool::Send), Inner::Opaque("it types what was written down elsewhere")]
+        }
+    }
+}
+
+/// It types a line into a pane, and a notice when that is done.
+fn submit(args: SubmitArgs, words: Words<'_>) -> Vec<Inner> {
+    let SubmitArgs {
+        command,
+        notice,
+        target: _,
+        tell: _,
+        checks: _,
+        interval: _,
+        ignore: _,
+        ignore_row: _,
+        cap: _,
+        settle: _,
+        patience: _,
+        prompt: _,
+        clear: _,
+    } = args;
+    let mut inner = acts(Tool::Send);
+    match words.at_end(&command) {
+        Some(command) => inner.extend(line_of(&command)),
+        None => inner.extend([Inner::Mention(known_text(words.all)), Inner::Opaque(MADE)]),
+    }
+    inner.push(Inner::Mention(notice));
+    inner
+}
+
+/// It serves tools to whoever is at its other end. It has a gate of its own, but who started it says what
+/// agents may do.
+fn mcp(args: &McpArgs) -> Vec<Inner> {
+    let McpArgs { http: _, profile: _, session: _, own: _, longest_call: _, prompted: _ } = args;
+    serves()
+}
+
+fn serves() -> Vec<Inner> {
+    vec![Inner::Tool(Tool::Run), Inner::Tool(Tool::Send), Inner::Tool(Tool::Kill), Inner::Opaque(SERVES)]
+}
+
+fn acp(verb: AcpVerb, words: Words<'_>) -> Vec<Inner> {
+    match verb {
+        AcpVerb::Agent(AcpAgentArgs {}) => serves(),
+        AcpVerb::Sidecar(SidecarArgs {
+            agent,
+            turns: _,
+            per_hour: _,
+            prompt_bytes: _,
+            bytes_per_hour: _,
+            window: _,
+            events: _,
+            no_wake: _,
+            no_jobs: _,
+            profile: _,
+        }) => program(&agent, words),
+        AcpVerb::Tap(TapArgs { agent, out, show: _ }) => {
+            let mut inner = if agent.is_empty() { Vec::new() } else { program(&agent, words) };
+            inner.extend(out.map(|file| Inner::Write(path(&file))));
+            inner
+        }
+    }
+}
+
+/// A program and its arguments at the end of the words; one word is a program too.
+fn program(found: &[String], words: Words<'_>) -> Vec<Inner> {
+    match words.at_end(found) {
+        Some(program) => vec![Inner::Words(program)],
+        None => vec![Inner::Mention(known_text(words.all)), Inner::Opaque(MADE)],
+    }
+}
+
+fn install(args: &InstallArgs) -> Vec<Inner> {
+    let InstallArgs { client: _, target, profile: _, print, list } = args;
+    if *print || *list || target.dry_run { Vec::new() } else { vec![Inner::Opaque(SETTINGS)] }
+}

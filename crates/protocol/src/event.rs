@@ -1,0 +1,239 @@
+//! Events: numbered facts about a job, in its `events.jsonl` and to its followers, and the kinds of entries that they
+//! become in the outbox of its session.
+
+use serde::{Deserialize, Serialize};
+
+use crate::awaiting::Awaiting;
+use crate::lifecycle::State;
+use crate::reason::Reason;
+use crate::wire::watch::Fired;
+use crate::words::words;
+
+/// A numbered fact about a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Counts from 1 in each job, without gaps.
+    pub seq: u64,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// The end of the log then.
+    pub offset: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: EventKind,
+}
+
+/// What can happen to a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// The command runs.
+    Started {
+        /// Its pid.
+        pid: i32,
+    },
+    /// The command has ended.
+    #[serde(alias = "ended")]
+    Exit {
+        /// How.
+        #[serde(flatten)]
+        state: State,
+    },
+    /// Children that the command left behind have ended too.
+    AllGone,
+    /// It waits for input.
+    AwaitingInput {
+        /// For what, and how we know.
+        #[serde(flatten)]
+        awaiting: Box<Awaiting>,
+    },
+    /// It no longer waits for input.
+    WentOn,
+    /// It listens on a TCP port.
+    #[serde(alias = "port_open")]
+    Port {
+        /// Which.
+        port: u16,
+    },
+    /// A watch has something to tell.
+    Watch {
+        /// What.
+        #[serde(flatten)]
+        fired: Box<Fired>,
+    },
+    /// The log can't be written.
+    LogFailing {
+        /// What the system says.
+        error: String,
+    },
+    /// The log can be written again.
+    LogResumed {
+        /// The first byte that was lost.
+        lost_from: u64,
+        /// Just after the last one.
+        lost_to: u64,
+    },
+    /// The log has reached its cap; this part was given back to the disk.
+    LogCapped {
+        /// Its first byte.
+        from: u64,
+        /// Just after its last one.
+        to: u64,
+    },
+    /// The keeper died and its heir took over.
+    TookOver {
+        /// Typed input that the program had not taken yet, and that is gone.
+        input_lost: u64,
+    },
+    /// The heir died; nobody would take over now.
+    HeirGone,
+    /// Something a newer version knows.
+    #[serde(other)]
+    Unknown,
+}
+
+impl EventKind {
+    /// Its word, as it is written.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "started",
+            Self::Exit { .. } => "exit",
+            Self::AllGone => "all_gone",
+            Self::AwaitingInput { .. } => "awaiting_input",
+            Self::WentOn => "went_on",
+            Self::Port { .. } => "port",
+            Self::Watch { .. } => "watch",
+            Self::LogFailing { .. } => "log_failing",
+            Self::LogResumed { .. } => "log_resumed",
+            Self::LogCapped { .. } => "log_capped",
+            Self::TookOver { .. } => "took_over",
+            Self::HeirGone => "heir_gone",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+words! {
+    /// What kind of entry of an outbox it is. Where a condition is met, the word is that of the condition.
+    pub enum EntryKind ("kind of event") {
+        /// The job has ended.
+        Exit = "exit" | "ended",
+        /// It waits for input.
+        AwaitingInput = "awaiting_input" | "input",
+        /// It no longer waits for input.
+        WentOn = "went_on",
+        /// It listens on a port.
+        Port = "port" | "port_open",
+        /// A pattern was found.
+        Pattern = "pattern",
+        /// It has printed nothing for a while.
+        Quiet = "quiet",
+        /// Its screen has not changed for a while.
+        Stable = "stable",
+        /// It has printed something.
+        Output = "output",
+        /// A pattern is no longer on its screen.
+        Gone = "gone",
+        /// It has printed lines.
+        Lines = "lines",
+        /// Its log cannot be written, or can be again.
+        LogTrouble = "log_trouble",
+        /// Somebody could not be woken.
+        WakeFailed = "wake_failed",
+        /// Entries were dropped.
+        Dropped = "dropped",
+        /// An ACP agent streams output of its own.
+        Stream = "stream",
+        /// Something that a newer version knows.
+        Unknown = "unknown",
+    }
+}
+
+impl EntryKind {
+    /// The kind of a word in a file; what a newer version wrote is [`EntryKind::Unknown`].
+    ///
+    /// # Errors
+    /// It is not a word at all.
+    pub fn read<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(from)?;
+        Ok(word.parse().unwrap_or(Self::Unknown))
+    }
+
+    /// Whether a job that asked before it does not ask any more.
+    #[must_use]
+    pub fn withdraws_question(self) -> bool {
+        matches!(self, Self::WentOn | Self::Exit)
+    }
+
+    /// Reads a kind that somebody asks for.
+    ///
+    /// # Errors
+    /// There is no such kind; the error lists those that there are.
+    pub fn wanted(word: &str) -> Result<Self, crate::UnknownWord> {
+        match word.parse() {
+            Ok(Self::Unknown) | Err(_) => Err(crate::UnknownWord {
+                noun: "kind of event",
+                word: word.to_owned(),
+                known: Self::ALL.iter().filter(|of| **of != Self::Unknown).map(|of| of.name()).collect(),
+            }),
+            Ok(kind) => Ok(kind),
+        }
+    }
+}
+
+impl From<Reason> for EntryKind {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Exit => Self::Exit,
+            Reason::Pattern => Self::Pattern,
+            Reason::AwaitingInput => Self::AwaitingInput,
+            Reason::Quiet => Self::Quiet,
+            Reason::Stable => Self::Stable,
+            Reason::Port => Self::Port,
+            Reason::Output => Self::Output,
+            Reason::Gone => Self::Gone,
+            Reason::Lines => Self::Lines,
+            // No watch ends for one of these.
+            Reason::Deadline | Reason::Started => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::CONDITIONS;
+
+    #[test]
+    fn an_entry_about_a_condition_has_its_word() {
+        for row in CONDITIONS {
+            assert_eq!(EntryKind::from(row.reason).name(), row.word());
+            for older in row.older() {
+                assert_eq!(EntryKind::wanted(older).unwrap().name(), row.word());
+            }
+        }
+    }
+
+    #[test]
+    fn events_of_older_versions_are_read() {
+        let ended = r#"{"seq":3,"at":1,"offset":2,"event":"ended","status":"completed","outcome":"exited","code":0,
+            "ended_at":1,"ended_by":{"who":"itself"}}"#;
+        let event: Event = serde_json::from_str(ended).unwrap();
+        assert!(matches!(event.what, EventKind::Exit { .. }), "{event:?}");
+        assert!(serde_json::to_string(&event).unwrap().contains(r#""event":"exit""#));
+        let port = r#"{"seq":4,"at":1,"offset":2,"event":"port_open","port":80}"#;
+        let event: Event = serde_json::from_str(port).unwrap();
+        assert_eq!(event.what, EventKind::Port { port: 80 });
+        let newer = r#"{"seq":4,"at":1,"offset":2,"event":"invented"}"#;
+        let event: Event = serde_json::from_str(newer).unwrap();
+        assert_eq!(event.what, EventKind::Unknown);
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_with_those_that_there_are() {
+        let unknown = EntryKind::wanted("exits").unwrap_err().to_string();
+        assert!(unknown.contains("exits") && unknown.contains("awaiting_input"), "{unknown}");
+        assert!(EntryKind::wanted("unknown").is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! The pages about formats name every word that there is: a word that is added without them fails here.
+
+use std::path::Path;
+
+use outlast_protocol::condition::{CONDITIONS, ConditionWord};
+use outlast_protocol::wire::Verb;
+use outlast_protocol::{EntryKind, EventKind, Reason};
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[track_caller]
+fn names<'a>(page: &str, text: &str, words: impl IntoIterator<Item = &'a str>) {
+    for word in words {
+        let written = text.contains(&format!("`{word}`")) || text.contains(&format!("\"{word}\""));
+        assert!(written, "{page} does not name {word}");
+    }
+}
+
+/// The words of an enum, as serde lists them when it gets another one.
+fn words_in(error: &str) -> Vec<&str> {
+    let (_, list) = error.split_once("expected one of ").unwrap_or_else(|| panic!("{error}"));
+    list.split('`').skip(1).step_by(2).collect()
+}
+
+macro_rules! event_words {
+    ($($variant:ident = $word:literal),+ $(,)?) => {
+        const EVENTS: &[&str] = &[$($word),+];
+
+        /// Does not compile with an event that is not in the list.
+        fn word(event: &EventKind) -> &'static str {
+            match event {
+                $(EventKind::$variant { .. } => $word,)+
+                EventKind::Unknown => "unknown",
+            }
+        }
+    };
+}
+
+event_words! {
+    Started = "started",
+    Exit = "exit",
+    AllGone = "all_gone",
+    AwaitingInput = "awaiting_input",
+    WentOn = "went_on",
+    Port = "port",
+    Watch = "watch",
+    LogFailing = "log_failing",
+    LogResumed = "log_resumed",
+    LogCapped = "log_capped",
+    TookOver = "took_over",
+    HeirGone = "heir_gone",
+}
+
+#[test]
+fn the_wire_page_names_every_verb() {
+    let error = serde_json::from_str::<Verb>(r#"{"verb":"?"}"#).unwrap_err().to_string();
+    let verbs = words_in(&error);
+    assert!(verbs.contains(&"watch") && verbs.contains(&"unwatch") && verbs.len() > 12, "{verbs:?}");
+    names("wire.md", &page("formats/wire.md"), verbs);
+}
+
+#[test]
+fn the_wire_page_names_every_condition_and_reason() {
+    let text = page("formats/wire.md");
+    names("wire.md", &text, CONDITIONS.iter().map(ConditionWord::word));
+    names("wire.md", &text, Reason::ALL.iter().map(|reason| reason.name()));
+}
+
+#[test]
+fn both_pages_name_every_event() {
+    assert_eq!(EventKind::WentOn.name(), word(&EventKind::WentOn));
+    names("wire.md", &page("formats/wire.md"), EVENTS.iter().copied());
+    names("job-directory.md", &page("formats/job-directory.md"), EVENTS.iter().copied());
+}
+
+#[test]
+fn the_page_about_telling_names_every_kind_of_entry() {
+    let kinds = EntryKind::ALL.iter().filter(|kind| **kind != EntryKind::Unknown);
+    names("telling.md", &page("telling.md"), kinds.map(|kind| kind.name()));
+}

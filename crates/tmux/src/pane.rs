@@ -1,0 +1,574 @@
+//! One pane: which one it is, what it shows, and why nothing may be typed into it now.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use outlast_pty::reading::{self, Reading};
+use regex_automata::meta::Regex;
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::control::{Control, Happened};
+use super::input::{self, Input};
+use super::screen::{self, Row};
+use super::{Tmux, typing};
+use outlast_protocol::failure::{Failure, Kind};
+
+/// How often it is looked at what tmux can't tell.
+pub(super) const LOOK: Duration = Duration::from_millis(250);
+/// What a prompt ends with.
+const PROMPT_MARKS: &[char] = &['$', '#', '%', '>', '❯', '›', '»', '➜', 'λ', '⟩', '│', '┃'];
+
+/// Which pane of which server: numbers alone begin anew with each server, and a pane can be given another program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub(super) socket: String,
+    pub(super) server: i32,
+    /// When the server was started, in seconds since 1970.
+    pub(super) started: u64,
+    /// The pane's number, with a `%`.
+    pub(super) id: String,
+    /// The program that tmux started in it.
+    pub(super) pid: i32,
+}
+
+impl Identity {
+    /// What identifies the server and the pane, in tmux's own words.
+    const FORMAT: &str = "#{pid}/#{start_time}/#{pane_id}/#{pane_pid}";
+
+    fn words(&self) -> String {
+        format!("{}/{}/{}/{}", self.server, self.started, self.id, self.pid)
+    }
+
+    fn read(words: &str, socket: &str) -> Option<Self> {
+        let [server, started, id, pid] = words.split('/').collect::<Vec<_>>()[..] else { return None };
+        Some(Self {
+            socket: socket.to_owned(),
+            server: server.parse().ok()?,
+            started: started.parse().ok()?,
+            id: id.to_owned(),
+            pid: pid.parse().ok()?,
+        })
+    }
+}
+
+/// A pane of a tmux server, named for good.
+#[derive(Clone, Debug)]
+pub struct Pane {
+    tmux: Tmux,
+    identity: Identity,
+    session: String,
+    tty: String,
+    pid: Option<Pid>,
+    /// What a prompt looks like there, besides what is built in.
+    prompt: Option<Regex>,
+}
+
+/// Why a pane is not free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Somebody scrolls or copies in it.
+    Mode,
+    /// Somebody has half typed a line.
+    HalfTyped(String),
+    /// A program runs there that does not read.
+    Busy(String),
+    /// A list of choices is shown: Enter would take one.
+    Menu,
+    /// A password is asked for.
+    Password,
+    /// Its input line is no place for messages: what is typed there is run, or kept.
+    OtherInput,
+    /// A shell would run what is typed.
+    Shell(String),
+    /// No empty input line of an agent is to be seen.
+    NoInput,
+    /// The cursor moves between each look and what would be done then.
+    Moves,
+}
+
+impl Held {
+    /// Whether both are the same reason, whatever the details.
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl std::fmt::Display for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Held::Mode => f.write_str("somebody scrolls or copies in it"),
+            Held::HalfTyped(text) => write!(f, "somebody has half typed {text:?} there"),
+            Held::Busy(program) => write!(f, "{program} runs there and does not read"),
+            Held::Menu => f.write_str("it shows a list of choices, and Enter would take one"),
+            Held::Password => f.write_str("it asks for a password"),
+            Held::OtherInput => {
+                f.write_str("its input line is in a mode where text is run or kept, not a message")
+            }
+            Held::Shell(program) => {
+                write!(f, "{program} is in the foreground there, and a shell would run it as a command")
+            }
+            Held::NoInput => f.write_str("it shows no empty input line of an agent"),
+            Held::Moves => f.write_str("its cursor never stood still"),
+        }
+    }
+}
+
+/// What a pane looked like at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) mode: bool,
+    pub(super) cursor: (usize, usize),
+    rows: Vec<Row>,
+}
+
+impl Look {
+    /// The agent's input that the cursor is in.
+    pub(super) fn input(&self) -> Option<Input> {
+        input::at(&self.rows, self.cursor.1)
+    }
+
+    pub(super) fn has_menu(&self) -> bool {
+        input::has_menu(&self.rows)
+    }
+
+    fn row(&self) -> String {
+        self.rows.get(self.cursor.1).map(Row::text).unwrap_or_default()
+    }
+
+    /// Text that begins right under the cursor and is no mere suggestion: a draft whose cursor was moved back.
+    fn under_cursor(&self) -> Option<String> {
+        let cells = self.rows.get(self.cursor.1)?.cells.get(self.cursor.0..)?;
+        let first = cells.first()?;
+        let text: String = cells.iter().map(|cell| cell.c).collect();
+        (!first.is_blank() && !first.faint).then(|| text.trim().to_owned())
+    }
+}
+
+fn gone(id: &str, why: &str) -> Failure {
+    Failure::new(Kind::System, format!("the pane {id} is gone: {why}"))
+}
+
+impl Pane {
+    pub(super) fn find(tmux: &Tmux, target: &str) -> Result<Self, Failure> {
+        let format =
+            format!("{}\t#{{session_id}}\t#{{pane_tty}}\t#{{pane_dead}}\t#{{socket_path}}", Identity::FORMAT);
+        let said = tmux.run(&["display-message", "-p", "-t", target, &format], b"")?;
+        let unknown = || Failure::new(Kind::System, format!("tmux does not know the pane {target:?}"));
+        let fields: Vec<&str> = said.trim_end_matches('\n').split('\t').collect();
+        let [words, session, tty, dead, socket] = fields[..] else { return Err(unknown()) };
+        let identity = Identity::read(words, socket).ok_or_else(unknown)?;
+        if !identity.id.starts_with('%') || dead == "1" {
+            return Err(Failure::new(Kind::System, format!("tmux has no living pane {target:?}")));
+        }
+        let pid = Pid::from_raw(identity.pid);
+        let (session, tty) = (session.to_owned(), tty.to_owned());
+        Ok(Self { tmux: tmux.clone(), identity, session, tty, pid, prompt: None })
+    }
+
+    /// The pane that was found earlier, and no other that has its number now.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn again(tmux: &Tmux, pinned: &Identity) -> Result<Self, Failure> {
+        let id = &pinned.id;
+        let found = Self::find(tmux, id).map_err(|failure| gone(id, &failure.message))?;
+        let now = &found.identity;
+        if (now.server, now.started) != (pinned.server, pinned.started) {
+            return Err(gone(
+                id,
+                "its tmux server has ended; another one is there now, and nothing was typed",
+            ));
+        }
+        if now.pid != pinned.pid {
+            return Err(gone(id, "another program was started in it, and nothing was typed"));
+        }
+        Ok(found)
+    }
+
+    /// Says what a prompt looks like there, as a regular expression that ends where somebody types.
+    ///
+    /// # Errors
+    /// When that is no regular expression.
+    pub fn with_prompt(mut self, prompt: Option<&str>) -> Result<Self, Failure> {
+        self.prompt = prompt.map(prompt_of).transpose()?;
+        Ok(self)
+    }
+
+    /// Its number, with a `%`, which it keeps wherever it is moved.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.identity.id
+    }
+
+    /// Which it is, for later.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Its server.
+    #[must_use]
+    pub fn tmux(&self) -> &Tmux {
+        &self.tmux
+    }
+
+    /// Whether both are panes of one server.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// Listens to what happens in it.
+    #[must_use]
+    pub fn listen(&self) -> Listener {
+        let control = Control::attach(&self.tmux, &self.session, self.id());
+        Listener { control, pane: self.clone() }
+    }
+
+    /// Looks at it: everything in one answer of tmux.
+    pub(super) fn look(&self) -> Result<Look, Failure> {
+        let format =
+            format!("{}\t#{{pane_dead}}\t#{{pane_in_mode}}\t#{{cursor_x}}\t#{{cursor_y}}", Identity::FORMAT);
+        let id = self.id();
+        let args = ["display-message", "-p", "-t", id, &format, ";", "capture-pane", "-p", "-e", "-t", id];
+        let said = self.tmux.run(&args, b"").map_err(|failure| gone(id, &failure.message))?;
+        let (state, shown) = said.split_once('\n').unwrap_or((&said, ""));
+        let fields: Vec<&str> = state.split('\t').collect();
+        let [words, dead, mode, x, y] = fields[..] else {
+            return Err(gone(id, "tmux no longer knows it"));
+        };
+        if words != self.identity.words() {
+            return Err(gone(id, "another pane has its number now"));
+        }
+        if dead == "1" {
+            return Err(gone(id, "what ran there has ended"));
+        }
+        let number = |text: &str| text.parse().unwrap_or(0);
+        let mode = mode != "0" && !mode.is_empty();
+        Ok(Look { mode, cursor: (number(x), number(y)), rows: screen::read(shown) })
+    }
+
+    /// What it shows, row by row.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn rows(&self) -> Result<Vec<String>, Failure> {
+        Ok(self.look()?.rows.iter().map(Row::text).collect())
+    }
+
+    /// What it shows with so many lines of history before.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn text(&self, history: usize, styled: bool) -> Result<String, Failure> {
+        let from = format!("-{history}");
+        let mut args = vec!["capture-pane", "-p", "-t", self.id()];
+        if history > 0 {
+            args.extend(["-S", &from]);
+        }
+        if styled {
+            args.push("-e");
+        }
+        self.tmux.run(&args, b"").map_err(|failure| gone(self.id(), &failure.message))
+    }
+
+    /// Where the cursor is: column and row, from 0.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn cursor(&self) -> Result<(usize, usize), Failure> {
+        Ok(self.look()?.cursor)
+    }
+
+    /// The program there that works and does not read its terminal, if the kernel says so.
+    #[must_use]
+    pub fn busy(&self) -> Option<String> {
+        match reading::of_terminal(Path::new(&self.tty), self.pid?) {
+            Reading::Nobody { program } => Some(program),
+            Reading::Somebody | Reading::Unknown => None,
+        }
+    }
+
+    /// Whether the program there reads whole lines, which have a longest length.
+    #[must_use]
+    pub fn reads_lines(&self) -> bool {
+        reading::gives_lines(Path::new(&self.tty)) == Some(true)
+    }
+
+    /// Whether something can be typed without getting into anybody's way.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn free(&self) -> Result<Option<Held>, Failure> {
+        Ok(self.holds_command(&self.look()?))
+    }
+
+    /// The shell that is in its foreground, by the kernel, or where that does not tell, by tmux.
+    pub(super) fn shell(&self) -> Option<String> {
+        if let Some(shell) = self.pid.and_then(reading::shell_in_front) {
+            return Some(shell);
+        }
+        if cfg!(target_os = "linux") {
+            return None;
+        }
+        let args = ["display-message", "-p", "-t", self.id(), "#{pane_current_command}"];
+        let said = self.tmux.run(&args, b"").ok()?;
+        Some(said.trim().to_owned()).filter(|program| reading::is_shell(program))
+    }
+
+    /// Why the user's own command can't be typed now.
+    pub(super) fn holds_command(&self, look: &Look) -> Option<Held> {
+        if look.mode {
+            return Some(Held::Mode);
+        }
+        if let Some(program) = self.busy() {
+            return Some(Held::Busy(program));
+        }
+        if let Some(input) = look.input() {
+            return holds_input(&input);
+        }
+        if self.asks(look) {
+            return Some(Held::Menu);
+        }
+        if reading::hides_lines(Path::new(&self.tty)) {
+            return Some(Held::Password);
+        }
+        let draft = half_typed(&look.row(), look.cursor.0, self.prompt.as_ref());
+        draft.or_else(|| look.under_cursor().filter(|_| self.shell().is_some())).map(Held::HalfTyped)
+    }
+
+    /// Whether a program there that reads keys shows choices. What a shell left on the screen asks nobody.
+    pub(super) fn asks(&self, look: &Look) -> bool {
+        !self.reads_lines() && look.has_menu() && self.shell().is_none()
+    }
+
+    /// Why a notice can't be typed now. It belongs into the empty input line of an agent, and nowhere else: not into
+    /// a shell, and not where it would answer a question.
+    pub(super) fn holds_notice(&self, look: &Look) -> Option<Held> {
+        if look.mode {
+            return Some(Held::Mode);
+        }
+        if let Some(shell) = self.shell() {
+            return Some(Held::Shell(shell));
+        }
+        if reading::hides_lines(Path::new(&self.tty)) {
+            return Some(Held::Password);
+        }
+        if look.has_menu() {
+            return Some(Held::Menu);
+        }
+        if let Some(input) = look.input().filter(|_| !self.reads_lines()) {
+            return holds_input(&input);
+        }
+        let Some(prompt) = &self.prompt else { return Some(Held::NoInput) };
+        // A line of which the user says that it is the agent's.
+        let (row, column) = (look.row(), look.cursor.0);
+        match before_cursor(&row, column, prompt) {
+            None => Some(Held::NoInput),
+            Some(draft) if !draft.is_empty() => Some(Held::HalfTyped(draft)),
+            Some(_) => look.under_cursor().map(Held::HalfTyped),
+        }
+    }
+
+    /// What stands at the prompt that the user has described.
+    pub(super) fn at_prompt(&self, look: &Look) -> Option<String> {
+        before_cursor(&look.row(), look.cursor.0, self.prompt.as_ref()?)
+    }
+
+    /// Has tmux do something only if this is still the pane that was looked at, and nobody scrolls in it; with a
+    /// cursor, only if that has not moved. False when it was not done.
+    pub(super) fn only_if(
+        &self,
+        cursor: Option<(usize, usize)>,
+        input: (&[&str], &[u8]),
+        then: &str,
+    ) -> Result<bool, Failure> {
+        let mut formats = format!("{}/#{{pane_in_mode}}", Identity::FORMAT);
+        let mut values = format!("{}/0", self.identity.words());
+        if let Some((x, y)) = cursor {
+            formats.push_str("/#{cursor_x}/#{cursor_y}");
+            values.push_str(&format!("/{x}/{y}"));
+        }
+        let condition = format!("#{{==:{formats},{values}}}");
+        let then = format!("{then} ; display-message -p done");
+        let args = [input.0, &["if-shell", "-F", "-t", self.id(), &condition, &then]].concat();
+        let said = self.tmux.run(&args, input.1).map_err(|failure| gone(self.id(), &failure.message))?;
+        Ok(said.contains("done"))
+    }
+
+    /// Presses keys by tmux's names for them.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn press(&self, keys: &[&str]) -> Result<(), Failure> {
+        self.tmux.run(&[&["send-keys", "-t", self.id()][..], keys].concat(), b"").map(drop)
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn send(&self, bytes: &[u8]) -> Result<(), Failure> {
+        for piece in bytes.chunks(512) {
+            let codes: Vec<String> = piece.iter().map(|byte| format!("{byte:02x}")).collect();
+            let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+            self.press(&[&["-H"][..], &codes].concat())?;
+        }
+        Ok(())
+    }
+}
+
+fn holds_input(input: &Input) -> Option<Held> {
+    if !input.is_empty() {
+        return Some(Held::HalfTyped(input.draft().to_owned()));
+    }
+    (!input.is_for_messages()).then_some(Held::OtherInput)
+}
+
+/// What stands between a prompt that the user has described and the cursor; none where no such prompt is.
+fn before_cursor(row: &str, cursor: usize, prompt: &Regex) -> Option<String> {
+    let before: String = row.chars().take(cursor).collect();
+    // A row of tmux has no blanks at its end: the prompt's own may be missing.
+    let padded = format!("{before: <cursor$}");
+    let found = prompt.find_iter(&padded).last()?;
+    Some(padded[found.end()..].trim().to_owned())
+}
+
+/// What a prompt looks like, in the user's words.
+///
+/// # Errors
+/// When that is no regular expression.
+pub fn prompt_of(pattern: &str) -> Result<Regex, Failure> {
+    Regex::new(pattern).map_err(|error| {
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default().trim();
+        Failure::usage(format!("{pattern:?} is no prompt: {why}"))
+            .hint("give a regular expression, for example --prompt '^ready: '")
+    })
+}
+
+/// What somebody has typed in the row of the cursor and not entered. A prompt is known by what the user says of it,
+/// or by how it ends; a row without one is nobody's line.
+fn half_typed(row: &str, cursor: usize, prompt: Option<&Regex>) -> Option<String> {
+    if let Some(draft) = prompt.and_then(|prompt| before_cursor(row, cursor, prompt)) {
+        return (!draft.is_empty()).then_some(draft);
+    }
+    let before: String = row.chars().take(cursor).collect();
+    let marked = before.trim_end();
+    if marked.is_empty() || marked.ends_with(PROMPT_MARKS) {
+        return None;
+    }
+    // The last mark that a blank follows ends the prompt; what comes after it is the draft.
+    let at =
+        before.match_indices(PROMPT_MARKS).filter(|(at, mark)| before[at + mark.len()..].starts_with(' '));
+    let (at, mark) = at.max_by_key(|(at, _)| *at)?;
+    Some(before[at + mark.len()..].trim().to_owned())
+}
+
+/// Reasons that were said already: a verdict that changes to and fro fills no log.
+#[derive(Debug, Default)]
+pub(super) struct Said(Vec<Held>);
+
+impl Said {
+    pub(super) fn once(&mut self, held: &Held, say: &mut dyn FnMut(&Held)) {
+        if !self.0.iter().any(|said| said.is_like(held)) {
+            self.0.push(held.clone());
+            say(held);
+        }
+    }
+}
+
+/// Listens to a pane: told by tmux, or looking where tmux can't tell.
+#[derive(Debug)]
+pub struct Listener {
+    control: Option<Control>,
+    pane: Pane,
+}
+
+impl Listener {
+    /// Sleeps until something happens in the pane or the deadline comes. Without a control client, every moment
+    /// may have brought something.
+    pub fn wait(&mut self, deadline: Instant) -> Happened {
+        let Some(control) = &mut self.control else {
+            std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(LOOK));
+            return Happened { output: true, changed: true, over: false };
+        };
+        let happened = control.wait(deadline);
+        if happened.over {
+            self.control = None;
+        }
+        happened
+    }
+
+    /// Lets time pass; says what happened meanwhile.
+    pub fn pass(&mut self, time: Duration) -> Happened {
+        let until = Instant::now() + time;
+        let mut all = Happened::default();
+        while Instant::now() < until {
+            let happened = self.wait(until);
+            all.output |= happened.output;
+            all.changed |= happened.changed;
+            all.over |= happened.over;
+        }
+        all
+    }
+
+    /// Waits until the pane is free; says why not, each reason once.
+    pub(super) fn until_free(
+        &mut self,
+        deadline: Instant,
+        said: &mut Said,
+        say: &mut dyn FnMut(&Held),
+    ) -> Result<(), Failure> {
+        loop {
+            let Some(held) = self.pane.free()? else { return Ok(()) };
+            said.once(&held, say);
+            if Instant::now() >= deadline {
+                return Err(typing::nothing_typed(&self.pane, &held));
+            }
+            self.wait(deadline.min(Instant::now() + LOOK));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_is_told_from_a_prompt() {
+        for (row, draft) in [
+            ("", None),
+            ("$ ", None),
+            ("user@host:~/x$ ", None),
+            ("user@host:~/x$ make te", Some("make te")),
+            ("│ > ", None),
+            ("│ > fix the", Some("fix the")),
+            ("❯ git st", Some("git st")),
+            ("compiling 50%", None),
+            (">>> print(", Some("print(")),
+            ("done", None),
+        ] {
+            assert_eq!(half_typed(row, row.chars().count(), None).as_deref(), draft, "{row:?}");
+        }
+        // What stands behind the cursor is a suggestion, not a draft.
+        assert_eq!(half_typed("> Try \"fix lint\"", 2, None), None);
+    }
+
+    #[test]
+    fn an_unusual_prompt_is_known_by_what_is_said_of_it() {
+        let prompt = prompt_of("^(ready|busy): ").unwrap();
+        for (row, cursor, draft) in [
+            ("ready:", 7, None),
+            ("ready: make te", 14, Some("make te")),
+            ("ready: a: b", 11, Some("a: b")),
+            ("$ make", 6, Some("make")),
+            ("done", 4, None),
+        ] {
+            assert_eq!(half_typed(row, cursor, Some(&prompt)).as_deref(), draft, "{row:?}");
+        }
+        assert_eq!(half_typed("ready: make", 11, None), None, "nobody could know");
+        assert!(prompt_of("(").is_err());
+    }
+}
