@@ -11,7 +11,7 @@ const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio
 
 const [server, profile] = process.argv.slice(2);
 const client = new Client({ name: "profiles", version: "1" });
-await client.connect(new StdioClientTransport({ command: server, args: ["--profile", profile], env: process.env }));
+await client.connect(new StdioClientTransport({ command: server, args: ["mcp", "--profile", profile], env: process.env }));
 const tools = (await client.listTools()).tools;
 const names = tools.map((tool) => tool.name);
 const parametersOf = (name) => Object.keys(tools.find((tool) => tool.name === name).inputSchema.properties);
