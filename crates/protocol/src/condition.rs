@@ -32,6 +32,8 @@ pub enum Condition {
     Stable(Stable),
     /// The job, or a child of it, listens on this TCP port; none for any.
     Port(Option<u16>),
+    /// A path on a port of the job answers with the wanted status.
+    Http(Http),
     /// Anything was printed from the start of the wait on.
     Output,
     /// This regular expression matches nothing on the screen.
@@ -59,6 +61,74 @@ pub struct Stable {
 impl Default for Stable {
     fn default() -> Self {
         Self { checks: 3, interval_ms: 1000, ignore: Vec::new(), ignore_rows: Vec::new() }
+    }
+}
+
+/// What a port of the job is asked for, and which answer counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http {
+    /// The port; none for any that the job listens on. A port that is not the job's is never asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The path, with its query.
+    pub path: String,
+    /// The wanted status; none for any of 2xx.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}
+
+impl Http {
+    /// Reads `/path`, `PORT/path`, `PORT` or `http://127.0.0.1:PORT/path`, each perhaps with `#STATUS`.
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let wrong = |what: &str| {
+            Failure::usage(format!("{text:?}: {what}")).hint(
+                "write http=/health, http=3000/health, http=http://127.0.0.1:3000/x or http=/health#204",
+            )
+        };
+        let (place, status) = text.split_once('#').map_or((text, None), |(place, it)| (place, Some(it)));
+        let status = status.map(|status| number::<u16>(status, "an HTTP status")).transpose()?;
+        if status.is_some_and(|status| !(100..600).contains(&status)) {
+            return Err(wrong("a status has three digits"));
+        }
+        let place = match place.split_once("://") {
+            Some(("http", rest)) => {
+                let at = rest.find('/').unwrap_or(rest.len());
+                let (host, port) = rest[..at].rsplit_once(':').ok_or_else(|| wrong("name the port"))?;
+                if !["127.0.0.1", "localhost", "[::1]"].contains(&host) {
+                    return Err(wrong("only this machine is asked: 127.0.0.1, localhost or [::1]"));
+                }
+                format!("{port}{}", &rest[at..])
+            }
+            Some(_) => return Err(wrong("only http is spoken")),
+            None => place.to_owned(),
+        };
+        let at = place.find('/').unwrap_or(place.len());
+        let (port, path) = place.split_at(at);
+        let port = if port.is_empty() { None } else { Some(number::<u16>(port, "the number of a port")?) };
+        if port == Some(0) {
+            return Err(wrong("there is no port 0"));
+        }
+        if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("a path has no blanks, and other letters are written with %"));
+        }
+        let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+        Ok(Self { port, path, status })
+    }
+
+    /// Whether an answer with this status counts.
+    #[must_use]
+    pub fn accepts(&self, status: u16) -> bool {
+        self.status.map_or((200..300).contains(&status), |wanted| wanted == status)
+    }
+}
+
+impl fmt::Display for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(port) = self.port {
+            write!(f, "{port}")?;
+        }
+        f.write_str(&self.path)?;
+        self.status.map_or(Ok(()), |status| write!(f, "#{status}"))
     }
 }
 
@@ -156,6 +226,15 @@ pub const CONDITIONS: &[ConditionWord] = &[
             let port = value.map_or(Ok(0), |text| number(text, "the number of a port"))?;
             Ok(Condition::Port((port != 0).then_some(port)))
         },
+    },
+    ConditionWord {
+        reason: Reason::Http,
+        takes: TakesValue::Optional,
+        placeholder: "[PORT]/PATH[#STATUS]",
+        help: "this path on the job's port answers with this status; any port, / and 2xx unless told",
+        told: "it answers over HTTP",
+        own_event: false,
+        make: |value| Ok(Condition::Http(Http::parse(value.unwrap_or("/"))?)),
     },
     ConditionWord {
         reason: Reason::Output,
@@ -259,6 +338,7 @@ impl Condition {
             Self::Quiet { .. } => Reason::Quiet,
             Self::Stable(_) => Reason::Stable,
             Self::Port(_) => Reason::Port,
+            Self::Http(_) => Reason::Http,
             Self::Output => Reason::Output,
             Self::Gone(_) => Reason::Gone,
             Self::Lines => Reason::Lines,
@@ -281,6 +361,7 @@ impl Condition {
             | Self::AwaitingInput
             | Self::Quiet { .. }
             | Self::Port(_)
+            | Self::Http(_)
             | Self::Output
             | Self::Lines => &[],
         }
@@ -296,6 +377,7 @@ impl Condition {
                 (stable.checks != Stable::default().checks).then(|| stable.checks.to_string())
             }
             Self::Port(port) => port.map(|port| port.to_string()),
+            Self::Http(http) => Some(http.to_string()),
             Self::Exit | Self::AwaitingInput | Self::Output | Self::Lines => None,
         }
     }
@@ -387,6 +469,33 @@ mod tests {
             let row = CONDITIONS.iter().filter(|row| row.reason == *reason).count();
             let without = matches!(reason, Reason::Deadline | Reason::Started);
             assert_eq!(row, usize::from(!without), "{reason}");
+        }
+    }
+
+    #[test]
+    fn an_http_condition_is_about_a_port_of_this_machine() {
+        let http = |text: &str| match format!("http={text}").parse() {
+            Ok(Condition::Http(http)) => Ok((http.port, http.path, http.status)),
+            Ok(other) => panic!("{other}"),
+            Err(failure) => Err(failure),
+        };
+        assert_eq!(http("/health").unwrap(), (None, "/health".into(), None));
+        assert_eq!(http("3000").unwrap(), (Some(3000), "/".into(), None));
+        assert_eq!(http("3000/a?b=1#204").unwrap(), (Some(3000), "/a?b=1".into(), Some(204)));
+        assert_eq!(http("http://localhost:80/x").unwrap(), (Some(80), "/x".into(), None));
+        assert_eq!(http("http://[::1]:80").unwrap(), (Some(80), "/".into(), None));
+        for wrong in [
+            "http://10.0.0.1:80/",
+            "https://localhost:80/",
+            "http://localhost/",
+            "/a b",
+            "0/",
+            "x/y",
+            "/a\r\nHost: b",
+            "/#2",
+            "http://127.0.0.1.example.org:80/",
+        ] {
+            assert!(http(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -131,6 +131,8 @@ words! {
         Quiet = "quiet",
         /// Its screen has not changed for a while.
         Stable = "stable",
+        /// A path on its port answers.
+        Http = "http",
         /// It has printed something.
         Output = "output",
         /// A pattern is no longer on its screen.
@@ -191,6 +193,7 @@ impl From<Reason> for EntryKind {
             Reason::Quiet => Self::Quiet,
             Reason::Stable => Self::Stable,
             Reason::Port => Self::Port,
+            Reason::Http => Self::Http,
             Reason::Output => Self::Output,
             Reason::Gone => Self::Gone,
             Reason::Lines => Self::Lines,

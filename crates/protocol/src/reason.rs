@@ -17,6 +17,8 @@ words! {
         Stable = "stable",
         /// It listens on a port.
         Port = "port" | "port_open",
+        /// A path on its port answers.
+        Http = "http",
         /// Something was printed.
         Output = "output",
         /// A pattern is no longer on the screen.

@@ -12,6 +12,7 @@ mod faults;
 mod floods;
 mod help;
 mod home;
+mod http;
 mod idle;
 mod input;
 mod install;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_protocol::Condition;
+use outlast_protocol::condition::Http;
 
 use super::Moment;
 use super::batch::Batch;
@@ -17,6 +18,13 @@ use outlast_stream::StableScreen;
 /// How long after output the screen is looked at for text that should go: a flood is not looked at screen by screen.
 const GONE_DELAY: Duration = Duration::from_millis(50);
 
+/// How soon a port that did not answer as wanted is asked again; the time doubles with each answer.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+/// The longest time between two requests to a port.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+/// More ports of one job than this are not asked.
+const MAX_HTTP_PORTS: usize = 16;
+
 /// Something that happened, or that is looked at again.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::keeper) enum Fact<'a> {
@@ -26,6 +34,8 @@ pub(in crate::keeper) enum Fact<'a> {
     Awaiting(&'a Awaiting),
     /// The job listens on this port.
     Port(u16),
+    /// A port of the job was asked for a path.
+    Http(&'a HttpAnswer),
     /// What the screen shows.
     Screen(&'a [String]),
     /// Time has passed.
@@ -34,6 +44,20 @@ pub(in crate::keeper) enum Fact<'a> {
     Drained,
     /// The job has ended, and its event is written down.
     Exit,
+}
+
+/// What a port of the job is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::keeper) struct HttpTarget {
+    pub(in crate::keeper) port: u16,
+    pub(in crate::keeper) path: String,
+}
+
+/// How a port of the job answered: with a status, or not at all.
+#[derive(Clone, Debug)]
+pub(in crate::keeper) struct HttpAnswer {
+    pub(in crate::keeper) target: HttpTarget,
+    pub(in crate::keeper) status: Option<u16>,
 }
 
 /// A condition holds.
@@ -93,6 +117,13 @@ pub(super) enum Check {
     Exit,
     AwaitingInput,
     Port(Option<u16>),
+    Http {
+        wanted: Http,
+        /// Ports of the job that have not answered as wanted yet.
+        ports: Vec<u16>,
+        ask_at: Instant,
+        backoff: Duration,
+    },
     Output {
         seen: u64,
         batch: Batch,
@@ -133,6 +164,10 @@ impl Check {
                 Condition::Exit => checks.push(Self::Exit),
                 Condition::AwaitingInput => checks.push(Self::AwaitingInput),
                 Condition::Port(port) => checks.push(Self::Port(*port)),
+                Condition::Http(wanted) => {
+                    let (wanted, ports, ask_at) = (wanted.clone(), Vec::new(), start.moment.now);
+                    checks.push(Self::Http { wanted, ports, ask_at, backoff: FIRST_BACKOFF });
+                }
                 Condition::Output => checks.push(Self::Output { seen: start.from, batch: Batch::new() }),
                 Condition::Quiet { ms } => {
                     checks.push(Self::Quiet { after: Duration::from_millis(*ms), told: None });
@@ -171,6 +206,33 @@ impl Check {
             }
             (Self::Port(wanted), Fact::Port(port)) if wanted.is_none_or(|wanted| wanted == port) => {
                 hits.push(Hit { port: Some(port), ..Hit::at(Reason::Port, end) });
+            }
+            (Self::Http { wanted, ports, ask_at, backoff }, Fact::Port(port)) => {
+                let is_wanted = wanted.port.is_none_or(|wanted| wanted == port);
+                if is_wanted && !ports.contains(&port) && ports.len() < MAX_HTTP_PORTS {
+                    ports.push(port);
+                    (*ask_at, *backoff) = (now, FIRST_BACKOFF);
+                }
+            }
+            (Self::Http { wanted, ports, ask_at, backoff }, Fact::Http(answer)) => {
+                let HttpTarget { port, path } = &answer.target;
+                if *path != wanted.path || !ports.contains(port) {
+                    return;
+                }
+                match answer.status.filter(|status| wanted.accepts(*status)) {
+                    Some(status) => {
+                        // A watch tells again once the port was closed and is open again.
+                        ports.retain(|known| known != port);
+                        let captures = vec![Some(status.to_string()), Some(path.clone())];
+                        let found = Found { pattern: 0, text: format!("{status} {path}"), captures };
+                        let port = Some(*port);
+                        hits.push(Hit { port, found: Some(found), ..Hit::at(Reason::Http, end) });
+                    }
+                    None => {
+                        *ask_at = now + *backoff;
+                        *backoff = (*backoff * 2).min(LONGEST_BACKOFF);
+                    }
+                }
             }
             (Self::Output { seen, batch }, Fact::Output) if end > *seen => {
                 let from = std::mem::replace(seen, end);
@@ -219,6 +281,7 @@ impl Check {
                 Self::Exit
                 | Self::AwaitingInput
                 | Self::Port(_)
+                | Self::Http { .. }
                 | Self::Output { .. }
                 | Self::Quiet { .. }
                 | Self::Stable { .. }
@@ -227,6 +290,7 @@ impl Check {
                 Fact::Output
                 | Fact::Awaiting(_)
                 | Fact::Port(_)
+                | Fact::Http(_)
                 | Fact::Screen(_)
                 | Fact::Time
                 | Fact::Drained
@@ -244,7 +308,7 @@ impl Check {
             Self::Output { batch, .. } => batch.due_at(),
             Self::Patterns(patterns) => patterns.due_at(),
             // Whoever looks at ports asks for it as well.
-            Self::Exit | Self::AwaitingInput | Self::Port(_) => None,
+            Self::Exit | Self::AwaitingInput | Self::Port(_) | Self::Http { .. } => None,
         }
     }
 
@@ -258,6 +322,7 @@ impl Check {
             Self::Exit
             | Self::AwaitingInput
             | Self::Port(_)
+            | Self::Http { .. }
             | Self::Output { .. }
             | Self::Quiet { .. }
             | Self::Patterns(_) => false,
@@ -271,6 +336,11 @@ impl Check {
             Self::AwaitingInput => wanted.awaiting_input |= waits,
             Self::Port(_) if waits => wanted.port = true,
             Self::Port(_) => wanted.port_event = true,
+            Self::Http { wanted: http, ports, ask_at, .. } => {
+                *(if waits { &mut wanted.port } else { &mut wanted.port_event }) = true;
+                let target = |port: &u16| (*ask_at, HttpTarget { port: *port, path: http.path.clone() });
+                wanted.http.extend(ports.iter().map(target));
+            }
             Self::Exit
             | Self::Output { .. }
             | Self::Quiet { .. }
@@ -286,6 +356,7 @@ impl Check {
             Self::Exit | Self::Output { .. } | Self::Patterns(_) => true,
             Self::AwaitingInput
             | Self::Port(_)
+            | Self::Http { .. }
             | Self::Quiet { .. }
             | Self::Stable { .. }
             | Self::Gone { .. } => false,
@@ -302,6 +373,8 @@ pub(in crate::keeper) struct Wanted {
     pub(in crate::keeper) port: bool,
     /// A port is worth an event.
     pub(in crate::keeper) port_event: bool,
+    /// What the job's ports are asked for over HTTP, and when.
+    pub(in crate::keeper) http: Vec<(Instant, HttpTarget)>,
 }
 
 /// Whether conditions look at the screen.

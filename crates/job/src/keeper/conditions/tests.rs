@@ -456,6 +456,7 @@ impl Conditions {
                 Check::Exit
                 | Check::AwaitingInput
                 | Check::Port(_)
+                | Check::Http { .. }
                 | Check::Quiet { .. }
                 | Check::Stable { .. }
                 | Check::Gone { .. } => 0,

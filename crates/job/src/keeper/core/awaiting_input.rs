@@ -16,6 +16,8 @@ use rustix::process::Pid;
 use super::typing::Typing;
 use super::{Core, Effect, Effects, Now};
 use crate::clock::earliest;
+use crate::keeper::conditions::Moment;
+use crate::keeper::conditions::check::{Fact, HttpAnswer, HttpTarget};
 use crate::wire::event::EventKind;
 use crate::wire::{self, Awaiting, AwaitingKind, Evidence};
 
@@ -66,6 +68,8 @@ pub(crate) struct Probe {
     offers_choice: bool,
     /// Whether ports are looked for, too.
     pub(crate) ports: bool,
+    /// What ports of the job are asked for over HTTP.
+    pub(in crate::keeper) http: Vec<HttpTarget>,
     pub(crate) activity: u64,
 }
 
@@ -92,6 +96,8 @@ pub(crate) struct ProbeResult {
     pub(crate) unconfirmed: bool,
     /// Ports and sockets, where they were looked for.
     pub(crate) listening: Option<(Vec<u16>, Vec<String>)>,
+    /// How ports answered that were asked over HTTP, now or at an earlier probe.
+    pub(in crate::keeper) http: Vec<HttpAnswer>,
     /// Who waits, and how often it had run until then.
     pub(crate) reader: Option<(Pid, u64)>,
     pub(crate) activity: u64,
@@ -234,7 +240,9 @@ impl Core {
             // Only worth it if nothing that was typed waits to be read.
             effects.push(Effect::CheckInputRead);
         } else {
-            let probe = Probe { ports: true, ..self.make_probe(now) };
+            let due = |(at, target): (Instant, HttpTarget)| (at <= now).then_some(target);
+            let http = self.conditions.wanted().http.into_iter().filter_map(due).collect();
+            let probe = Probe { ports: true, http, ..self.make_probe(now) };
             self.probe(probe, now, effects);
         }
     }
@@ -310,6 +318,12 @@ impl Core {
             self.sockets = sockets;
             self.note_ports(ports, now, effects);
         }
+        for answer in &result.http {
+            let (end, last_output) = (self.grown().offset, self.last_output);
+            let moment = Moment { now: now.at, end, last_output, running: true };
+            let met = self.conditions.on_fact(Fact::Http(answer), &moment);
+            self.deliver(met, now, effects);
+        }
         if self.is_stale(result.reader, now.at) {
             self.probing.unconfirmed = true;
         } else if result.activity == self.probing.activity {
@@ -321,7 +335,7 @@ impl Core {
             self.note_verdict(verdict, now, effects);
         }
         let wanted = self.conditions.wanted();
-        if !wanted.awaiting_input && !wanted.port && !self.probing.unconfirmed {
+        if !wanted.awaiting_input && !wanted.port && wanted.http.is_empty() && !self.probing.unconfirmed {
             effects.push(Effect::StopProbes);
         }
         self.plan_probe(now.at);

@@ -391,6 +391,7 @@ impl World {
                 let verdict = if *waits { Verdict::Unknown } else { Verdict::Busy };
                 let ports = port.iter().copied().collect();
                 self.feed(Input::Probed(Box::new(ProbeResult {
+                    http: Vec::new(),
                     verdict,
                     unconfirmed: false,
                     listening: Some((ports, Vec::new())),
