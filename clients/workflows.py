@@ -1,4 +1,4 @@
-"""Writes docs/workflows.md by doing what it describes: clients/workflows.py PROGRAM > docs/workflows.md
+"""Writes docs/guide/workflows.md by doing what it describes: clients/workflows.py PROGRAM > docs/guide/workflows.md
 
 Each workflow is one conversation with `outlast mcp` over stdio. An unexpected answer ends the program, so that the page
 never shows what did not happen.

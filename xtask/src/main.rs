@@ -23,7 +23,7 @@ cargo xtask test [SUITE...]            all tests, each suite within its budget, 
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
-cargo xtask workflows                  write docs/workflows.md by doing what it describes
+cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
 cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
                                        --write to put a whole run's tables and curves into docs/performance.md
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes `docs/workflows.md` by doing what it describes.
+/// Writes `docs/guide/workflows.md` by doing what it describes.
 fn workflows() -> Result<(), String> {
     let root = test::tools::workspace();
     let mut script = std::process::Command::new("python3");
@@ -71,5 +71,5 @@ fn workflows() -> Result<(), String> {
     if !output.status.success() {
         return Err(format!("clients/workflows.py: {}", output.status));
     }
-    std::fs::write(root.join("docs/workflows.md"), output.stdout).map_err(|error| error.to_string())
+    std::fs::write(root.join("docs/guide/workflows.md"), output.stdout).map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 //!
 //! By default such a job can read the system and the tools in the user's home, but nothing else of it; it can
 //! write only to its own folder and a temporary one of its own; and it has no network. It cannot talk to any
-//! keeper, to any other Unix socket, or to processes outside. See `docs/sandbox.md`.
+//! keeper, to any other Unix socket, or to processes outside. See `docs/guide/sandbox.md`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //!
 //! The keeper creates the [masks](Masks) when it starts the job, from the values of variables with names like
 //! secrets and from the settings, and adds what people type with `outlast secret`. Readers for agents load
-//! them from the file. See `docs/secrets.md`.
+//! them from the file. See `docs/guide/secrets.md`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};

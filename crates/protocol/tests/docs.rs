@@ -79,5 +79,5 @@ fn both_pages_name_every_event() {
 #[test]
 fn the_page_about_telling_names_every_kind_of_entry() {
     let kinds = EntryKind::ALL.iter().filter(|kind| **kind != EntryKind::Unknown);
-    names("telling.md", &page("telling.md"), kinds.map(|kind| kind.name()));
+    names("telling.md", &page("guide/telling.md"), kinds.map(|kind| kind.name()));
 }

@@ -240,7 +240,7 @@ fn markdown(lines: &[Line]) -> String {
     lines.sort_by_key(|line| (matches!(line.row.expect, Expect::Never), line.row.name));
     let mut page = String::from(
         "# The table of programs\n\nMade by running it: `OUTLAST_TABLE=$PWD/docs/awaiting-input-table.md cargo test -p outlast-pty --test awaiting`.\n\
-         Times are milliseconds from the last byte to the claim. What the verdicts mean: [awaiting-input.md](awaiting-input.md).\n\n\
+         Times are milliseconds from the last byte to the claim. What the verdicts mean: [awaiting-input.md](internals/awaiting-input.md).\n\n\
          | what it does | command | must be | said | ms |\n|---|---|---|---|---|\n",
     );
     for line in lines {

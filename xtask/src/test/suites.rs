@@ -77,7 +77,12 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
     suite("woken", "a real Codex that its job wakes", 10, Runs::Script("clients/agents/wake")),
     suite("sidecar", "real ACP agents behind the sidecar", 30, Runs::Script("clients/acp/sidecar")),
-    suite("workflows", "docs/workflows.md, by doing what it describes", 10, Runs::Figures(&["workflows"])),
+    suite(
+        "workflows",
+        "docs/guide/workflows.md, by doing what it describes",
+        10,
+        Runs::Figures(&["workflows"]),
+    ),
     suite("faults", "docs/faults.md, counted", 120, Runs::Figures(&["faults", "--write"])),
     suite("bench", "docs/performance.md, measured", 120, Runs::Figures(&["bench", "--write"])),
 ];
