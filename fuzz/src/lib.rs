@@ -1,19 +1,19 @@
 //! What must hold for any input: the fuzz targets call these, and so does a test of `crates/stream` that runs the
 //! saved corpus with a stable compiler.
 
-use outlast_stream::{Config, Outcome, Passthrough, Pipeline, Size, Snapshot};
+use outlast_stream::{Config, FoldOutput, Passthrough, Pipeline, Size, Snapshot};
 
 struct Caller {
     fold: Pipeline,
     transcript: Vec<u8>,
     replies: Vec<u8>,
-    out: Outcome,
+    out: FoldOutput,
 }
 
 impl Caller {
     fn new(size: Size) -> Self {
         let fold = Pipeline::new(Config { size, scrollback: 20, ..Config::default() });
-        Self { fold, transcript: Vec::new(), replies: Vec::new(), out: Outcome::default() }
+        Self { fold, transcript: Vec::new(), replies: Vec::new(), out: FoldOutput::default() }
     }
 
     fn take(&mut self) {
@@ -98,7 +98,7 @@ pub fn passthrough(data: &[u8]) {
     let whole = passed([bytes]);
     assert_eq!(passed(bytes.chunks(usize::from(*step).max(1))), whole);
     assert_eq!(passed([whole.as_slice()]), whole);
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     let mut terminal = Pipeline::new(Config::default());
     terminal.feed(&whole, &mut out);
     assert!(out.replies.is_empty() && out.title.is_none(), "{out:?}");

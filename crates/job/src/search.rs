@@ -1,7 +1,7 @@
 //! Searches a log for patterns, in the keeper while the job runs and in the client afterwards.
 
 use outlast_protocol::Condition;
-use outlast_stream::{Checkpoint, Config, MASK_CONTEXT, Outcome, PatternSet, Pipeline};
+use outlast_stream::{Checkpoint, Config, FoldOutput, MASK_CONTEXT, PatternSet, Pipeline};
 
 use crate::failure::Failure;
 use crate::log::writer::read_exact_at;
@@ -53,7 +53,7 @@ pub(crate) fn check(conditions: &[Condition]) -> Result<(), Failure> {
 /// Searches the bytes of a log for patterns, from some offset on. It reads nothing itself.
 pub(crate) struct PatternSearch {
     fold: Pipeline,
-    outcome: Outcome,
+    outcome: FoldOutput,
     begin: u64,
     /// Whether the unfinished line is still to be matched.
     unfinished: bool,
@@ -64,7 +64,7 @@ impl PatternSearch {
         let config = Config { only_patterns: true, ..fold_config(streams) };
         let mut fold = Pipeline::resume(config, &begin_at(from));
         fold.watch(0, set);
-        Self { fold, outcome: Outcome::default(), begin: from, unfinished: false }
+        Self { fold, outcome: FoldOutput::default(), begin: from, unfinished: false }
     }
 
     /// Where the next bytes must start.

@@ -11,7 +11,7 @@ use outlast_job::request::{ReadBytes, Stream};
 use outlast_job::wire::INPUT_PIECE;
 use outlast_job::wire::event::EventKind;
 use outlast_job::{Failure, Job, Send};
-use outlast_stream::{Outcome, Passthrough, Pipeline};
+use outlast_stream::{FoldOutput, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::output::Output;
@@ -201,7 +201,7 @@ enum Form {
     /// On a person's terminal: without what could do harm there. The fold knows what has to be given back.
     Safe(Box<(Passthrough, Pipeline)>),
     /// Into a pipe or file: as a person would have read it.
-    Text(Box<(Pipeline, Outcome)>),
+    Text(Box<(Pipeline, FoldOutput)>),
 }
 
 impl Printer {
@@ -213,7 +213,7 @@ impl Printer {
             } else if raw || !info.has_terminal() {
                 Form::Raw
             } else {
-                Form::Text(Box::new((outlast_job::client::fold_from(info, from), Outcome::default())))
+                Form::Text(Box::new((outlast_job::client::fold_from(info, from), FoldOutput::default())))
             }
         };
         let output =
@@ -277,7 +277,7 @@ fn write(stream: Stream, form: &mut Form, bytes: &[u8]) -> bool {
             let (filter, fold) = &mut **shown;
             let mut safe = Vec::with_capacity(bytes.len());
             filter.pass(bytes, &mut safe);
-            fold.feed_more(bytes, &mut Outcome::default());
+            fold.feed_more(bytes, &mut FoldOutput::default());
             put(stream, &safe)
         }
         Form::Text(fold) => {

@@ -18,7 +18,7 @@ use outlast_job::request::ReadBytes;
 use outlast_job::wire::Attach;
 use outlast_job::wire::event::EventKind;
 use outlast_job::{Failure, Job, Size};
-use outlast_stream::{Config, Outcome, Passthrough, Pipeline};
+use outlast_stream::{Config, FoldOutput, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::live::Left;
@@ -160,7 +160,7 @@ impl Viewer<'_> {
         self.offset = viewing.offset;
         self.filter = Passthrough::new();
         self.fold = fold_of(viewing.size);
-        self.fold.feed_more(&repaint, &mut Outcome::default());
+        self.fold.feed_more(&repaint, &mut FoldOutput::default());
         self.other_screen_unknown = self.fold.modes().alternate_screen;
         self.held_back = false;
     }
@@ -185,7 +185,7 @@ impl Viewer<'_> {
         } else {
             self.show_more(Some(viewing.offset), out)?;
             let size = outlast_stream::Size { cols: viewing.size.cols, rows: viewing.size.rows };
-            self.fold.resize(size, &mut Outcome::default());
+            self.fold.resize(size, &mut FoldOutput::default());
         }
         match (self.is_same_size(viewing), self.frame.is_some()) {
             (true, true) => self.leave_frame(out),
@@ -282,7 +282,7 @@ impl Viewer<'_> {
         let fold = &mut self.fold;
         self.offset = self.job.read_pieces(log(self.offset, Some(to)), |piece| {
             if let Piece::Bytes(bytes) = piece {
-                fold.feed_more(bytes, &mut Outcome::default());
+                fold.feed_more(bytes, &mut FoldOutput::default());
             }
             true
         })?;
@@ -309,7 +309,7 @@ impl Viewer<'_> {
     }
 
     fn show(&mut self, mut bytes: &[u8], out: &mut Output) -> bool {
-        let mut outcome = Outcome::default();
+        let mut outcome = FoldOutput::default();
         let mut written = true;
         while !bytes.is_empty() {
             let (part, rest) = bytes.split_at(until_turn(bytes, self.last_byte));
@@ -370,7 +370,7 @@ impl Viewer<'_> {
         }
         let taken = self.taken();
         if taken.screen {
-            self.fold.feed_more(b"\x1b[?1049l", &mut Outcome::default());
+            self.fold.feed_more(b"\x1b[?1049l", &mut FoldOutput::default());
         }
         if let Some(raw) = &mut self.raw {
             raw.give_back(taken, out);

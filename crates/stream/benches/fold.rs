@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use outlast_stream::{Config, Outcome, PatternSet, Pipeline};
+use outlast_stream::{Config, FoldOutput, PatternSet, Pipeline};
 
 /// The size of a read from a PTY.
 const READ: usize = 4095;
@@ -76,7 +76,7 @@ fn run(bytes: &[u8], count: usize) -> f64 {
     if count > 0 {
         pipeline.watch(1, patterns(count));
     }
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     let start = Instant::now();
     for chunk in bytes.chunks(READ) {
         pipeline.feed(chunk, &mut out);

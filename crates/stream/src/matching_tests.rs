@@ -1,13 +1,13 @@
 //! What patterns see, and when they report.
 
 use crate::pipeline::scan;
-use crate::{Config, Hit, Outcome, PatternSet, Pipeline};
+use crate::{Config, FoldOutput, Hit, PatternSet, Pipeline};
 use proptest::prelude::*;
 
 fn hits_in(patterns: &[&str], chunks: &[&[u8]]) -> Vec<Hit> {
     let mut pipeline = Pipeline::new(Config::default());
     pipeline.watch(7, PatternSet::compile(patterns).unwrap());
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     for chunk in chunks {
         pipeline.feed(chunk, &mut out);
     }
@@ -83,7 +83,7 @@ fn text_on_the_alternate_screen_matches() {
 #[test]
 fn a_watch_starts_where_it_is_added() {
     let mut pipeline = Pipeline::new(Config::default());
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     pipeline.feed(b"ready\r\n>>> ", &mut out);
     pipeline.watch(1, PatternSet::compile(&["ready", "^1", ">>> "]).unwrap());
     pipeline.feed(b"1+1\r\n2\r\n", &mut out);

@@ -8,9 +8,9 @@ mod lines;
 
 use crate::charset::Charsets;
 use crate::checkpoint::{Checkpoint, CheckpointTracker, prelude};
+use crate::fold_output::FoldOutput;
 use crate::matching::Matchers;
 use crate::modes::Modes;
-use crate::outcome::Outcome;
 use crate::pattern::PatternSet;
 use crate::replies::Responder;
 use crate::scan::Scanner;
@@ -101,7 +101,7 @@ impl Pipeline {
             },
         };
         // The prelude only switches modes. Whatever it emits was emitted long ago.
-        pipeline.advance(&from.prelude, from.offset, &mut Outcome::default());
+        pipeline.advance(&from.prelude, from.offset, &mut FoldOutput::default());
         pipeline.fold.offset = from.offset;
         pipeline.fold.transcript.take_left_line();
         pipeline.fold.checkpoints = CheckpointTracker::new(from.clone());
@@ -111,32 +111,32 @@ impl Pipeline {
     /// Takes bytes that continue at [`offset`](Self::offset), then reports patterns that match the unfinished
     /// line. If more bytes are known to follow, use [`feed_more`](Self::feed_more): a match at the end of a
     /// read may not be complete.
-    pub fn feed(&mut self, bytes: &[u8], out: &mut Outcome) {
+    pub fn feed(&mut self, bytes: &[u8], out: &mut FoldOutput) {
         self.feed_more(bytes, out);
         self.peek(out);
     }
 
     /// Takes bytes without matching the unfinished line; [`peek`](Self::peek) does that.
-    pub fn feed_more(&mut self, bytes: &[u8], out: &mut Outcome) {
+    pub fn feed_more(&mut self, bytes: &[u8], out: &mut FoldOutput) {
         let start = self.fold.offset;
         self.advance(bytes, start, out);
         self.fold.offset = start + bytes.len() as u64;
     }
 
-    fn advance(&mut self, bytes: &[u8], start: u64, out: &mut Outcome) {
+    fn advance(&mut self, bytes: &[u8], start: u64, out: &mut FoldOutput) {
         let mut step = dispatch::Step { fold: &mut self.fold, out };
         self.scanner.scan(bytes, start, &mut step);
     }
 
     /// Reports patterns that match the unfinished line, as if no more output came.
-    pub fn peek(&mut self, out: &mut Outcome) {
+    pub fn peek(&mut self, out: &mut FoldOutput) {
         if !self.fold.matchers.is_empty() {
             self.fold.matchers.peek(&mut out.hits);
         }
     }
 
     /// The terminal has a new size.
-    pub fn resize(&mut self, size: Size, out: &mut Outcome) {
+    pub fn resize(&mut self, size: Size, out: &mut FoldOutput) {
         let size = size.clamped();
         if size == self.fold.screen.size() {
             return;
@@ -148,7 +148,7 @@ impl Pipeline {
     }
 
     /// The end of all output: the unfinished line is ended.
-    pub fn finish(&mut self, out: &mut Outcome) {
+    pub fn finish(&mut self, out: &mut FoldOutput) {
         let end = self.fold.offset;
         let mut step = dispatch::Step { fold: &mut self.fold, out };
         self.scanner.finish(end, &mut step);
@@ -289,7 +289,7 @@ pub(crate) fn scan<'a>(
     let mut pipeline = Pipeline::new(config);
     pipeline.watch(0, patterns);
     let mut hits = Vec::new();
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     for chunk in chunks {
         pipeline.feed_more(chunk, &mut out);
         hits.append(&mut out.hits);

@@ -24,7 +24,7 @@ struct Caller {
     pipeline: Pipeline,
     transcript: Vec<u8>,
     replies: Vec<u8>,
-    out: Outcome,
+    out: FoldOutput,
 }
 
 impl Caller {
@@ -33,7 +33,7 @@ impl Caller {
             pipeline: Pipeline::new(config),
             transcript: Vec::new(),
             replies: Vec::new(),
-            out: Outcome::default(),
+            out: FoldOutput::default(),
         }
     }
 
@@ -329,7 +329,7 @@ proptest! {
             pipeline: Pipeline::resume(config, &checkpoint),
             transcript: first.transcript[..usize::try_from(checkpoint.transcript_len).unwrap()].to_vec(),
             replies: first.replies.clone(),
-            out: Outcome::default(),
+            out: FoldOutput::default(),
         };
         heir.feed(&bytes[offset..]);
         heir.replies = first.replies.clone();

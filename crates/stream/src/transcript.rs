@@ -20,8 +20,8 @@ mod edit;
 
 use std::collections::VecDeque;
 
+use crate::fold_output::FoldOutput;
 use crate::modes::Modes;
-use crate::outcome::Outcome;
 use crate::page::{Cursor, Page, Row, lay_out, row_start_from_end};
 use crate::scan::push_lines;
 use crate::size::Size;
@@ -137,7 +137,7 @@ impl Transcript {
     }
 
     /// Printable text.
-    pub(crate) fn text(&mut self, text: &str, modes: &Modes, out: &mut Outcome) {
+    pub(crate) fn text(&mut self, text: &str, modes: &Modes, out: &mut FoldOutput) {
         self.sent_home = false;
         self.ignore_return_on_empty_line();
         if self.is_at_line_end() && !modes.insert && modes.autowrap {
@@ -148,7 +148,7 @@ impl Transcript {
 
     /// Adds text at the end of the line. Pieces of a very long line are emitted at places that depend on the
     /// text alone, not on how much of it came at once.
-    fn add_to_line(&mut self, mut text: &str, out: &mut Outcome) {
+    fn add_to_line(&mut self, mut text: &str, out: &mut FoldOutput) {
         loop {
             // A row that is nothing but combining marks can be longer than this. It is not measured again for
             // each mark.
@@ -164,7 +164,7 @@ impl Transcript {
     }
 
     /// Emits all but the last row of a very long line.
-    fn emit_full_rows(&mut self, out: &mut Outcome) {
+    fn emit_full_rows(&mut self, out: &mut FoldOutput) {
         let (start, _) = row_start_from_end(&self.line, self.size.columns(), 1);
         self.emitted.emit(&self.line[..start], out);
         self.line.drain(..start);
@@ -174,7 +174,7 @@ impl Transcript {
     }
 
     /// Whole lines of text, at the start of a line: see [`is_at_line_start`](Self::is_at_line_start).
-    pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, out: &mut Outcome) {
+    pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, out: &mut FoldOutput) {
         self.sent_home = false;
         self.cursor = CursorState::AtLineEnd;
         let from = out.text.len();
@@ -189,7 +189,7 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn tab(&mut self, modes: &Modes, out: &mut Outcome) {
+    pub(crate) fn tab(&mut self, modes: &Modes, out: &mut FoldOutput) {
         self.ignore_return_on_empty_line();
         if self.is_at_line_end() {
             self.line.push(b'\t');
@@ -198,7 +198,7 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn backspace(&mut self, out: &mut Outcome) {
+    pub(crate) fn backspace(&mut self, out: &mut FoldOutput) {
         let can_move = match self.cursor {
             CursorState::AtLineEnd => !self.line.is_empty(),
             CursorState::Returned => false,
@@ -210,7 +210,7 @@ impl Transcript {
     }
 
     /// Line feed. `returns` says that it also returns the carriage.
-    pub(crate) fn line_feed(&mut self, returns: bool, out: &mut Outcome) {
+    pub(crate) fn line_feed(&mut self, returns: bool, out: &mut FoldOutput) {
         self.sent_home = false;
         let ends_line = match self.cursor {
             CursorState::AtLineEnd => returns || self.line.is_empty(),
@@ -234,7 +234,7 @@ impl Transcript {
     }
 
     /// The end of output: unfinished text becomes lines.
-    pub(crate) fn finish(&mut self, out: &mut Outcome) {
+    pub(crate) fn finish(&mut self, out: &mut FoldOutput) {
         if let Some(mut page) = self.take_page() {
             page.drop_blank_end();
             self.emit_rows(page.scrolled_off.drain(..), out);
@@ -276,7 +276,7 @@ impl Transcript {
     }
 
     /// Edits the page, and emits the rows that scrolled off.
-    fn on_page<R>(&mut self, out: &mut Outcome, work: impl FnOnce(&mut Page) -> R) -> R {
+    fn on_page<R>(&mut self, out: &mut FoldOutput, work: impl FnOnce(&mut Page) -> R) -> R {
         let mut page = match self.take_page() {
             Some(page) => page,
             None => self.open_page(out),
@@ -291,7 +291,7 @@ impl Transcript {
     }
 
     /// Lays the unfinished line out on the screen.
-    fn open_page(&mut self, out: &mut Outcome) -> Page {
+    fn open_page(&mut self, out: &mut FoldOutput) -> Page {
         let (cols, lines) = (self.size.columns(), self.size.lines());
         let (laid, col, pending) = lay_out(&self.line, cols);
         let mut above = self.emitted.rows_above(lines, cols);
@@ -313,7 +313,7 @@ impl Transcript {
         Page::new(self.size, above, rows, cursor)
     }
 
-    fn emit_rows(&mut self, rows: impl Iterator<Item = Row>, out: &mut Outcome) {
+    fn emit_rows(&mut self, rows: impl Iterator<Item = Row>, out: &mut FoldOutput) {
         let mut text = Vec::new();
         for row in rows {
             text.clear();
@@ -326,7 +326,7 @@ impl Transcript {
     }
 
     /// Pulls rows back from the transcript until the page begins at `row` or above.
-    fn reach(&mut self, row: usize, out: &mut Outcome) {
+    fn reach(&mut self, row: usize, out: &mut FoldOutput) {
         self.on_page(out, |_| ());
         let Some(mut page) = self.take_page() else { return };
         let cols = self.size.columns();
@@ -357,7 +357,7 @@ impl Transcript {
     }
 
     /// Returns to plain mode if the cursor is on a fresh row below all text.
-    fn settle(&mut self, out: &mut Outcome) {
+    fn settle(&mut self, out: &mut FoldOutput) {
         let open = self.emitted.open_line(MAX_LINE);
         if !self.page().is_some_and(|page| page.is_settled(open)) {
             return;
@@ -371,7 +371,7 @@ impl Transcript {
     }
 
     /// Clears the screen; the module's rules say what is kept of it.
-    fn clear(&mut self, out: &mut Outcome) {
+    fn clear(&mut self, out: &mut FoldOutput) {
         self.reach(0, out);
         let Some(mut page) = self.take_page() else { return };
         let start = self.emitted.total;
@@ -395,7 +395,7 @@ impl Transcript {
     }
 
     /// The terminal has a new size: the page is laid out again.
-    pub(crate) fn resize(&mut self, size: Size, out: &mut Outcome) {
+    pub(crate) fn resize(&mut self, size: Size, out: &mut FoldOutput) {
         let (old_cols, old_lines) = (self.size.columns(), self.size.lines());
         self.emitted.anchor(self.page().map_or(old_lines, |page| page.first), old_cols);
         self.size = size;

@@ -1,12 +1,12 @@
 //! What a reader of the transcript sees, for each kind of output.
 
-use crate::{Config, Outcome, Pipeline, Size};
+use crate::{Config, FoldOutput, Pipeline, Size};
 
 /// Feeds output in pieces of `step` bytes and keeps a transcript as a caller would.
 fn transcript_in(config: Config, bytes: &[u8], step: usize) -> String {
     let mut pipeline = Pipeline::new(config);
     let mut transcript = Vec::new();
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     for chunk in bytes.chunks(step) {
         pipeline.feed(chunk, &mut out);
         apply(&mut transcript, &mut out);
@@ -17,7 +17,7 @@ fn transcript_in(config: Config, bytes: &[u8], step: usize) -> String {
     String::from_utf8(transcript).unwrap()
 }
 
-fn apply(transcript: &mut Vec<u8>, out: &mut Outcome) {
+fn apply(transcript: &mut Vec<u8>, out: &mut FoldOutput) {
     transcript.truncate(transcript.len() - usize::try_from(out.retract).unwrap());
     transcript.extend_from_slice(&out.text);
     out.clear();
@@ -184,7 +184,7 @@ fn a_line_feed_alone_keeps_the_column_on_a_terminal_and_not_on_a_pipe() {
 #[test]
 fn a_line_of_ten_megabytes_comes_out_whole_and_costs_little() {
     let mut pipeline = Pipeline::new(Config::default());
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     let piece = "0123456789abcdef".repeat(256);
     let mut length = 0;
     for _ in 0..2560 {
@@ -200,7 +200,7 @@ fn a_line_of_ten_megabytes_comes_out_whole_and_costs_little() {
 #[test]
 fn the_unfinished_line_keeps_its_trailing_blank() {
     let mut pipeline = Pipeline::new(Config::default());
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     pipeline.feed(b"hello\r\n>>> ", &mut out);
     assert_eq!(pipeline.unfinished(), ">>> ");
     pipeline.feed(b"x\x08 \x08", &mut out);
@@ -217,7 +217,7 @@ fn drawn_boxes_read_as_lines() {
 /// The transcript when the terminal is resized before the last bytes, in pieces of `step` bytes.
 fn resized(before: &[u8], (cols, rows): (u16, u16), after: &[u8], step: usize) -> String {
     let mut pipeline = Pipeline::new(Config { size: Size { cols: 20, rows: 6 }, ..Config::default() });
-    let (mut transcript, mut out) = (Vec::new(), Outcome::default());
+    let (mut transcript, mut out) = (Vec::new(), FoldOutput::default());
     for chunk in before.chunks(step) {
         pipeline.feed(chunk, &mut out);
         apply(&mut transcript, &mut out);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outlast_stream::{Config, Outcome, Pipeline, Size};
+use outlast_stream::{Config, FoldOutput, Pipeline, Size};
 
 fn corpora() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
@@ -28,7 +28,7 @@ fn corpora() -> Option<PathBuf> {
 
 fn screen(bytes: &[u8], cols: u16, rows: u16, step: usize) -> Vec<String> {
     let mut pipeline = Pipeline::new(Config { size: Size { cols, rows }, ..Config::default() });
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     for chunk in bytes.chunks(step) {
         pipeline.feed(chunk, &mut out);
         out.clear();

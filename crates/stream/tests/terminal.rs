@@ -2,15 +2,15 @@
 
 use std::time::Instant;
 
-use outlast_stream::{Config, Outcome, Pipeline, Size};
+use outlast_stream::{Config, FoldOutput, Pipeline, Size};
 
 fn small() -> Pipeline {
     Pipeline::new(Config { size: Size { cols: 20, rows: 4 }, scrollback: 10, ..Config::default() })
 }
 
-fn fed(bytes: &[u8]) -> (Pipeline, Outcome) {
+fn fed(bytes: &[u8]) -> (Pipeline, FoldOutput) {
     let mut pipeline = small();
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     pipeline.feed(bytes, &mut out);
     (pipeline, out)
 }
@@ -54,7 +54,7 @@ fn skipping_lines_that_scrolled_off_changes_nothing() {
     }
     let (mut lazy, _) = fed(&bytes);
     let mut eager = small();
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     for chunk in bytes.chunks(1000) {
         eager.feed(chunk, &mut out);
         eager.screen();
@@ -89,7 +89,7 @@ fn unsafe_queries_are_not_answered() {
         assert_eq!(replies(silent), "", "{silent:?}");
     }
     let mut pipe = Pipeline::new(Config { terminal: false, ..Config::default() });
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     pipe.feed(b"\x1b[c\x1b[6n\x1b]11;?\x07", &mut out);
     assert!(out.replies.is_empty());
 }
@@ -98,7 +98,7 @@ fn unsafe_queries_are_not_answered() {
 fn a_flood_of_queries_is_rate_limited() {
     let storm = b"\x1b[6n".repeat(100_000);
     let (mut answered, mut pipeline) = (0, small());
-    let mut out = Outcome::default();
+    let mut out = FoldOutput::default();
     for chunk in storm.chunks(4096) {
         pipeline.feed(chunk, &mut out);
         answered += out.replies.len();
@@ -157,7 +157,7 @@ fn expensive_sequences_are_bounded() {
     for bomb in bombs {
         let start = Instant::now();
         let mut pipeline = Pipeline::new(Config::default());
-        let mut out = Outcome::default();
+        let mut out = FoldOutput::default();
         for chunk in bomb.chunks(4096) {
             pipeline.feed(chunk, &mut out);
             assert!(out.text.len() < 1 << 20);

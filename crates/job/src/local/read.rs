@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use outlast_protocol::request::{Lines, ReadText, Stream, Text};
-use outlast_stream::{Outcome, Pipeline};
+use outlast_stream::{FoldOutput, Pipeline};
 use rustix::fs::{AtFlags, statat};
 
 use super::LocalJob;
@@ -455,14 +455,14 @@ impl Range {
 /// A fold that collects text.
 pub(super) struct Fold {
     pipeline: Pipeline,
-    outcome: Outcome,
+    outcome: FoldOutput,
     text: Vec<u8>,
 }
 
 impl Fold {
     fn new(streams: Streams, from: u64) -> Self {
         let pipeline = Pipeline::resume(fold_config(streams), &begin_at(from));
-        Self { pipeline, outcome: Outcome::default(), text: Vec::new() }
+        Self { pipeline, outcome: FoldOutput::default(), text: Vec::new() }
     }
 
     /// Folds a piece; says how much of the text before it was left standing.

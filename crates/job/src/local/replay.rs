@@ -1,7 +1,7 @@
 //! A job as a recording: its bytes and sizes with their times, from the log and its timing.
 
 use outlast_protocol::request::{Moment, Stream};
-use outlast_stream::{Outcome, Pipeline};
+use outlast_stream::{FoldOutput, Pipeline};
 
 use super::LocalJob;
 use super::read::{Piece, Range};
@@ -106,7 +106,7 @@ impl Recording {
         let size = self.first_size();
         config.size = outlast_stream::Size { cols: size.cols, rows: size.rows };
         let mut fold = Pipeline::resume(config, &begin_at(0));
-        let mut outcome = Outcome::default();
+        let mut outcome = FoldOutput::default();
         self.events(|at, what| {
             if matches!(moment, Moment::Time(time) if at > time) {
                 return false;

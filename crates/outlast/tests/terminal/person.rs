@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use outlast_pty::{Command, Pty, SessionLeader, Size, Stdio};
-use outlast_stream::{Config, Outcome, Pipeline, Snapshot};
+use outlast_stream::{Config, FoldOutput, Pipeline, Snapshot};
 use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -132,7 +132,7 @@ impl Person {
     /// Pulls the window to another size.
     pub(crate) fn pulls_to(&self, cols: u16, rows: u16) {
         let mut seen = self.seen.lock().unwrap();
-        seen.fold.resize(outlast_stream::Size { cols, rows }, &mut Outcome::default());
+        seen.fold.resize(outlast_stream::Size { cols, rows }, &mut FoldOutput::default());
         outlast_pty::open::resize(self.master.as_ref().unwrap(), Size { cols, rows }).unwrap();
     }
 
@@ -203,7 +203,7 @@ fn look(master: &OwnedFd, stopped: &OwnedFd, seen: &Mutex<Seen>) {
             Ok(n @ 1..) => {
                 let mut seen = seen.lock().unwrap();
                 seen.bytes.extend_from_slice(&bytes[..n]);
-                seen.fold.feed_more(&bytes[..n], &mut Outcome::default());
+                seen.fold.feed_more(&bytes[..n], &mut FoldOutput::default());
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
             Ok(_) | Err(_) => return,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outlast_stream::{Config, Outcome, Pipeline, Size};
+use outlast_stream::{Config, FoldOutput, Pipeline, Size};
 use serde_json::Value;
 
 fn folders() -> Vec<PathBuf> {
@@ -42,8 +42,8 @@ fn fold(folder: &Path, piece: usize) -> (String, String) {
     let size = Size { cols: side("cols"), rows: side("rows") };
     let mut fold = Pipeline::new(Config { size, ..Config::default() });
     let mut lines = Vec::new();
-    let mut out = Outcome::default();
-    let mut take = |out: &mut Outcome| {
+    let mut out = FoldOutput::default();
+    let mut take = |out: &mut FoldOutput| {
         lines.truncate(lines.len() - usize::try_from(out.retract).unwrap());
         lines.extend_from_slice(&out.text);
         out.clear();

@@ -2,8 +2,8 @@
 
 use super::Fold;
 use crate::charset::Charsets;
+use crate::fold_output::FoldOutput;
 use crate::modes::Modes;
-use crate::outcome::Outcome;
 use crate::replies::{self, Query};
 use crate::scan::{Csi, Params, Sink};
 
@@ -13,7 +13,7 @@ const MAX_TITLE: usize = 1024;
 /// One step of the fold: its state, and where the results go.
 pub(super) struct Step<'a> {
     pub(super) fold: &'a mut Fold,
-    pub(super) out: &'a mut Outcome,
+    pub(super) out: &'a mut FoldOutput,
 }
 
 impl Sink for Step<'_> {

@@ -1,14 +1,14 @@
 //! What control sequences do to the transcript.
 
 use super::{CursorState, Transcript};
+use crate::fold_output::FoldOutput;
 use crate::modes::Modes;
-use crate::outcome::Outcome;
 use crate::page::{Cursor, Page};
 use crate::scan::Params;
 
 impl Transcript {
     /// A control sequence without prefix or intermediate.
-    pub(crate) fn csi(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut Outcome) {
+    pub(crate) fn csi(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut FoldOutput) {
         let count = params.get(0, 1);
         let at_end = self.is_at_line_end();
         match last {
@@ -35,7 +35,7 @@ impl Transcript {
     }
 
     /// Sequences that reach beyond the cursor's line.
-    fn beyond_line(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut Outcome) {
+    fn beyond_line(&mut self, params: &Params, last: u8, modes: &Modes, out: &mut FoldOutput) {
         let count = params.get(0, 1);
         let Cursor { row, col, .. } = self.on_page(out, |page| page.cursor);
         match last {
@@ -75,19 +75,19 @@ impl Transcript {
     }
 
     /// Moves the cursor, pulling in the rows down to where it goes.
-    fn go(&mut self, row: usize, col: usize, out: &mut Outcome) {
+    fn go(&mut self, row: usize, col: usize, out: &mut FoldOutput) {
         self.sent_home = false;
         self.reach(row, out);
         self.on_page(out, |page| page.move_to(row, col));
     }
 
     /// Moves the cursor to an absolute position, which may count from the scroll region.
-    fn address(&mut self, row: usize, col: usize, modes: &Modes, out: &mut Outcome) {
+    fn address(&mut self, row: usize, col: usize, modes: &Modes, out: &mut FoldOutput) {
         let (top, bottom) = self.on_page(out, |page| page.bounds(modes));
         self.go((top + row).min(bottom), col, out);
     }
 
-    fn erase_display(&mut self, how: usize, out: &mut Outcome) {
+    fn erase_display(&mut self, how: usize, out: &mut FoldOutput) {
         let at_home = self.sent_home && self.on_page(out, |page| page.cursor) == Cursor::default();
         match how {
             0 if at_home => self.clear(out),
@@ -102,14 +102,14 @@ impl Transcript {
     }
 
     /// DECSC.
-    pub(crate) fn save_cursor(&mut self, out: &mut Outcome) {
+    pub(crate) fn save_cursor(&mut self, out: &mut FoldOutput) {
         self.left_line = true;
         self.saved = self.on_page(out, |page| page.cursor);
         self.settle(out);
     }
 
     /// DECRC.
-    pub(crate) fn restore_cursor(&mut self, out: &mut Outcome) {
+    pub(crate) fn restore_cursor(&mut self, out: &mut FoldOutput) {
         let saved = self.saved;
         self.left_line = true;
         self.go(saved.row, saved.col, out);
@@ -117,7 +117,7 @@ impl Transcript {
     }
 
     /// IND, RI, DECALN.
-    pub(crate) fn escape(&mut self, intermediates: &[u8], last: u8, out: &mut Outcome) {
+    pub(crate) fn escape(&mut self, intermediates: &[u8], last: u8, out: &mut FoldOutput) {
         match (intermediates, last) {
             ([], b'D') => self.line_feed(false, out),
             ([], b'E') => self.line_feed(true, out),
@@ -138,13 +138,13 @@ impl Transcript {
     }
 
     /// The cursor goes to where rows are counted from.
-    pub(crate) fn home(&mut self, modes: &Modes, out: &mut Outcome) {
+    pub(crate) fn home(&mut self, modes: &Modes, out: &mut FoldOutput) {
         self.left_line = true;
         self.address(0, 0, modes, out);
     }
 
     /// RIS, and what changes the width: the screen is wiped and the cursor goes home.
-    pub(crate) fn reset(&mut self, out: &mut Outcome) {
+    pub(crate) fn reset(&mut self, out: &mut FoldOutput) {
         self.left_line = true;
         self.clear(out);
         self.cursor = CursorState::AtLineEnd;

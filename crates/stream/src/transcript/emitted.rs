@@ -4,7 +4,7 @@
 //! it: then it is retracted. Lines further up than the height of the screen can no longer change, and are
 //! forgotten here.
 
-use crate::outcome::Outcome;
+use crate::fold_output::FoldOutput;
 use crate::page::{row_start_from_end, rows_of};
 use crate::size::Size;
 
@@ -42,14 +42,14 @@ impl Emitted {
     }
 
     /// Emits text without line ends.
-    pub(super) fn emit(&mut self, text: &[u8], out: &mut Outcome) {
+    pub(super) fn emit(&mut self, text: &[u8], out: &mut FoldOutput) {
         out.text.extend_from_slice(text);
         self.tail.extend_from_slice(text);
         self.total += text.len() as u64;
     }
 
     /// Ends the line.
-    pub(super) fn end_line(&mut self, size: Size, out: &mut Outcome) {
+    pub(super) fn end_line(&mut self, size: Size, out: &mut FoldOutput) {
         out.text.push(b'\n');
         self.tail.push(b'\n');
         self.total += 1;
@@ -110,7 +110,7 @@ impl Emitted {
     }
 
     /// Removes text from the end.
-    pub(super) fn retract(&mut self, count: u64, out: &mut Outcome) {
+    pub(super) fn retract(&mut self, count: u64, out: &mut FoldOutput) {
         let here = usize::try_from(count).unwrap_or(usize::MAX);
         let from_tail = here.min(self.tail.len());
         let keep = self.tail.len() - from_tail;

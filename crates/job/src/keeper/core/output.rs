@@ -22,7 +22,7 @@ const ROWS_ABOVE_SCREEN: usize = 16;
 /// One stream of output.
 pub(crate) struct Output {
     pub(super) fold: Pipeline,
-    outcome: outlast_stream::Outcome,
+    outcome: outlast_stream::FoldOutput,
     masked: MaskedText,
     /// The end of its log.
     end: u64,
@@ -56,7 +56,7 @@ impl Output {
     pub(crate) fn resume(info: &Info, checkpoint: &Checkpoint) -> Self {
         Self {
             fold: Pipeline::resume(fold_config(info.streams), checkpoint),
-            outcome: outlast_stream::Outcome::default(),
+            outcome: outlast_stream::FoldOutput::default(),
             masked: MaskedText::default(),
             end: checkpoint.offset,
             failing: None,

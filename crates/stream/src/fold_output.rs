@@ -7,7 +7,7 @@ use crate::matching::Hit;
 ///
 /// To keep a transcript up to date, cut `retract` bytes off its end, then append `text`.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct FoldOutput {
     /// Bytes to cut off the end of the transcript before `text` is appended, for lines that were drawn over.
     pub retract: u64,
     /// Transcript text to append: UTF-8, lines end in `\n`.
@@ -22,7 +22,7 @@ pub struct Outcome {
     pub title: Option<String>,
 }
 
-impl Outcome {
+impl FoldOutput {
     /// Clears it and keeps its memory.
     pub fn clear(&mut self) {
         self.retract = 0;
