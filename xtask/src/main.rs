@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod bench;
+mod book;
 mod choice;
 mod faults;
 mod jobs;
@@ -23,6 +24,7 @@ cargo xtask test [SUITE...]            all tests, each suite within its budget, 
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
+cargo xtask book                       build the book of docs into target/book, and look for dead links in it
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
 cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["record", "--all"] => record::all(),
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        ["book"] => book::run(),
         ["workflows"] => workflows(),
         ["record-wire", names @ ..] => record_wire::run(names),
         ["test", options @ ..] => test::run(options),
