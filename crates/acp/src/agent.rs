@@ -11,6 +11,7 @@ mod streams;
 mod turn;
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,8 @@ use outlast_policy::{Decision, Door, Gate};
 
 use turn::Turn;
 
+use crate::shown::Shown;
+
 /// How many updates may wait for a client that does not read; beyond that, streams batch lines.
 const MAX_QUEUED_UPDATES: usize = 64;
 
@@ -42,6 +45,8 @@ struct Shared {
     /// Who may do what.
     gate: Gate,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// Where it is written down what was shown.
+    folder: Arc<OwnedFd>,
     /// The client shows terminals of the agent's own.
     terminals: AtomicBool,
     /// How many updates wait to be sent.
@@ -58,6 +63,8 @@ struct Session {
     turns: Mutex<Vec<Arc<Turn>>>,
     /// Jobs whose lines are being sent.
     streaming: Mutex<Vec<Handle>>,
+    /// How far.
+    shown: Shown,
 }
 
 /// A session's client, for a thread that sends to it.
@@ -95,6 +102,7 @@ pub fn serve(outlast: Outlast) -> Result<(), Failure> {
     // Prompts come from a person at an editor: they are not asked about their own jobs.
     let gate = Gate::open(outlast.home(), Door::Acp)?.own(Some(Decision::Allow));
     let shared = Arc::new(Shared {
+        folder: Arc::new(crate::folder::open(outlast.home())?),
         outlast,
         gate,
         sessions: Mutex::default(),
@@ -157,7 +165,7 @@ async fn connect(shared: Arc<Shared>) -> Result<(), Error> {
                 let client = resume.open(request.session_id, &request.cwd, connection);
                 responder.respond(ResumeSessionResponse::new())?;
                 client.send(commands::available());
-                replay::live(&client).into_iter().for_each(|job| streams::begin(&client, job));
+                replay::open_calls(&client);
                 Ok(())
             },
             on_receive_request!(),
@@ -226,6 +234,7 @@ impl Shared {
                     closed: AtomicBool::new(false),
                     turns: Mutex::default(),
                     streaming: Mutex::default(),
+                    shown: Shown::open(Arc::clone(&self.folder), &owner(&id)),
                 })
             };
             Arc::clone(sessions.entry(id.0.to_string()).or_insert_with(fresh))

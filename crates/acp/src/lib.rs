@@ -12,7 +12,9 @@
 //! Architecture invariants: no update of a job comes after its final one; a session of the sidecar never has
 //! two prompts in flight; an event appears in a conversation exactly once, even if a process dies in between.
 
+mod folder;
 mod showing;
+mod shown;
 mod lines;
 pub mod agent;
 pub mod tap;

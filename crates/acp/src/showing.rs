@@ -1,7 +1,8 @@
 //! A job as a tool call: how it begins, each batch of its output, and its end.
 //!
-//! In this protocol, content replaces earlier content. So each update has the output so far, bounded, and the
-//! new lines alone are in its `_meta`, for programs.
+//! An update's content is what is new: whoever reads the stream sees each line once. In this protocol content replaces
+//! earlier content, so the output so far, bounded, is in `_meta` for editors that want to draw it, and the final update
+//! carries it as content.
 
 use agent_client_protocol::v1::schema::{
     Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
@@ -17,12 +18,43 @@ use serde_json::{Value, json};
 /// How much of a job's output a tool call shows.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// Marks every batch of output.
+/// Marks a batch of output of a job that runs in the background. What is printed while its turn waits for it is not marked.
 pub(crate) const STREAM_MARK: &str = "outlast.dev/stream_output";
 /// The mark that Gemini CLI's sidecars look for.
 pub(crate) const GEMINI_STREAM_MARK: &str = "gemini-cli/stream_output";
 /// The new lines of a batch.
 pub(crate) const NEW_LINES: &str = "outlast.dev/lines";
+/// The output so far, bounded.
+const OUTPUT_SO_FAR: &str = "outlast.dev/output";
+
+/// Where the rest of a job's output is read: in words of whoever sees the tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadWith {
+    /// The command of our own agent.
+    Slash,
+    /// The command line, which a user of any editor has.
+    CommandLine,
+}
+
+impl ReadWith {
+    fn all(self, handle: u64) -> String {
+        match self {
+            Self::Slash => format!("/read {handle}"),
+            Self::CommandLine => format!("outlast read {handle}"),
+        }
+    }
+
+    fn part(self, handle: u64, stderr: bool, gap: LeftOut) -> String {
+        let LeftOut { from, to, .. } = gap;
+        match self {
+            Self::Slash => format!("/read {handle} {from}-{to}"),
+            Self::CommandLine => {
+                let stderr = if stderr { " --stderr" } else { "" };
+                format!("outlast read {handle}{stderr} --since {from} --until {to}")
+            }
+        }
+    }
+}
 
 /// A job as its client sees it.
 #[derive(Debug)]
@@ -36,25 +68,37 @@ pub(crate) struct View {
     terminal: bool,
     /// The job runs on pipes: its lines end with a line feed alone.
     pipes: bool,
+    read_with: ReadWith,
     text: String,
     cut: bool,
 }
 
 impl View {
-    /// A view of a job. The prefix keeps its tool calls apart from others.
-    pub(crate) fn new(prefix: &str, info: &Info, terminal: bool) -> Self {
+    /// A view of a job as the tool call of that id.
+    pub(crate) fn new(id: String, info: &Info, terminal: bool, read_with: ReadWith) -> Self {
         let title = info.description.clone().unwrap_or_else(|| info.command.clone());
         Self {
-            id: format!("{prefix}{}", info.handle),
+            id,
             handle: info.handle.0,
             pid: info.process.as_ref().map(|process| process.pid),
             title: one_line(&title),
             command: info.command.clone(),
             terminal,
             pipes: !info.has_terminal(),
+            read_with,
             text: String::new(),
             cut: false,
         }
+    }
+
+    /// The tool call's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The client has seen a part of the output before: what follows is not all of it.
+    pub(crate) fn goes_on(&mut self) {
+        self.cut = true;
     }
 
     /// The tool call when the job starts.
@@ -83,18 +127,20 @@ impl View {
         SessionUpdate::ToolCall(call.content(self.content()))
     }
 
-    /// An update for a batch of output.
-    pub(crate) fn batch(&mut self, lines: &Lines) -> SessionUpdate {
-        let (handle, batch) = (self.handle, &lines.batch);
-        let stderr = if lines.stream == Stream::Stderr { " --stderr" } else { "" };
-        let new = visible(&batch.text(|gap| missing(handle, stderr, gap)));
+    /// An update for a batch of output, marked if the job runs in the background.
+    pub(crate) fn batch(&mut self, lines: &Lines, background: bool) -> SessionUpdate {
+        let (handle, batch, read_with) = (self.handle, &lines.batch, self.read_with);
+        let stderr = lines.stream == Stream::Stderr;
+        let new = visible(&batch.text(|gap| missing(gap, &read_with.part(handle, stderr, gap))));
         let mut meta = self.meta();
-        meta.insert(STREAM_MARK.into(), true.into());
-        meta.insert(GEMINI_STREAM_MARK.into(), true.into());
+        if background {
+            meta.insert(STREAM_MARK.into(), true.into());
+            meta.insert(GEMINI_STREAM_MARK.into(), true.into());
+        }
         meta.insert("from".into(), batch.from.into());
         meta.insert("to".into(), batch.to.into());
         meta.insert("lines".into(), batch.lines.into());
-        if lines.stream == Stream::Stderr {
+        if stderr {
             meta.insert("stream".into(), "stderr".into());
         }
         if let Some(gap) = batch.left_out {
@@ -103,13 +149,14 @@ impl View {
             meta.insert("left_out".into(), left_out);
         }
         let mut fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+        self.add(&new);
         if self.terminal {
             let data = String::from_utf8_lossy(&lines.drawn);
             let data = if self.pipes { data.replace('\n', "\r\n") } else { data.into_owned() };
             meta.insert("terminal_output".into(), json!({ "terminal_id": self.id, "data": data }));
         } else {
-            self.add(&new);
-            fields = fields.content(self.content());
+            meta.insert(OUTPUT_SO_FAR.into(), self.so_far().into());
+            fields = fields.content(vec![new.clone().into()]);
         }
         meta.insert(NEW_LINES.into(), new.into());
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.id.clone(), fields).meta(meta))
@@ -123,7 +170,10 @@ impl View {
             let exit = json!({ "terminal_id": self.id, "exit_code": code, "signal": signal });
             meta.insert("terminal_exit".into(), exit);
         }
-        let fields = ToolCallUpdateFields::new().status(status(&info.state)).raw_output(outcome(info));
+        let mut fields = ToolCallUpdateFields::new().status(status(&info.state)).raw_output(outcome(info));
+        if !self.terminal && !self.text.is_empty() {
+            fields = fields.content(self.content());
+        }
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.id.clone(), fields).meta(meta))
     }
 
@@ -150,27 +200,29 @@ impl View {
         }
     }
 
-    fn content(&self) -> Vec<ToolCallContent> {
-        if self.text.is_empty() {
-            return Vec::new();
+    /// The output so far.
+    fn so_far(&self) -> String {
+        if !self.cut {
+            return self.text.clone();
         }
-        let earlier = if self.cut {
-            format!("[... earlier output: outlast read {} ...]\n", self.handle)
-        } else {
-            String::new()
-        };
-        vec![format!("{earlier}{}", self.text).into()]
+        format!("[... earlier output: {} ...]\n{}", self.read_with.all(self.handle), self.text)
+    }
+
+    fn content(&self) -> Vec<ToolCallContent> {
+        if self.text.is_empty() { Vec::new() } else { vec![self.so_far().into()] }
     }
 }
 
 /// What is missing from a batch, and how to read it.
-fn missing(handle: u64, stderr: &str, gap: LeftOut) -> String {
+fn missing(gap: LeftOut, call: &str) -> String {
     let LeftOut { lines, from, to } = gap;
-    let lines = if lines > 0 { format!("{lines} lines, ") } else { String::new() };
+    let lines = match lines {
+        0 => String::new(),
+        1 => "1 line, ".into(),
+        _ => format!("{lines} lines, "),
+    };
     let bytes = to - from;
-    format!(
-        "[... {lines}{bytes} bytes left out: outlast read {handle}{stderr} --since {from} --until {to} ...]"
-    )
+    format!("[... {lines}{bytes} bytes left out: {call} ...]")
 }
 
 /// Spells out control and invisible characters, except carriage returns, which show that a line was redrawn.

@@ -30,7 +30,7 @@ pub(crate) enum Prompt {
     },
     Read {
         job: String,
-        lines: Option<usize>,
+        part: Part,
     },
     Wait {
         job: String,
@@ -41,12 +41,36 @@ pub(crate) enum Prompt {
     },
 }
 
+/// What to show of a job's output.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// So many lines from the end.
+    Last(usize),
+    /// The bytes from an offset to another.
+    Bytes(u64, u64),
+}
+
+impl Part {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let bytes = text.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+        match (text, bytes) {
+            ("", _) => Ok(Self::All),
+            (_, Some((from, to))) => Ok(Self::Bytes(from, to)),
+            _ => text.parse().map(Self::Last).map_err(|_| {
+                Failure::usage(format!("{text:?} is neither a number of lines nor FROM-TO"))
+                    .hint("write /read JOB 20 for the last 20 lines, or /read JOB 0-4096 for these bytes")
+            }),
+        }
+    }
+}
+
 /// Name, arguments and description.
 const COMMANDS: [(&str, &str, &str); 6] = [
     ("send", "JOB TEXT", "Type a line into a job"),
     ("keys", "JOB KEY...", "Press keys in a job: Enter, Tab, Up, Ctrl-C and so on"),
     ("jobs", "[all]", "List this session's jobs, or all"),
-    ("read", "JOB [LINES]", "Show what a job printed"),
+    ("read", "JOB [LINES | FROM-TO]", "Show what a job printed"),
     ("wait", "JOB [TIME]", "Wait until a job has ended or asks for input"),
     ("kill", "JOB", "End a job and all that it started"),
 ];
@@ -119,12 +143,7 @@ impl Prompt {
                 return Err(Failure::usage("/keys needs a key").hint(format!("write /keys {job} Enter")));
             }
             "keys" => Self::Keys { job, keys: rest.split_whitespace().map(ToOwned::to_owned).collect() },
-            "read" if rest.is_empty() => Self::Read { job, lines: None },
-            "read" => {
-                let lines =
-                    rest.parse().map_err(|_| Failure::usage(format!("{rest:?} is not a number of lines")))?;
-                Self::Read { job, lines: Some(lines) }
-            }
+            "read" => Self::Read { job, part: Part::parse(rest)? },
             "wait" if rest.is_empty() => Self::Wait { job, limit: None },
             "wait" => Self::Wait { job, limit: Some(parse_duration(rest)?) },
             _ => Self::Kill { job },
@@ -162,6 +181,8 @@ mod tests {
             Prompt::Wait { job: "3".into(), limit: Some(Duration::from_secs(10)) }
         );
         assert_eq!(parse("/jobs"), Prompt::Jobs { all: false });
+        assert_eq!(parse("/read 3 20"), Prompt::Read { job: "3".into(), part: Part::Last(20) });
+        assert_eq!(parse("/read 3 7-99"), Prompt::Read { job: "3".into(), part: Part::Bytes(7, 99) });
     }
 
     #[test]

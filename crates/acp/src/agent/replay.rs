@@ -6,9 +6,8 @@ use agent_client_protocol::v1::schema::{ContentChunk, ListSessionsResponse, Sess
 use outlast_job::Job;
 use outlast_job::registry::format::Info;
 
-use super::streams::PREFIX;
-use super::{Client, Shared};
-use crate::showing::View;
+use super::{Client, Shared, streams};
+use crate::showing::{ReadWith, View};
 
 /// The most jobs that are replayed: the newest.
 const MAX_JOBS: usize = 50;
@@ -41,14 +40,28 @@ pub(super) fn past(client: &Client) -> Vec<Job> {
             .read_text(0, MAX_OUTPUT_BYTES)
             .map(|text| super::turn::joined(&job, &text))
             .unwrap_or_default();
-        client.send(View::new(PREFIX, &info, false).past(&info, output.trim_end()));
+        client.send(
+            View::new(streams::call_id(info.handle), &info, false, ReadWith::Slash)
+                .past(&info, output.trim_end()),
+        );
     }
     live
 }
 
-/// The session's jobs that still run.
-pub(super) fn live(client: &Client) -> Vec<Job> {
-    jobs_of(client).iter().filter(|info| info.state.is_live()).filter_map(|info| job(client, info)).collect()
+/// Goes on with the tool calls that the client has seen begin and not end, from where it was, and begins those of jobs that
+/// it has not seen.
+pub(super) fn open_calls(client: &Client) {
+    let open = client.session.shown.open_calls();
+    for (handle, place) in &open {
+        match client.shared.outlast.job(&handle.to_string()) {
+            Ok(job) => streams::go_on(client, job, place),
+            // Retention has removed it.
+            Err(_) => client.session.shown.ended(*handle),
+        }
+    }
+    let seen = |info: &&Info| open.iter().any(|(handle, _)| *handle == info.handle);
+    let new = jobs_of(client).into_iter().filter(|info| info.state.is_live() && !seen(&info));
+    new.filter_map(|info| job(client, &info)).for_each(|job| streams::begin(client, job));
 }
 
 /// Every session that has jobs.

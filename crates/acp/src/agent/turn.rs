@@ -14,7 +14,7 @@ use outlast_policy::{OrderKind, Start, TypedInput};
 use outlast_protocol::KILL_GRACE;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::commands::{self, Prompt};
+use super::commands::{self, Part, Prompt};
 use super::permission::pass;
 use super::{Client, lock, streams};
 use crate::showing::{ending, visible};
@@ -106,11 +106,16 @@ fn obey(client: &Client, turn: &Turn, prompt: Prompt) -> Result<(), Failure> {
             client.say(list(client, all));
             Ok(())
         }
-        Prompt::Read { job, lines } => {
+        Prompt::Read { job, part } => {
             let job = find(&job)?;
             let _pass = pass(client, OrderKind::Read)?;
-            let lines = lines.map(Lines::Last);
-            let text = job.read(ReadText { lines, max: OUTPUT, ..ReadText::default() })?;
+            let mut order = ReadText { max: OUTPUT, ..ReadText::default() };
+            match part {
+                Part::All => {}
+                Part::Last(lines) => order.lines = Some(Lines::Last(lines)),
+                Part::Bytes(from, to) => (order.from, order.to) = (from, Some(to)),
+            }
+            let text = job.read(order)?;
             client.say(fenced(&joined(&job, &text)));
             Ok(())
         }
@@ -144,16 +149,18 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();
     let info = job.info()?;
-    let streaming = streams::show(client, client.shared.outlast.job(&handle.to_string())?, &info);
+    let streaming = streams::show(client, client.shared.outlast.job(&handle.to_string())?, &info, background);
     if background {
         client.say(format!("Job {handle} runs in the background. End it: /kill {handle}\n"));
         return Ok(());
     }
     let until = Wait::for_exit().or(Condition::AwaitingInput).or(Condition::Port(None)).from(0);
-    let waited = turn.wait(&job, &until, None)?;
+    let waited = turn.wait(&job, &until, None).inspect_err(|_| streaming.to_background())?;
     if waited.reason == Reason::Exit {
         // Its last line and its end come before the end of the turn.
-        let _ = streaming.join();
+        streaming.join();
+    } else {
+        streaming.to_background();
     }
     report(client, &job, &waited)
 }
@@ -227,5 +234,5 @@ fn fenced(text: &str) -> String {
 /// Text with the call that reads what is left out of it.
 pub(super) fn joined(job: &Job, text: &Text) -> String {
     let handle = job.handle();
-    text.joined(|from, to| format!("outlast read {handle} --since {from} --until {to}"))
+    text.joined(|from, to| format!("/read {handle} {from}-{to}"))
 }

@@ -11,7 +11,7 @@ use outlast_job::{Failure, Handle, Job};
 use serde_json::json;
 
 use super::queue::Queue;
-use crate::showing::View;
+use crate::showing::{ReadWith, View};
 
 /// Keeps our tool calls apart from the agent's own.
 const PREFIX: &str = "outlast-job-";
@@ -20,7 +20,7 @@ const PREFIX: &str = "outlast-job-";
 pub(crate) fn follow(job: Job, session: String, terminals: bool, editor: Queue, closed: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let Ok(info) = job.until_started() else { return };
-        let mut view = View::new(PREFIX, &info, terminals);
+        let mut view = View::new(format!("{PREFIX}{}", info.handle), &info, terminals, ReadWith::CommandLine);
         let send = |update: SessionUpdate| {
             let params = SessionNotification::new(session.clone(), update);
             let message = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
@@ -35,7 +35,7 @@ pub(crate) fn follow(job: Job, session: String, terminals: bool, editor: Queue, 
             if !editor.has_room() {
                 return Given::Busy;
             }
-            send(view.batch(lines));
+            send(view.batch(lines, true));
             Given::Taken
         });
         if let Ok(Some(info)) = ended

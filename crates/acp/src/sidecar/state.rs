@@ -6,21 +6,14 @@
 //! conversation itself says whether it was delivered: the prompt is in what the agent replays, or it is not.
 
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
-use std::time::{Duration, SystemTime};
 
 use outlast_job::Failure;
 use outlast_job::registry::Home;
 use outlast_job::registry::replace::{Durability, read_small, replace};
 use outlast_job::registry::stable_name::all_names;
-use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Spent;
-
-const FOLDER: &str = "acp";
-/// The state of a conversation is removed when it has not been opened for this long.
-const STATE_TTL: Duration = Duration::from_secs(90 * 86_400);
 
 /// The saved state of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,17 +39,7 @@ pub(crate) struct States {
 impl States {
     /// The states of one agent: another agent may use the same session ids.
     pub(crate) fn open(home: &Home, agent: &str) -> Result<Self, Failure> {
-        let path = home.path().join(FOLDER);
-        let broken =
-            |error: &dyn std::fmt::Display| Failure::system("the sidecar's state can't be kept", error);
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| broken(&error))?;
-        forget_old(&path);
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| broken(&error))?;
+        let dir = crate::folder::open(home)?;
         let agent =
             std::path::Path::new(agent).file_name().map_or(agent.into(), |name| name.to_string_lossy());
         Ok(Self { dir, agent: agent.into_owned() })
@@ -82,20 +65,6 @@ impl States {
     }
 }
 
-fn forget_old(folder: &std::path::Path) {
-    let Ok(files) = std::fs::read_dir(folder) else { return };
-    let now = SystemTime::now();
-    for file in files.flatten() {
-        let age = file
-            .metadata()
-            .and_then(|data| data.modified())
-            .map(|at| now.duration_since(at).unwrap_or_default());
-        if age.is_ok_and(|age| age > STATE_TTL) {
-            let _ = std::fs::remove_file(file.path());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +78,7 @@ mod tests {
         let session = "s".repeat(400);
         let old = format!("{}.json", name_of_0_1(&format!("agent:{session}")).unwrap());
         let saved = Saved { owner: "me".into(), off: true, ..Saved::default() };
-        std::fs::write(folder.path().join(FOLDER).join(old), serde_json::to_vec(&saved).unwrap()).unwrap();
+        std::fs::write(folder.path().join("acp").join(old), serde_json::to_vec(&saved).unwrap()).unwrap();
         assert_eq!(states.load(&session), Some(saved.clone()));
         let next = Saved { off: false, ..saved };
         states.save(&session, &next);

@@ -38,11 +38,13 @@ pub struct Pace {
     pub most: usize,
     /// Whether what a terminal would draw is wanted as well.
     pub drawn: bool,
+    /// Where stderr begins, for a job on pipes.
+    pub stderr_from: u64,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { batch: BATCH, most: MAX_BATCH_BYTES, drawn: false }
+        Self { batch: BATCH, most: MAX_BATCH_BYTES, drawn: false, stderr_from: 0 }
     }
 }
 
@@ -89,7 +91,7 @@ impl LocalJob {
     ) -> Result<Option<Info>, Failure> {
         let mut gatherings = vec![Gathering::new(Stream::Output, from, pace)];
         if !self.info()?.has_terminal() {
-            gatherings.push(Gathering::new(Stream::Stderr, 0, pace));
+            gatherings.push(Gathering::new(Stream::Stderr, pace.stderr_from, pace));
         }
         self.until_started()?;
         let mut follower = self.follow()?;

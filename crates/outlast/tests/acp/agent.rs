@@ -16,13 +16,12 @@ fn a_command_is_a_tool_call_with_its_output_and_its_end() {
     assert_eq!((&call[0]["kind"], &call[0]["status"]), (&json!("execute"), &json!("in_progress")));
     assert_eq!(call[1]["content"][0]["content"]["text"], "red");
     let meta = &call[1]["_meta"];
-    assert_eq!(
-        (&meta["outlast.dev/stream_output"], &meta["gemini-cli/stream_output"]),
-        (&json!(true), &json!(true))
-    );
+    assert!(meta["outlast.dev/stream_output"].is_null(), "the turn waits for it: {meta}");
+    assert!(meta["gemini-cli/stream_output"].is_null(), "{meta}");
     assert_eq!((&meta["handle"], &meta["from"], &meta["to"]), (&json!(1), &json!(0), &json!(14)));
     assert_eq!(meta["pid"], sandbox.info(1)["process"]["pid"]);
     assert_eq!((&call[2]["status"], &call[2]["rawOutput"]["exit_code"]), (&json!("failed"), &json!(3)));
+    assert_eq!(call[2]["content"][0]["content"]["text"], "red", "the final update carries all of it");
     assert_eq!(call.len(), 3);
     assert_eq!(editor.hang_up(), Some(0));
 }
@@ -110,6 +109,68 @@ fn a_session_is_seen_again_by_another_process() {
         .filter_map(|update| update["_meta"]["outlast.dev/lines"].as_str().map(ToOwned::to_owned))
         .collect();
     assert_eq!(lines.join("\n"), "second\nthird");
+}
+
+#[test]
+fn what_a_background_job_prints_is_marked_and_comes_once() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let gate = gate(&sandbox);
+    let turn = editor.ask(
+        "session/prompt",
+        prompt(&session, "echo one; read x < gate; echo two; read x < gate; echo three"),
+    );
+    editor.wait_for("the first line", |all| of_call(all, "job-1").get(1).cloned());
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    editor.answer(turn);
+    for n in 2..=3 {
+        open_gate(&gate);
+        editor.wait_for("the next line", |all| of_call(all, "job-1").get(n).cloned());
+    }
+    let call = editor.wait_for("the end", |all| {
+        Some(of_call(all, "job-1")).filter(|call| call.last().unwrap()["status"] == "completed")
+    });
+    let text = |update: &serde_json::Value| update["content"][0]["content"]["text"].clone();
+    assert_eq!(call[1..].iter().map(text).collect::<Vec<_>>(), ["one", "two", "three", "one\ntwo\nthree"]);
+    assert_eq!(call[3]["_meta"]["outlast.dev/output"], "one\ntwo\nthree");
+    let marked: Vec<bool> =
+        call.iter().map(|update| update["_meta"]["gemini-cli/stream_output"] == true).collect();
+    assert_eq!(marked, [false, false, true, true, false], "only while no turn waits for it");
+}
+
+#[test]
+fn a_resumed_session_goes_on_and_repeats_nothing() {
+    let sandbox = sandbox();
+    let (mut editor, session) = open(&sandbox, &["acp", "agent"]);
+    let gate = gate(&sandbox);
+    for (job, wait) in [(1, "read x < gate"), (2, "stty -echo; read x")] {
+        let command = format!("echo first; {wait}; echo second; exit 3 &");
+        editor.call("session/prompt", prompt(&session, &command));
+        editor.wait_for("its first line", |all| of_call(all, &format!("job-{job}")).get(1).cloned());
+    }
+    editor.kill_dash_nine();
+    // One of them ends while nobody looks.
+    open_gate(&gate);
+    sandbox.wait_for_end(1);
+    let mut editor = sandbox.call(["acp", "agent"]).converse();
+    editor.call("initialize", json!({ "protocolVersion": 1 }));
+    editor.call("session/resume", json!({ "sessionId": session, "cwd": sandbox.work(), "mcpServers": [] }));
+    let finished = |editor: &outlast_testkit::Conversation, job: u64| {
+        editor.wait_for("its end", |all| {
+            let call = of_call(all, &format!("job-{job}"));
+            call.last().is_some_and(|last| last["status"] == "failed").then_some(call)
+        })
+    };
+    let mut calls = vec![finished(&editor, 1)];
+    sandbox.run(["send", "2", "go"]).ok();
+    calls.push(finished(&editor, 2));
+    for call in calls {
+        assert_eq!(call.len(), 2, "{call:?}");
+        assert_eq!(call[0]["sessionUpdate"], "tool_call_update", "the client knows the call");
+        assert_eq!(lines_of(&call), ["second"]);
+        let whole = call[1]["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(whole.starts_with("[... earlier output: /read ") && whole.ends_with("\nsecond"), "{whole}");
+    }
 }
 
 #[test]
