@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields, ToolKind,
 };
+use outlast_job::Handle;
 use outlast_job::client::Lines;
 use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
@@ -37,14 +38,14 @@ pub(crate) enum ReadWith {
 }
 
 impl ReadWith {
-    fn all(self, handle: u64) -> String {
+    fn all(self, handle: Handle) -> String {
         match self {
             Self::Slash => format!("/read {handle}"),
             Self::CommandLine => format!("outlast read {handle}"),
         }
     }
 
-    fn part(self, handle: u64, stderr: bool, gap: LeftOut) -> String {
+    fn part(self, handle: Handle, stderr: bool, gap: LeftOut) -> String {
         let LeftOut { from, to, .. } = gap;
         match self {
             Self::Slash => format!("/read {handle} {from}-{to}"),
@@ -60,7 +61,7 @@ impl ReadWith {
 #[derive(Debug)]
 pub(crate) struct View {
     id: String,
-    handle: u64,
+    handle: Handle,
     pid: Option<i32>,
     title: String,
     command: String,
@@ -79,7 +80,7 @@ impl View {
         let title = info.description.clone().unwrap_or_else(|| info.command.clone());
         Self {
             id,
-            handle: info.handle.0,
+            handle: info.handle,
             pid: info.process.as_ref().map(|process| process.pid),
             title: one_line(&title),
             command: info.command.clone(),
@@ -179,7 +180,7 @@ impl View {
 
     fn meta(&self) -> Meta {
         let mut meta = Meta::new();
-        meta.insert("handle".into(), self.handle.into());
+        meta.insert("handle".into(), json!(self.handle));
         meta.insert("pid".into(), self.pid.map_or(Value::Null, Into::into));
         meta
     }

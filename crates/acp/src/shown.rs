@@ -30,7 +30,7 @@ pub(crate) struct Place {
 pub(crate) struct Shown {
     dir: Arc<OwnedFd>,
     name: String,
-    places: Mutex<BTreeMap<u64, Place>>,
+    places: Mutex<BTreeMap<Handle, Place>>,
 }
 
 impl Shown {
@@ -45,20 +45,20 @@ impl Shown {
     /// Every open tool call.
     pub(crate) fn open_calls(&self) -> Vec<(Handle, Place)> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.iter().map(|(job, place)| (Handle(*job), place.clone())).collect()
+        places.iter().map(|(job, place)| (*job, place.clone())).collect()
     }
 
     /// A tool call begins.
     pub(crate) fn begin(&self, job: Handle, call: &str) {
         self.change(|places| {
-            places.insert(job.0, Place { call: call.to_owned(), ..Place::default() });
+            places.insert(job, Place { call: call.to_owned(), ..Place::default() });
         });
     }
 
     /// A batch was sent.
     pub(crate) fn sent(&self, job: Handle, lines: &Lines) {
         self.change(|places| {
-            if let Some(place) = places.get_mut(&job.0) {
+            if let Some(place) = places.get_mut(&job) {
                 match lines.stream {
                     Stream::Output => place.output = lines.batch.to,
                     Stream::Stderr => place.stderr = lines.batch.to,
@@ -70,12 +70,12 @@ impl Shown {
     /// The final update was sent.
     pub(crate) fn ended(&self, job: Handle) {
         self.change(|places| {
-            places.remove(&job.0);
+            places.remove(&job);
         });
     }
 
     /// If it cannot be saved, a later `session/resume` shows some lines again.
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<u64, Place>)) {
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<Handle, Place>)) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut places);
         let _ = replace(

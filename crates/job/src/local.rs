@@ -157,7 +157,7 @@ impl Local {
     pub(crate) fn subscribe(&self, to: &Subscription, tell: Tell) -> Result<Waiting, Failure> {
         match to {
             Subscription::Job { job } => {
-                let follower = LocalJob::new(self.job(job.handle())?, false).follow()?;
+                let follower = LocalJob::new(self.job(*job)?, false).follow()?;
                 self.waiter.follow(follower, tell)
             }
             Subscription::JobList => {
@@ -175,7 +175,7 @@ impl Local {
     /// [`Kind::NoSuchJob`].
     pub(crate) fn find(&self, reference: &str) -> Result<Arc<OpenJob>, Failure> {
         match reference.parse::<u64>() {
-            Ok(number) => self.job(Handle(number)),
+            Ok(number) => self.job(Handle::new(number)),
             Err(_) => self.job(names::resolve(&self.home, reference)?),
         }
     }

@@ -463,7 +463,7 @@ mod tests {
     }
 
     fn entry(text: &str) -> Entry {
-        Entry::about(Handle(1), None, EntryKind::Pattern, text)
+        Entry::about(Handle::new(1), None, EntryKind::Pattern, text)
     }
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {

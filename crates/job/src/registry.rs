@@ -120,7 +120,7 @@ impl Home {
     /// [`Kind::NoSuchJob`].
     pub fn find(&self, reference: &str) -> Result<JobDir, Failure> {
         let handle = match reference.parse::<u64>() {
-            Ok(number) => Handle(number),
+            Ok(number) => Handle::new(number),
             Err(_) => names::resolve(self, reference)?,
         };
         self.job(handle)
@@ -131,6 +131,9 @@ impl Home {
     /// # Errors
     /// [`Kind::NoSuchJob`].
     pub fn job(&self, handle: Handle) -> Result<JobDir, Failure> {
+        if handle.host().is_some() {
+            return Err(self.no_such_job(handle));
+        }
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(&self.jobs, handle.to_string(), flags, Mode::empty()) {
             Ok(dir) => Ok(JobDir { handle, path: self.job_path(handle), dir }),
@@ -141,7 +144,7 @@ impl Home {
 
     fn no_such_job(&self, handle: Handle) -> Failure {
         let highest = self.handles().into_iter().max().max(claim::retired(self));
-        let why = if highest.is_some_and(|highest| handle <= highest && handle.0 > 0) {
+        let why = if highest.is_some_and(|highest| handle <= highest && handle.number() > 0) {
             format!("job {handle} is gone: it ended and was pruned")
         } else {
             format!("there is no job {handle}")
@@ -155,7 +158,7 @@ impl Home {
         let Ok(dir) = Dir::read_from(&self.jobs) else { return Vec::new() };
         dir.filter_map(Result::ok)
             .filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
-            .map(Handle)
+            .map(Handle::new)
             .collect()
     }
 

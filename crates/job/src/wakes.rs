@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_notice_is_short_and_holds_nothing_of_the_job() {
-        let mut entry = Entry::about(Handle(7), Some("web"), EntryKind::Exit, "$(rm x)".repeat(50));
+        let mut entry = Entry::about(Handle::new(7), Some("web"), EntryKind::Exit, "$(rm x)".repeat(50));
         entry.more = "outlast read 7 --tail 20".into();
         let said = notice(&[&entry]);
         assert!(said.len() <= LONGEST_NOTICE, "{}", said.len());
@@ -318,8 +318,8 @@ mod tests {
         };
         for word in ["exit", "ended"] {
             let wake = table(word).wake().unwrap();
-            assert!(wake.wants(&Entry::about(Handle(1), None, EntryKind::Exit, "")), "{word}");
-            assert!(!wake.wants(&Entry::about(Handle(1), None, EntryKind::Quiet, "")), "{word}");
+            assert!(wake.wants(&Entry::about(Handle::new(1), None, EntryKind::Exit, "")), "{word}");
+            assert!(!wake.wants(&Entry::about(Handle::new(1), None, EntryKind::Quiet, "")), "{word}");
         }
         let refused = table("exits").wake().unwrap_err();
         assert!(

@@ -3,7 +3,7 @@
 use outlast_job::lifecycle::State;
 use outlast_job::registry::format::Info;
 use outlast_job::wire::{AwaitingKind, ScreenShot};
-use outlast_job::{Failure, Handle, Job, Reason, Waited};
+use outlast_job::{Failure, Job, Reason, Waited};
 use outlast_protocol::{JobIdentity, JobReport};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
@@ -257,7 +257,7 @@ impl Answer {
     /// What to call next.
     pub(crate) fn next(&self) -> Option<String> {
         let report = &self.facts.report;
-        let handle = Handle(report.job.handle);
+        let handle = report.job.handle;
         if !self.is_live() {
             return (report.job.status == "lost").then(|| {
                 let call = self.words.read(handle, 0, report.offset);

@@ -1,6 +1,7 @@
 //! What a call and the work it waits for share: that the client gave it up, and which job it is about.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use outlast_job::Handle;
@@ -11,7 +12,7 @@ pub(crate) struct CallHandle {
     began: Instant,
     cancelled: AtomicBool,
     noted: AtomicBool,
-    about: AtomicU64,
+    about: OnceLock<Handle>,
 }
 
 impl CallHandle {
@@ -20,7 +21,7 @@ impl CallHandle {
             began: Instant::now(),
             cancelled: AtomicBool::new(false),
             noted: AtomicBool::new(false),
-            about: AtomicU64::new(0),
+            about: OnceLock::new(),
         }
     }
 
@@ -45,11 +46,12 @@ impl CallHandle {
 
     /// Says which job the call waits for.
     pub(crate) fn set_about(&self, handle: Handle) {
-        self.about.store(handle.0, Ordering::Relaxed);
+        // A call waits for one job: the first that it names.
+        let _ = self.about.set(handle);
     }
 
     /// Which job the call waits for, if it is known yet.
     pub(crate) fn about(&self) -> Option<Handle> {
-        Some(self.about.load(Ordering::Relaxed)).filter(|handle| *handle > 0).map(Handle)
+        self.about.get().copied()
     }
 }

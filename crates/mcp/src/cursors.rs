@@ -121,7 +121,8 @@ impl Session {
 
     /// Rewrites the file, with one line for each job that still exists.
     fn tidy(&mut self, jobs: &Path) -> std::io::Result<()> {
-        self.known.retain(|job, _| jobs.join(job.to_string()).exists());
+        // What became of a job on another machine is not known here.
+        self.known.retain(|job, _| job.host().is_some() || jobs.join(job.to_string()).exists());
         if self.known.is_empty() {
             return std::fs::remove_file(&self.path);
         }
@@ -227,12 +228,12 @@ mod tests {
         let home = Home::open(folder.path()).unwrap();
         let cursors = Cursors::of(&home);
         let there = Cursor { read: 10, waited: 7, cancelled: true, ..Cursor::default() };
-        cursors.set("a/b", Handle(3), there);
-        assert_eq!(Cursors::of(&home).get("a/b", Handle(3)), there);
-        assert_eq!(cursors.get("ab", Handle(3)), Cursor::default());
-        assert_eq!(cursors.get("a/b", Handle(4)), Cursor::default());
+        cursors.set("a/b", Handle::new(3), there);
+        assert_eq!(Cursors::of(&home).get("a/b", Handle::new(3)), there);
+        assert_eq!(cursors.get("ab", Handle::new(3)), Cursor::default());
+        assert_eq!(cursors.get("a/b", Handle::new(4)), Cursor::default());
         cursors.sweep();
-        assert_eq!(cursors.get("a/b", Handle(3)), Cursor::default());
+        assert_eq!(cursors.get("a/b", Handle::new(3)), Cursor::default());
         assert_eq!(std::fs::read_dir(folder.path().join(FOLDER)).unwrap().count(), 0);
     }
 
@@ -246,8 +247,8 @@ mod tests {
         let at = |read| Cursor { read, ..Cursor::default() };
         for read in 1..100 {
             let (writer, reader) = if read % 2 == 0 { (&one, &other) } else { (&other, &one) };
-            writer.set("s", Handle(3), at(read));
-            assert_eq!(reader.get("s", Handle(3)), at(read));
+            writer.set("s", Handle::new(3), at(read));
+            assert_eq!(reader.get("s", Handle::new(3)), at(read));
             if read % 10 == 0 {
                 writer.sweep();
                 let file = std::fs::read_to_string(folder.path().join(FOLDER).join(slug("s") + ".jsonl"));
@@ -257,17 +258,29 @@ mod tests {
     }
 
     #[test]
+    fn a_cursor_of_a_job_on_another_machine_is_not_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let cursors = Cursors::of(&Home::open(folder.path()).unwrap());
+        let elsewhere: Handle = "gpu1/3".parse().unwrap();
+        cursors.set("s", elsewhere, Cursor { read: 7, ..Cursor::default() });
+        cursors.set("s", Handle::new(3), Cursor { read: 9, ..Cursor::default() });
+        cursors.sweep();
+        let again = Cursors::of(&Home::open(folder.path()).unwrap());
+        assert_eq!((again.get("s", elsewhere).read, again.get("s", Handle::new(3)).read), (7, 0));
+    }
+
+    #[test]
     fn a_file_does_not_grow_forever() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(folder.path()).unwrap();
         std::fs::create_dir_all(folder.path().join(JOBS).join("3")).unwrap();
         let cursors = Cursors::of(&home);
         for read in 0..10_000 {
-            cursors.set("s", Handle(3), Cursor { read, ..Cursor::default() });
+            cursors.set("s", Handle::new(3), Cursor { read, ..Cursor::default() });
         }
         let file = std::fs::read_to_string(folder.path().join(FOLDER).join(slug("s") + ".jsonl")).unwrap();
         assert!(file.lines().count() <= MAX_LINES + 2, "{}", file.lines().count());
-        assert_eq!(Cursors::of(&home).get("s", Handle(3)).read, 9_999);
+        assert_eq!(Cursors::of(&home).get("s", Handle::new(3)).read, 9_999);
     }
 
     #[test]

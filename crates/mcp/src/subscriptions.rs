@@ -190,7 +190,7 @@ impl Changes {
 fn follow(engine: &Engine, job: &Job, part: Part) -> Result<Changes, ErrorData> {
     let (tell, told) = mpsc::channel(1);
     let mut first = true;
-    let waiting = engine.outlast.subscribe(&Subscription::Job { job: job.ticket() }, move |news| {
+    let waiting = engine.outlast.subscribe(&Subscription::Job { job: job.handle() }, move |news| {
         let changed = match news {
             // The first only says how things are.
             News::Grown(_) => part != Part::Events && !std::mem::take(&mut first),

@@ -172,7 +172,7 @@ mod tests {
         let home = Home::open(folder.path()).unwrap();
         let pending = Pending {
             session: "s".into(),
-            handle: Handle(3),
+            handle: Handle::new(3),
             wait: Wait::for_exit(),
             from: 0,
             until: now_ms() + 1000,

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 use serde::Serialize;
@@ -34,7 +35,7 @@ struct AuditEntry<'a> {
     session: &'a str,
     tool: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<u64>,
+    job: Option<Handle>,
     what: &'a str,
     decision: &'a str,
     why: &'a str,

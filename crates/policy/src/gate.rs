@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use outlast_job::registry::Home;
 use outlast_job::registry::format::Info;
-use outlast_job::{Failure, Job, Kind};
+use outlast_job::{Failure, Handle, Job, Kind};
 use outlast_protocol::Door;
 use outlast_protocol::{Call, Hint};
 
@@ -51,7 +51,7 @@ pub struct Gate {
     /// What agents may do to their own jobs, if whoever started the server said so.
     own: Option<Decision>,
     /// Jobs that a person has let a session type into.
-    remembered: Mutex<HashSet<(String, u64)>>,
+    remembered: Mutex<HashSet<(String, Handle)>>,
 }
 
 /// Who wants something, and what.
@@ -333,7 +333,7 @@ impl Gate {
     fn owned(&self, act: &Act<'_>, info: &Info, own: Decision, policy: &Policy) -> Judged {
         if !self.door.is_agents()
             || !info.state.is_live()
-            || self.is_remembered(act.session, info.handle.0) && act.tool == Tool::Send
+            || self.is_remembered(act.session, info.handle) && act.tool == Tool::Send
         {
             return act.free();
         }
@@ -347,7 +347,7 @@ impl Gate {
         self.decided(own, act, topic, why)
     }
 
-    fn is_remembered(&self, session: &str, job: u64) -> bool {
+    fn is_remembered(&self, session: &str, job: Handle) -> bool {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         remembered.contains(&(session.to_owned(), job))
     }
@@ -386,7 +386,7 @@ impl Gate {
             topic,
             session: act.session.to_owned(),
             tool: act.tool,
-            job: act.job.map(|info| info.handle.0),
+            job: act.job.map(|info| info.handle),
             what: act.what.clone(),
             typed: act.typed.clone(),
             why: format!("{why}{reason}"),

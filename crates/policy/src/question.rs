@@ -1,7 +1,7 @@
 //! A question to a person and its answer, whatever carries it: an MCP client's dialogue, an ACP client's
 //! permission request, or the terminal.
 
-use outlast_job::{Failure, Kind};
+use outlast_job::{Failure, Handle, Kind};
 use outlast_protocol::{Door, Tool};
 
 use crate::order::TypedInput;
@@ -30,7 +30,7 @@ pub struct Question {
     /// The tool it uses.
     pub tool: Tool,
     /// The job it is about.
-    pub job: Option<u64>,
+    pub job: Option<Handle>,
     /// What it wants to do, in one line. This is recorded.
     pub what: String,
     /// What it wants to type, shown to the person only: it may be a secret.

@@ -4,16 +4,47 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostName;
 use crate::size::Size;
 
-/// A job's number: small, growing, never used again in one home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Handle(pub u64);
+/// Which job: its number, small, growing, never used again in one home; and the machine it is on, if that is another.
+///
+/// How it is written and parsed is in [`crate::host`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle {
+    host: Option<HostName>,
+    number: u64,
+}
 
-impl fmt::Display for Handle {
+impl Handle {
+    /// A job of this machine.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self { host: None, number }
+    }
+
+    /// The job of the same number on another machine; none for this one.
+    #[must_use]
+    pub const fn on(self, host: Option<HostName>) -> Self {
+        Self { host, number: self.number }
+    }
+
+    /// Its number in the home of its machine.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+
+    /// The machine it is on; none for this one.
+    #[must_use]
+    pub const fn host(self) -> Option<HostName> {
+        self.host
+    }
+}
+
+impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "Handle({self})")
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::awaiting::Awaiting;
 use crate::info::Info;
+use crate::job::Handle;
 use crate::lifecycle::{Process, State};
 use crate::reason::Reason;
 use crate::request::{Files, Summary};
@@ -16,7 +17,7 @@ use crate::wire::{Found, Waited};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobIdentity {
     /// Its handle.
-    pub handle: u64,
+    pub handle: Handle,
     /// Its name, if it was given one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -31,7 +32,7 @@ pub struct JobIdentity {
 }
 
 impl JobIdentity {
-    fn new((handle, name): (u64, Option<&String>), pid: Option<i32>, state: &State) -> Self {
+    fn new((handle, name): (Handle, Option<&String>), pid: Option<i32>, state: &State) -> Self {
         Self {
             handle,
             name: name.cloned(),
@@ -46,13 +47,13 @@ impl JobIdentity {
 impl From<&Info> for JobIdentity {
     fn from(info: &Info) -> Self {
         let pid = info.process.as_ref().map(|process| process.pid);
-        Self::new((info.handle.0, info.name.as_ref()), pid, &info.state)
+        Self::new((info.handle, info.name.as_ref()), pid, &info.state)
     }
 }
 
 impl From<&Summary> for JobIdentity {
     fn from(job: &Summary) -> Self {
-        Self::new((job.handle.0, job.name.as_ref()), job.pid, &job.state)
+        Self::new((job.handle, job.name.as_ref()), job.pid, &job.state)
     }
 }
 
@@ -157,7 +158,7 @@ mod tests {
 
     fn report() -> JobReport {
         JobReport {
-            job: JobIdentity::new((7, None), None, &State::Starting),
+            job: JobIdentity::new((Handle::new(7), None), None, &State::Starting),
             ended_by: None,
             left_behind: Vec::new(),
             reason: None,
@@ -193,7 +194,7 @@ mod tests {
             ..Waited::because(Reason::Pattern, 9)
         };
         let full = JobReport {
-            job: JobIdentity::new((7, Some(&"web".to_owned())), Some(42), &State::Starting),
+            job: JobIdentity::new((Handle::new(7), Some(&"web".to_owned())), Some(42), &State::Starting),
             ended_by: Some("by itself".into()),
             left_behind: vec![Process { pid: 1, started: 2, program: "p".into() }],
             output: Some("x".into()),

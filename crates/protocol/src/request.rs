@@ -28,32 +28,13 @@ pub use log::{
     Timing,
 };
 
-/// Stands for one job of a host. Opaque to doors: they get it from the host and hand it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JobTicket(Handle);
-
-impl JobTicket {
-    /// The ticket of a job in the host's own home.
-    #[must_use]
-    pub fn of(handle: Handle) -> Self {
-        Self(handle)
-    }
-
-    /// The job's number, to be shown.
-    #[must_use]
-    pub fn handle(&self) -> Handle {
-        self.0
-    }
-}
-
 /// What a door may ask of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
     /// Start a job: [`Answer::Started`], once its command runs.
     Start(Box<Start>),
-    /// Find the job of a number or a name: [`Answer::Ticket`].
+    /// Find the job of a number or a name: [`Answer::Found`].
     Find {
         /// The number or name.
         job: String,
@@ -63,7 +44,7 @@ pub enum Request {
     /// Ask about one job, or do something to it.
     Job {
         /// Which.
-        job: JobTicket,
+        job: Handle,
         /// What.
         ask: JobRequest,
     },
@@ -248,7 +229,7 @@ pub struct WaitAny {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobWait {
     /// Which.
-    pub job: JobTicket,
+    pub job: Handle,
     /// What for, and from where on.
     pub wait: Wait,
 }
@@ -302,10 +283,10 @@ pub struct Pruned {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// The job runs, and this is its ticket.
-    Started(JobTicket),
+    /// The job runs, and this is its handle.
+    Started(Handle),
     /// The job that was looked for.
-    Ticket(JobTicket),
+    Found(Handle),
     /// Jobs, oldest first.
     Jobs(Vec<ListedJob>),
     /// A job's record.
@@ -364,7 +345,7 @@ pub enum Subscription {
     /// A job: how far its log has grown, and its events, until it is over.
     Job {
         /// Which.
-        job: JobTicket,
+        job: Handle,
     },
     /// The list of jobs: that one was started or removed.
     JobList,
@@ -395,7 +376,7 @@ mod tests {
 
     /// One of each.
     fn examples() -> Vec<Request> {
-        let job = |ask| Request::Job { job: JobTicket::of(Handle(3)), ask };
+        let job = |ask| Request::Job { job: Handle::new(3), ask };
         let session = || "s".to_owned();
         let range =
             ReadText { from: 5, to: Some(9), lines: Some(Lines::Last(2)), max: 100, ..ReadText::default() };
@@ -417,7 +398,7 @@ mod tests {
             Request::Find { job: "web".into() },
             Request::List(List { keepers: AskKeepers::OfSession(session()), ..List::default() }),
             Request::Wait(WaitAny {
-                waits: vec![JobWait { job: JobTicket::of(Handle(1)), wait: Wait::for_exit() }],
+                waits: vec![JobWait { job: Handle::new(1), wait: Wait::for_exit() }],
                 timeout_ms: Some(10),
             }),
             Request::Events(SessionEvents { session: session(), after: Some(4) }),
@@ -463,7 +444,7 @@ mod tests {
         else {
             panic!("{text}")
         };
-        assert_eq!((job.handle(), read.from, read.max), (Handle(3), 1, 2));
+        assert_eq!((job, read.from, read.max), (Handle::new(3), 1, 2));
     }
 
     #[test]

@@ -396,7 +396,7 @@ impl Conversation {
 
     /// The agent's own update has streamed output: it becomes an event in the outbox.
     pub(crate) fn note_stream(&mut self, call: &str, text: &str) {
-        let mut entry = Entry::about(Handle(0), Some(call), EntryKind::Stream, text);
+        let mut entry = Entry::about(Handle::new(0), Some(call), EntryKind::Stream, text);
         entry.more = String::new();
         let _ = self.outbox.append(&mut [entry]);
     }

@@ -79,7 +79,7 @@ fn fitting<'a>(lines: impl Iterator<Item = &'a String>, budget: usize) -> usize 
 fn line(entry: &Entry, room: usize) -> String {
     let Entry { n, job, event, text, .. } = entry;
     let name = entry.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let who = if job.0 == 0 { format!("your own command{name}") } else { format!("job {job}{name}") };
+    let who = if job.number() == 0 { format!("your own command{name}") } else { format!("job {job}{name}") };
     if let Some(EventKind::Watch { fired }) = &entry.detail
         && let [first, rest @ ..] = fired.lines.as_slice()
         && !(rest.is_empty() && fired.count == 1)
@@ -117,7 +117,7 @@ fn lines(job: Handle, first: &LineTold, rest: &[LineTold], fired: &Fired, room: 
     }
     if count < fired.count {
         let more = fired.count - count;
-        let call = json!({ "handle": job.0.to_string(), "offset": to });
+        let call = json!({ "handle": job.to_string(), "offset": to });
         let _ = writeln!(text, "    [... {more} more: read_output {call} ...]");
     }
     text
@@ -125,11 +125,11 @@ fn lines(job: Handle, first: &LineTold, rest: &[LineTold], fired: &Fired, room: 
 
 /// The call of our tools that shows more: the agent has those tools, but not our command line.
 fn call(entry: &Entry) -> Option<String> {
-    let handle = entry.job.0.to_string();
+    let handle = entry.job.to_string();
     if entry.more.is_empty() {
         return None;
     }
-    if entry.job.0 == 0 {
+    if entry.job.number() == 0 {
         return Some(entry.more.clone());
     }
     let last_lines = || ("read_output", json!({ "handle": handle, "tail": 20 }));
@@ -164,9 +164,9 @@ fn call(entry: &Entry) -> Option<String> {
 /// Events for which there is no room: how many of each kind, and where to read them.
 fn counted(entries: &[Entry], owner: &str, max_bytes: usize) -> String {
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return String::new() };
-    let mut kinds: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+    let mut kinds: BTreeMap<(&str, Handle), u64> = BTreeMap::new();
     for entry in entries {
-        *kinds.entry((entry.event.name(), entry.job.0)).or_default() += entry.count;
+        *kinds.entry((entry.event.name(), entry.job)).or_default() += entry.count;
     }
     let mut what = String::new();
     for ((event, job), count) in &kinds {
@@ -202,7 +202,7 @@ mod tests {
             lines: (1..=told).map(line).collect(),
             port: None,
         };
-        let mut entry = Entry::about(Handle(7), None, EntryKind::Pattern, "[lines-1] line 1");
+        let mut entry = Entry::about(Handle::new(7), None, EntryKind::Pattern, "[lines-1] line 1");
         (entry.n, entry.count) = (1, count);
         entry.detail = Some(EventKind::Watch { fired: Box::new(fired) });
         entry
@@ -231,7 +231,7 @@ mod tests {
     fn entries(count: u64) -> Vec<Entry> {
         let entry = |n| Entry {
             n,
-            ..Entry::about(Handle(n % 7 + 1), None, EntryKind::Pattern, format!("[w] found {n}"))
+            ..Entry::about(Handle::new(n % 7 + 1), None, EntryKind::Pattern, format!("[w] found {n}"))
         };
         (1..=count).map(entry).collect()
     }

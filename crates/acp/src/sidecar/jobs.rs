@@ -63,7 +63,7 @@ pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static)
         while let Ok(event) = events.next() {
             let handle = event.file_name().and_then(|name| name.to_str().ok()?.parse().ok());
             if let Some(handle) = handle
-                && !tell(Handle(handle))
+                && !tell(Handle::new(handle))
             {
                 return;
             }

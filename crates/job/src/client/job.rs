@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use outlast_protocol::request::{
-    Answer, BytePart, Files, Grep, JobRequest, JobTicket, Matches, Moment, ReadBytes, ReadText, Screen,
-    Stream, Text,
+    Answer, BytePart, Files, Grep, JobRequest, Matches, Moment, ReadBytes, ReadText, Screen, Stream, Text,
 };
 use outlast_protocol::secret_text::SecretText;
 
@@ -35,12 +34,6 @@ pub struct Job {
 }
 
 impl Job {
-    /// What stands for it in a request.
-    #[must_use]
-    pub fn ticket(&self) -> JobTicket {
-        JobTicket::of(self.handle())
-    }
-
     /// Its handle.
     #[must_use]
     pub fn handle(&self) -> Handle {

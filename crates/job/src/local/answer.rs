@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use outlast_protocol::request::{
-    Ack, Answer, AskKeepers, BytePart, Bytes, Fact, FactKind, Files, JobRequest, JobTicket, List, ListedJob,
-    Pruned, ReadBytes, Request, Screen, SessionEvents, Start, Timing, WaitAny,
+    Ack, Answer, AskKeepers, BytePart, Bytes, Fact, FactKind, Files, JobRequest, List, ListedJob, Pruned,
+    ReadBytes, Request, Screen, SessionEvents, Start, Timing, WaitAny,
 };
 
 use super::read::Piece;
@@ -31,11 +31,11 @@ impl Local {
         Ok(match request {
             Request::Start(start) => {
                 let job = self.start(spec_of(*start, &self.settings)?)?;
-                Answer::Started(JobTicket::of(job.dir.handle()))
+                Answer::Started(job.dir.handle())
             }
-            Request::Find { job } => Answer::Ticket(JobTicket::of(self.find(&job)?.dir.handle())),
+            Request::Find { job } => Answer::Found(self.find(&job)?.dir.handle()),
             Request::List(list) => Answer::Jobs(self.listed(masked, &list)),
-            Request::Job { job, ask } => LocalJob::new(self.job(job.handle())?, masked).answer(ask)?,
+            Request::Job { job, ask } => LocalJob::new(self.job(job)?, masked).answer(ask)?,
             Request::Wait(wait) => self.wait(masked, wait)?,
             Request::Events(events) => Answer::Events(self.events(&events)?),
             Request::Ack(ack) => Answer::Acknowledged(self.acknowledge(&ack)?),
@@ -70,7 +70,7 @@ impl Local {
 
     fn wait(&self, masked: bool, wait: WaitAny) -> Result<Answer, Failure> {
         let jobs = wait.waits.into_iter().map(|one| {
-            let job = self.job(one.job.handle())?;
+            let job = self.job(one.job)?;
             Ok((LocalJob::new(job, masked), one.wait))
         });
         let jobs = jobs.collect::<Result<Vec<_>, Failure>>()?;

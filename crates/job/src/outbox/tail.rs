@@ -100,7 +100,7 @@ mod tests {
 
     fn told(outbox: &Outbox, text: &str) {
         outbox
-            .append(&mut [Entry::about(Handle(1), None, crate::wire::event::EntryKind::Exit, text)])
+            .append(&mut [Entry::about(Handle::new(1), None, crate::wire::event::EntryKind::Exit, text)])
             .unwrap();
     }
 

@@ -120,7 +120,8 @@ impl Fresh {
         });
         match made {
             Ok((dir, lock)) => {
-                let job = JobDir { handle: Handle(0), path: home.path().join(layout::JOBS).join(&name), dir };
+                let job =
+                    JobDir { handle: Handle::new(0), path: home.path().join(layout::JOBS).join(&name), dir };
                 Ok(Self { name, job, lock })
             }
             Err(error) => {
@@ -156,7 +157,9 @@ impl Fresh {
             write_new(&self.job, layout::INFO, &info.to_bytes())?;
             match move_to_number(home, &self.name, handle) {
                 Ok(()) => return Ok(info),
-                Err(Errno::EXIST | Errno::NOTEMPTY) => handle = next(home).max(Handle(handle.0 + 1)),
+                Err(Errno::EXIST | Errno::NOTEMPTY) => {
+                    handle = next(home).max(Handle::new(handle.number() + 1))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -176,7 +179,7 @@ fn broken(home: &Home, error: Errno) -> Failure {
 /// had its number retired before.
 fn next(home: &Home) -> Handle {
     let highest = home.handles().into_iter().max().max(retired(home));
-    Handle(highest.map_or(1, |handle| handle.0 + 1))
+    Handle::new(highest.map_or(1, |handle| handle.number() + 1))
 }
 
 #[cfg(target_os = "linux")]
@@ -196,7 +199,7 @@ fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno>
 #[must_use]
 pub fn retired(home: &Home) -> Option<Handle> {
     let bytes = read_small(home.as_dir(), layout::RETIRED, 64).ok()?;
-    std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle)
+    std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle::new)
 }
 
 /// Records that a handle's folder is about to be removed, so that its number is not used again. The caller

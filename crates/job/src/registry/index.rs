@@ -118,7 +118,7 @@ impl Place {
             rest = after;
             number.parse().ok()
         };
-        let handle = Handle(next()?);
+        let handle = Handle::new(next()?);
         let record = Mark(next()?, next()?, next()?, next()?);
         Some(Self { handle, record, entry: start + line.len() - rest.len()..start + line.len() })
     }

@@ -32,7 +32,7 @@ fn names_dir(home: &Home) -> Result<std::os::fd::OwnedFd, Errno> {
 
 fn stored(home: &Home, name: &str) -> Option<Handle> {
     let bytes = read_small(names_dir(home).ok()?, name, 64).ok()?;
-    std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle)
+    std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Handle::new)
 }
 
 /// Checks that no running job has a name.

@@ -228,7 +228,7 @@ fn remove_abandoned(home: &Home) {
             let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let dir = openat(home.jobs_dir(), name, flags, Mode::empty()).ok()?;
             let old = rustix::fs::fstat(&dir).ok()?.st_mtime;
-            let job = JobDir { handle: Handle(0), path: home.path().join(name), dir };
+            let job = JobDir { handle: Handle::new(0), path: home.path().join(name), dir };
             let minute_ago = crate::clock::now_ms() / 1000 - 60;
             (u64::try_from(old).unwrap_or(0) < minute_ago && Lock::is_free(&job)).then_some(())
         };

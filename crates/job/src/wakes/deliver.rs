@@ -96,7 +96,7 @@ pub(crate) fn run(home: &Path) -> i32 {
     let Ok(home) = Home::open(home) else { return 2 };
     let Ok(outbox) = Outbox::open(&home, &order.session) else { return 2 };
     // An earlier helper may still be running: notices of one job are delivered in order.
-    let job = order.events.first().map_or(0, |entry| entry.job.0);
+    let job = order.events.first().map_or(0, |entry| entry.job.number());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = openat(&outbox.dir, format!("wake-{job}"), flags, Mode::RUSR | Mode::WUSR);
     if let Ok(lock) = &lock {

@@ -27,7 +27,7 @@ const SHOWN: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Event {
     number: u64,
-    handle: u64,
+    handle: Handle,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     event: EntryKind,
@@ -149,7 +149,7 @@ impl From<&Entry> for Event {
     fn from(entry: &Entry) -> Self {
         Self {
             number: entry.n,
-            handle: entry.job.0,
+            handle: entry.job,
             name: entry.name.clone(),
             event: entry.event,
             count: entry.count,

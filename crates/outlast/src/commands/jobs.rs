@@ -5,7 +5,7 @@ use outlast_job::registry::sweep::Over;
 use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob};
 use outlast_job::wire::Activity;
 use outlast_job::wire::brief_status::BriefStatus;
-use outlast_job::{Failure, Outlast, session};
+use outlast_job::{Failure, Handle, Outlast, session};
 use outlast_policy::OrderKind;
 use outlast_protocol::JobIdentity;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::output::Output;
 
 #[derive(Serialize)]
 struct Row {
-    handle: u64,
+    handle: Handle,
     name: Option<String>,
     status: &'static str,
     activity: Option<&'static str>,

@@ -21,7 +21,7 @@ pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Re
     };
     let swept = outlast.prune(&keep, args.dry_run)?;
     if out.json {
-        let removed: Vec<u64> = swept.removed.iter().map(|handle| handle.0).collect();
+        let removed = &swept.removed;
         out.value(&serde_json::json!({
             "removed": removed, "freed_bytes": swept.freed, "kept": swept.kept, "dry_run": args.dry_run,
             "over_budget": swept.over,

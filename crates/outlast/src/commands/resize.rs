@@ -17,7 +17,7 @@ pub(super) fn resize(outlast: &Outlast, args: &ResizeArgs, out: &mut Output) -> 
     };
     let handle = job.handle();
     if out.json {
-        out.value(&serde_json::json!({ "handle": handle.0, "size": now, "later": now != args.size }));
+        out.value(&serde_json::json!({ "handle": handle, "size": now, "later": now != args.size }));
     } else if now != args.size {
         let (cols, rows) = (now.cols, now.rows);
         out.talk(&format!("job {handle} stays at {cols}x{rows} while people are attached to it"));

@@ -34,7 +34,7 @@ pub(super) fn secret(outlast: &Outlast, args: &SecretArgs, out: &mut Output) -> 
     let sent = job.send_secret(&value, args.force)?;
     if out.json {
         out.value(&serde_json::json!({
-            "handle": handle.0, "typed": true, "offset": sent.offset, "queued": sent.queued
+            "handle": handle, "typed": true, "offset": sent.offset, "queued": sent.queued
         }));
     } else if sent.queued > 0 {
         out.talk(&format!("outlast: it is typed; job {handle} has not read it yet"));

@@ -55,7 +55,7 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
     if args.no_wait {
         if out.json {
             out.value(&serde_json::json!({
-                "handle": job.handle().0, "offset": sent.offset, "taken": sent.taken, "queued": sent.queued
+                "handle": job.handle(), "offset": sent.offset, "taken": sent.taken, "queued": sent.queued
             }));
         }
         return Ok(0);

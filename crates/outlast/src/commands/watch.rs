@@ -33,7 +33,7 @@ pub(super) fn watch(outlast: &Outlast, args: &WatchArgs, out: &mut Output) -> Re
         None => job.watch(watch)?,
     };
     if out.json {
-        out.value(&serde_json::json!({ "handle": job.handle().0, "watches": watches }));
+        out.value(&serde_json::json!({ "handle": job.handle(), "watches": watches }));
     } else {
         for watch in &watches {
             out.line(&describe(watch));

@@ -18,8 +18,9 @@ fn outbox(stand: &Stand) -> Outbox {
 }
 
 fn happen(outbox: &Outbox, count: u64) {
-    let event =
-        |i| Entry::about(Handle(i % 5 + 1), None, outlast_job::EntryKind::Pattern, format!("[w] number {i}"));
+    let event = |i| {
+        Entry::about(Handle::new(i % 5 + 1), None, outlast_job::EntryKind::Pattern, format!("[w] number {i}"))
+    };
     outbox.append(&mut (0..count).map(event).collect::<Vec<_>>()).unwrap();
 }
 

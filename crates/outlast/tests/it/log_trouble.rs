@@ -127,7 +127,7 @@ fn an_outbox_holds_room_for_a_full_disk() {
     let outbox = Outbox::open(&home, "test").unwrap();
     let one = || {
         outbox.append(&mut [Entry::about(
-            outlast_job::Handle(1),
+            outlast_job::Handle::new(1),
             None,
             outlast_job::EntryKind::Exit,
             "x".repeat(300),

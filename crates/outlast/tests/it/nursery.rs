@@ -33,7 +33,7 @@ fn its_keepers_are_nobodys_children_and_it_ends_with_its_client() {
     let sandbox = sandbox();
     let outlast = ready(&sandbox);
     let job = outlast.start(JobSpec::shell("read x")).unwrap();
-    let heir = sandbox.process(job.handle().0, "heir");
+    let heir = sandbox.process(job.handle().number(), "heir");
     let relatives = sandbox.processes();
     assert!(relatives.iter().all(|process| Some(process.pid) != heir.ppid), "{heir:?} in {relatives:?}");
     assert_ne!(heir.ppid, Some(rustix::process::getpid()), "the client could end it with its children");
@@ -59,7 +59,7 @@ fn a_dead_nursery_is_not_missed() {
     let outlast = ready(&sandbox);
     let first = outlast.start(JobSpec::shell("read x; echo $x")).unwrap();
     make_ready(&outlast);
-    let kept = ["keeper", "heir"].map(|role| sandbox.process(first.handle().0, role).pid);
+    let kept = ["keeper", "heir"].map(|role| sandbox.process(first.handle().number(), role).pid);
     for process in sandbox.processes().iter().filter(|process| !kept.contains(&process.pid)) {
         kill_dash_nine(process);
     }

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use outlast_job::request::{
-    Ack, Answer, AskKeepers, BytePart, Grep, JobRequest, JobTicket, JobWait, Lines, List, Moment, ReadBytes,
-    ReadText, Request, Screen, SessionEvents, Start, Stream, WaitAny,
+    Ack, Answer, AskKeepers, BytePart, Grep, JobRequest, JobWait, Lines, List, Moment, ReadBytes, ReadText,
+    Request, Screen, SessionEvents, Start, Stream, WaitAny,
 };
-use outlast_job::{Failure, Outlast, Run, Send, Size, Streams, Wait};
+use outlast_job::{Failure, Handle, Outlast, Run, Send, Size, Streams, Wait};
 use outlast_testkit::{Sandbox, TEST_TIMEOUT};
 
 use super::sandbox;
@@ -32,12 +32,12 @@ impl Host {
     }
 
     #[track_caller]
-    fn about(&self, job: JobTicket, ask: JobRequest) -> Answer {
+    fn about(&self, job: Handle, ask: JobRequest) -> Answer {
         self.ask(&Request::Job { job, ask })
     }
 
     #[track_caller]
-    fn start(&self, line: &str, streams: Streams) -> JobTicket {
+    fn start(&self, line: &str, streams: Streams) -> Handle {
         let start = Start {
             run: Run::Shell(line.into()),
             description: Some("a test".into()),
@@ -58,7 +58,7 @@ impl Host {
     }
 
     #[track_caller]
-    fn wait(&self, waits: Vec<(JobTicket, Wait)>) -> (usize, &'static str) {
+    fn wait(&self, waits: Vec<(Handle, Wait)>) -> (usize, &'static str) {
         let waits = waits.into_iter().map(|(job, wait)| JobWait { job, wait }).collect();
         let timeout_ms = u64::try_from(TEST_TIMEOUT.as_millis()).ok();
         match self.ask(&Request::Wait(WaitAny { waits, timeout_ms })) {
@@ -68,7 +68,7 @@ impl Host {
     }
 
     #[track_caller]
-    fn text(&self, job: JobTicket, read: ReadText) -> String {
+    fn text(&self, job: Handle, read: ReadText) -> String {
         match self.about(job, JobRequest::ReadText(read)) {
             Answer::Text(text) => text.joined(|from, to| format!("{from}-{to}")),
             other => panic!("{other:?}"),
@@ -93,7 +93,7 @@ fn a_job_lives_its_whole_life_by_requests_alone() {
     host.wait(vec![(job, Wait::for_pattern("/\\s"))]);
 
     assert!(
-        matches!(host.ask(&Request::Find { job: job.handle().to_string() }), Answer::Ticket(found) if found == job)
+        matches!(host.ask(&Request::Find { job: job.to_string() }), Answer::Found(found) if found == job)
     );
     let Answer::Info(info) = host.about(job, JobRequest::Info { shown: false }) else { panic!("an info") };
     assert_eq!((info.session.as_str(), info.cwd.as_str(), info.state.name()), ("far", "/", "running"));
@@ -219,7 +219,7 @@ fn a_session_reads_its_events_and_acknowledges_them() {
         if events(None).is_empty() { Err("nothing yet") } else { Ok(()) }
     });
     let told = events(None);
-    assert_eq!(told[0]["job"], job.handle().0);
+    assert_eq!(told[0]["job"], job.number());
     let ack = Ack { session: "far".into(), up_to: told[0]["n"].as_u64(), reader: None };
     assert!(matches!(host.ask(&Request::Ack(ack)), Answer::Acknowledged(number) if number > 0));
     assert!(events(None).is_empty());

@@ -195,7 +195,7 @@ fn while_told<T>(sandbox: &Sandbox, events: u64, meanwhile: impl FnOnce() -> T) 
             let outbox = outlast_job::outbox::Outbox::open(&home, "test").unwrap();
             for i in 0..events {
                 let entry = Entry::about(
-                    outlast_job::Handle(1),
+                    outlast_job::Handle::new(1),
                     None,
                     outlast_job::EntryKind::Pattern,
                     format!("event {i}"),
@@ -290,7 +290,12 @@ fn a_place_that_no_pipe_takes_is_marked_in_doubt() {
     let outbox = outlast_job::outbox::Outbox::open(&home, "test").unwrap();
     for text in ["one", "two"] {
         outbox
-            .append(&mut [Entry::about(outlast_job::Handle(1), None, outlast_job::EntryKind::Pattern, text)])
+            .append(&mut [Entry::about(
+                outlast_job::Handle::new(1),
+                None,
+                outlast_job::EntryKind::Pattern,
+                text,
+            )])
             .unwrap();
     }
     let file = sandbox.root().join("read");
@@ -304,7 +309,12 @@ fn a_place_that_no_pipe_takes_is_marked_in_doubt() {
     assert_eq!(read().lines().count(), 2);
     assert_eq!(read(), "", "a file gets each once too");
     outbox
-        .append(&mut [Entry::about(outlast_job::Handle(1), None, outlast_job::EntryKind::Pattern, "three")])
+        .append(&mut [Entry::about(
+            outlast_job::Handle::new(1),
+            None,
+            outlast_job::EntryKind::Pattern,
+            "three",
+        )])
         .unwrap();
     // As a reader leaves it that dies after it began to write the third, and before it noted that it has.
     let place = sandbox.home().join("outbox/test/reader-r");

@@ -181,7 +181,7 @@ impl World {
         let started = Instant::now();
         let mut spec = JobSpec::shell("true");
         spec.session = "test".into();
-        let handle = Handle(1);
+        let handle = Handle::new(1);
         let info = crate::registry::format::claimed(handle, &spec, 0);
         let masks = SharedMasks::new(Masks::new([0; 32]).into());
         let moment = Moment { now: started, end: 0, last_output: started, running: true };

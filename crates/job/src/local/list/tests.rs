@@ -118,7 +118,7 @@ fn the_index_is_read_and_says_what_the_folders_say() {
     // What only the index says now is said: so it is what was read.
     let other = jobs.index_text().replace("last of 3", "LAST OF 3");
     std::fs::write(jobs.index(), other).unwrap();
-    assert_eq!(jobs.last_line(Handle(4)), "LAST OF 3");
+    assert_eq!(jobs.last_line(Handle::new(4)), "LAST OF 3");
     std::fs::remove_file(jobs.index()).unwrap();
     assert_eq!(facts(&jobs.outlast), from_index);
 }
@@ -126,15 +126,15 @@ fn the_index_is_read_and_says_what_the_folders_say() {
 #[test]
 fn a_job_that_is_changed_removed_or_new_is_seen_at_once() {
     let jobs = Jobs::indexed(10);
-    let job = jobs.outlast.local.home.job(Handle(2)).unwrap();
+    let job = jobs.outlast.local.home.job(Handle::new(2)).unwrap();
     let mut info = job.info().unwrap();
     info.command = "echo changed".into();
     job.write_info(&info, Durability::Process).unwrap();
     // In place, and not a byte longer.
-    let record = jobs.outlast.local.home.job(Handle(3)).unwrap().file(layout::INFO);
+    let record = jobs.outlast.local.home.job(Handle::new(3)).unwrap().file(layout::INFO);
     let text = std::fs::read_to_string(&record).unwrap().replace("echo 2", "echo X");
     std::fs::write(&record, text).unwrap();
-    std::fs::remove_dir_all(jobs.outlast.local.home.job_path(Handle(4))).unwrap();
+    std::fs::remove_dir_all(jobs.outlast.local.home.job_path(Handle::new(4))).unwrap();
     jobs.ended("echo new", "");
     let expected = [0, 4, 5, 6, 7, 8, 9].map(|n| format!("echo {n}"));
     let mut expected = expected.to_vec();
@@ -142,10 +142,10 @@ fn a_job_that_is_changed_removed_or_new_is_seen_at_once() {
     expected.push("echo new".into());
     assert_eq!(jobs.commands(), expected);
     // Another job in a folder of the same number.
-    std::fs::remove_dir_all(jobs.outlast.local.home.job_path(Handle(10))).unwrap();
+    std::fs::remove_dir_all(jobs.outlast.local.home.job_path(Handle::new(10))).unwrap();
     std::fs::rename(
-        jobs.outlast.local.home.job_path(Handle(11)),
-        jobs.outlast.local.home.job_path(Handle(10)),
+        jobs.outlast.local.home.job_path(Handle::new(11)),
+        jobs.outlast.local.home.job_path(Handle::new(10)),
     )
     .unwrap();
     expected.remove(expected.len() - 2);
