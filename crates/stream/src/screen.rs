@@ -7,6 +7,7 @@
 //! Only sequences that draw reach the engine. Strings, queries and everything unknown stop in
 //! [`crate::pipeline`], so output cannot make the engine answer, grow or call out.
 
+mod corrected;
 mod plain_rows;
 mod queue;
 mod snapshot;
@@ -20,6 +21,7 @@ use alacritty_terminal::vte::ansi::Processor;
 use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
+use corrected::Corrected;
 use queue::Queue;
 pub use snapshot::{CursorPosition, Snapshot};
 
@@ -144,7 +146,7 @@ impl Screen {
     fn feed(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             let engine = self.engine();
-            engine.parser.advance(&mut engine.term, bytes);
+            engine.parser.advance(&mut Corrected(&mut engine.term), bytes);
         }
     }
 
@@ -243,3 +245,7 @@ impl Screen {
         styled::window(&rows, own, cursor, modes)
     }
 }
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

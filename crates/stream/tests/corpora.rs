@@ -48,6 +48,9 @@ fn field<'a>(object: &'a str, name: &str) -> &'a str {
     after.trim_start().split([',', '\n', '}']).next().unwrap_or("").trim().trim_matches('"')
 }
 
+/// Recordings in which alacritty itself differs from xterm, and we do as xterm does.
+const OWN_WAY: &[&str] = &["decaln_reset"];
+
 #[test]
 fn alacritty_recordings_give_their_screens() {
     let Some(folder) = corpora().map(|folder| folder.join("alacritty-ref")) else { return };
@@ -66,7 +69,8 @@ fn alacritty_recordings_give_their_screens() {
         count += 1;
     }
     assert!(count >= 31, "only {count} recordings");
-    assert_eq!(wrong, Vec::<String>::new());
+    wrong.dedup();
+    assert_eq!(wrong, OWN_WAY, "explained in docs/guide/terminal.md");
 }
 
 #[test]
@@ -81,7 +85,8 @@ fn xterm_recordings_give_their_screens_except_for_known_differences() {
         let want = expected(&String::from_utf8_lossy(&fs::read(path.with_extension("text")).unwrap()), 25);
         // The recordings were made on a terminal that turned line feeds into CR LF.
         let bytes = String::from_utf8_lossy(&fs::read(&path).unwrap()).replace('\n', "\r\n");
-        if screen(bytes.as_bytes(), 80, 25, usize::MAX) == want {
+        let got = screen(bytes.as_bytes(), 80, 25, usize::MAX);
+        if got == want {
             right += 1;
         } else {
             wrong.insert(path.file_stem().unwrap().to_string_lossy().into_owned());
@@ -90,6 +95,6 @@ fn xterm_recordings_give_their_screens_except_for_known_differences() {
     let explained = include_str!("../../../docs/guide/terminal.md");
     let unexplained: Vec<&String> = wrong.iter().filter(|name| !explained.contains(name.as_str())).collect();
     // Of 45. The engines that score best on the whole suite reach about three quarters of it.
-    assert!(right >= 34, "{right} right, wrong: {wrong:?}");
+    assert!(right >= 39, "{right} right, wrong: {wrong:?}");
     assert_eq!(unexplained, Vec::<&String>::new(), "not explained in docs/guide/terminal.md");
 }

@@ -44,6 +44,7 @@ impl Sink for Step<'_> {
     }
 
     fn control(&mut self, byte: u8, end: u64) {
+        self.fold.last_printed = None;
         match byte {
             b'\n' | 0x0b | 0x0c => self.line_feed(byte, end),
             b'\r' => {
@@ -92,6 +93,9 @@ impl Sink for Step<'_> {
             return self.draw_csi(csi, true);
         }
         let Some(params) = csi.params() else { return };
+        if csi.last != b'b' {
+            self.fold.last_printed = None;
+        }
         match (params.prefix, params.intermediate, csi.last) {
             (b'?', 0, b'h' | b'l') => self.private_modes(&params, csi.last),
             (0, 0, b'h' | b'l') => {
@@ -113,6 +117,7 @@ impl Sink for Step<'_> {
 
     fn escape(&mut self, intermediates: &[u8], last: u8, end: u64) {
         let fold = &mut *self.fold;
+        fold.last_printed = None;
         match (intermediates, last) {
             ([], b'=' | b'>') => return fold.modes.application_keypad = last == b'=',
             ([b'(' | b')' | b'*' | b'+'], _) => {
@@ -135,6 +140,9 @@ impl Sink for Step<'_> {
                 self.leave_line();
             }
             ([], b'M') | (b"#", b'8') => {
+                if last == b'8' {
+                    fold.region = None;
+                }
                 if !fold.modes.alternate_screen {
                     fold.transcript.escape(intermediates, last, self.out);
                 }
@@ -176,7 +184,6 @@ impl Sink for Step<'_> {
 impl Step<'_> {
     fn line_feed(&mut self, byte: u8, end: u64) {
         let returns = self.fold.modes.newline;
-        self.fold.last_printed = None;
         if !self.fold.matchers.is_empty() {
             self.fold.matchers.line_feed(end, &mut self.out.hits);
         }
@@ -184,7 +191,7 @@ impl Step<'_> {
             return;
         }
         let Fold { transcript, screen, modes, region, .. } = &mut *self.fold;
-        let drawn: &[u8] = if modes.terminal { &[byte] } else { b"\r\n" };
+        let drawn: &[u8] = if modes.terminal && !returns { &[byte] } else { b"\r\n" };
         if modes.alternate_screen {
             screen.feed_cursor_move(drawn);
             return self.keep_checkpoint_near(end);
@@ -383,7 +390,9 @@ impl Step<'_> {
             Query::Answer(answer) => answer,
             Query::Cursor => {
                 let (row, col) = self.fold.screen.cursor();
-                format!("\x1b[{};{}R", row + 1, col + 1)
+                // In origin mode, rows count from the top of the scroll region.
+                let top = self.fold.region.filter(|_| self.fold.modes.origin).map_or(0, |(top, _)| top);
+                format!("\x1b[{};{}R", row.saturating_sub(top) + 1, col + 1)
             }
         };
         self.fold.responder.answer(&answer, end, &mut self.out.replies);
@@ -397,7 +406,13 @@ impl Step<'_> {
         (modes.cursor_visible, modes.origin, modes.insert) = (true, false, false);
         (modes.autowrap, modes.newline) = (fresh.autowrap, fresh.newline);
         self.fold.charsets = Charsets::default();
+        self.fold.saved_charsets = Charsets::default();
+        self.fold.region = None;
+        let (row, column) = self.fold.screen.cursor();
         self.fold.screen.feed_cursor_move(b"\x1b[?25h\x1b[?6l\x1b[?7h\x1b[4l\x1b[20l\x1b[0m\x1b(B\x1b)B\x0f");
+        // Without a scroll region, and with the cursor saved at home; it stays where it is.
+        let back = format!("\x1b[r\x1b[H\x1b7\x1b[{};{}H", row + 1, column + 1);
+        self.fold.screen.feed_cursor_move(back.as_bytes());
     }
 
     /// RIS.

@@ -1,0 +1,78 @@
+//! What xterm does at the edges of the screen, and the engine alone does not.
+
+use crate::{Config, FoldOutput, Pipeline, Size};
+
+/// The rows of a screen of 10 columns and 4 rows, and the cursor (row, column).
+fn shown(bytes: &str) -> (Vec<String>, (usize, usize)) {
+    let mut pipeline = Pipeline::new(Config { size: Size { cols: 10, rows: 4 }, ..Config::default() });
+    pipeline.feed(bytes.as_bytes(), &mut FoldOutput::default());
+    let screen = pipeline.screen();
+    (screen.rows, (screen.cursor.row, screen.cursor.col))
+}
+
+#[track_caller]
+fn shows(bytes: &str, rows: [&str; 4]) {
+    assert_eq!(shown(bytes).0, rows, "{bytes:?}");
+}
+
+fn replies(bytes: &str) -> String {
+    let mut pipeline = Pipeline::new(Config { size: Size { cols: 10, rows: 4 }, ..Config::default() });
+    let mut out = FoldOutput::default();
+    pipeline.feed(bytes.as_bytes(), &mut out);
+    String::from_utf8(out.replies).unwrap()
+}
+
+#[test]
+fn erasing_above_the_second_row_erases_the_first() {
+    shows("abc\r\ndef\r\nghi\x1b[2;3H\x1b[1J", ["", "", "ghi", ""]);
+}
+
+#[test]
+fn a_soft_reset_removes_the_scroll_region_and_the_saved_cursor_and_moves_nothing() {
+    shows("\x1b[3;4r\x1b[!p\x1b[4;1Hx\r\ny", ["", "", "x", "y"]);
+    shows("\x1b[2;5H\x1b7\x1b[!p\x1b8x", ["x", "", "", ""]);
+    assert_eq!(shown("\x1b[2;5H\x1b[!p").1, (1, 4));
+}
+
+#[test]
+fn inserted_and_deleted_lines_leave_the_cursor_in_the_first_column() {
+    shows("abc\r\ndef\x1b[1;3H\x1b[Lx", ["x", "abc", "def", ""]);
+    shows("abc\r\ndef\x1b[1;3H\x1b[Mx", ["xef", "", "", ""]);
+}
+
+#[test]
+fn only_a_character_right_before_is_repeated() {
+    shows("ab\x1b[3b", ["abbbb", "", "", ""]);
+    shows("ab\x1b[2;1H\x1b[3b", ["ab", "", "", ""]);
+    shows("ab\r\n\x1b[3b", ["ab", "", "", ""]);
+}
+
+#[test]
+fn a_move_forgets_that_the_last_column_was_filled() {
+    shows("0123456789\x1bDx", ["0123456789", "         x", "", ""]);
+    shows("0123456789\x0bx", ["0123456789", "         x", "", ""]);
+    shows("0123456789\x0cx", ["0123456789", "         x", "", ""]);
+    shows("0123456789\x1b7\x1b8x", ["012345678x", "", "", ""]);
+    shows("0123456789\x1b[@x", ["012345678x", "", "", ""]);
+}
+
+#[test]
+fn a_tab_stays_behind_the_last_column() {
+    shows("0123456789\tx", ["0123456789", "x", "", ""]);
+}
+
+#[test]
+fn newline_mode_returns_the_cursor_for_every_kind_of_line_feed() {
+    shows("\x1b[20hab\ncd\x0bef\x0cg", ["ab", "cd", "ef", "g"]);
+}
+
+#[test]
+fn the_alignment_pattern_goes_home_and_removes_the_scroll_region() {
+    shows("\x1b[2;3r\x1b#8x", ["xEEEEEEEEE", "EEEEEEEEEE", "EEEEEEEEEE", "EEEEEEEEEE"]);
+}
+
+#[test]
+fn the_cursor_is_reported_from_the_top_of_the_region_in_origin_mode() {
+    assert_eq!(replies("\x1b[2;4r\x1b[?6h\x1b[2;3H\x1b[6n"), "\x1b[2;3R");
+    assert_eq!(replies("\x1b[2;4r\x1b[?6l\x1b[3;3H\x1b[6n"), "\x1b[3;3R");
+}
