@@ -16,11 +16,15 @@ use crate::values::{bytes, duration};
 Examples:
   outlast kill web
   outlast kill web --grace 5s
-  outlast kill web --signal HUP")]
+  outlast kill web --signal HUP
+  outlast kill --all")]
 pub struct KillArgs {
     /// Handles or names.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "all")]
     pub jobs: Vec<String>,
+    /// Every job of this session that runs.
+    #[arg(short, long, conflicts_with = "jobs")]
+    pub all: bool,
     /// How long it may take to end by itself.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = KILL_GRACE_TEXT)]
     pub grace: Duration,

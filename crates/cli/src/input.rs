@@ -99,8 +99,8 @@ pub struct ResizeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outlast attach web\n  outlast attach --read-only web")]
 pub struct AttachArgs {
-    /// Its handle or name.
-    pub job: String,
+    /// Its handle or name [default: the last job of this session that runs].
+    pub job: Option<String>,
     /// Only look.
     #[arg(short, long)]
     pub read_only: bool,

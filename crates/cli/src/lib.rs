@@ -11,6 +11,7 @@ mod events;
 mod input;
 mod install;
 mod look;
+mod manage;
 mod policy;
 mod run;
 mod sandbox;
@@ -28,7 +29,8 @@ pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
 pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
 pub use install::{Client, InstallArgs, Scope, Target, UninstallArgs};
-pub use look::{ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, WaitArgs};
+pub use look::{ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, WaitArgs};
+pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
 pub use policy::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
 pub use run::RunArgs;
 pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
@@ -63,11 +65,13 @@ Examples:
   outlast run --pattern 'ready in \\d+' npm run dev
                                              come back when it says so
   outlast jobs                               what runs, what ended and how
+  outlast show web                           all about one: how long, what it uses, who ended it
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
   outlast attach web                         its terminal, in yours; Ctrl-] leaves it
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
+  outlast rerun web                          the same again, under the same name
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 not finished in time or for want of input, 5 denied.
 A foreground run, and a wait for the end, exit with the job's own code, or 128 + the signal that ended it.";
@@ -78,6 +82,7 @@ A foreground run, and a wait for the end, exit with the job's own code, or 128 +
 pub enum Verb {
     Run(Box<RunArgs>),
     Jobs(JobsArgs),
+    Show(ShowArgs),
     Read(ReadArgs),
     Logs(LogsArgs),
     Screen(ScreenArgs),
@@ -91,6 +96,9 @@ pub enum Verb {
     Watch(WatchArgs),
     Tmux(TmuxArgs),
     Kill(KillArgs),
+    Rerun(RerunArgs),
+    Pin(PinArgs),
+    Rm(RmArgs),
     Prune(PruneArgs),
     Policy(PolicyArgs),
     Mcp(McpArgs),

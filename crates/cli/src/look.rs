@@ -1,5 +1,6 @@
 //! Arguments of the verbs that only look: `jobs`, `read`, `logs`, `screen`, `replay`, `wait`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,14 +10,55 @@ use crate::values::{bytes, duration};
 
 /// List jobs: what runs, what ended and how.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast jobs\n  outlast jobs --all --json")]
+#[command(after_help = "\
+Examples:
+  outlast jobs
+  outlast jobs -a --status failed -n 20
+  outlast jobs --name 'web*' --cwd .
+  outlast jobs --watch
+  outlast kill $(outlast jobs -q --running)
+  outlast jobs --all --json")]
 pub struct JobsArgs {
-    /// Those of all sessions, and all that are kept; otherwise this session's, and whatever runs.
+    /// Those of all sessions, and all that are kept; otherwise this session's, and all that run.
     #[arg(short, long)]
     pub all: bool,
     /// Only those that run.
     #[arg(short, long)]
     pub running: bool,
+    /// Only those of this name; * stands for any letters.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Only those that were started in this folder or below it.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Only those in these states, separated by commas.
+    #[arg(long, value_name = "STATES", value_delimiter = ',', value_enum)]
+    pub status: Vec<StatusFilter>,
+    /// Only those of this session.
+    #[arg(long)]
+    pub session: Option<String>,
+    /// Only the newest.
+    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    pub limit: Option<usize>,
+    /// Only their handles.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Stay, and show each change as it happens.
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// A state to filter by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[expect(missing_docs, reason = "a doc comment would be shown beside each name in the help")]
+pub enum StatusFilter {
+    Running,
+    Asking,
+    Stopped,
+    Completed,
+    Failed,
+    Killed,
+    Lost,
 }
 
 /// Read what a job printed, as a person would have read it.
@@ -32,8 +74,8 @@ Examples:
   outlast read web --grep 'error|warn'
   outlast read web --raw > web.log    the exact bytes")]
 pub struct ReadArgs {
-    /// Its handle or name.
-    pub job: String,
+    /// Its handle or name [default: the last job of this session].
+    pub job: Option<String>,
     /// Begin at this offset.
     #[arg(long, value_name = "OFFSET")]
     pub since: Option<u64>,
@@ -62,20 +104,30 @@ pub struct ReadArgs {
 
 /// Show what a job printed, and follow it.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  outlast logs web\n  outlast logs -f web\n  outlast logs -f --tail 0 web"
-)]
+#[command(after_help = "\
+Examples:
+  outlast logs                the last job of this session
+  outlast logs -f web
+  outlast logs -f -n 20 web api worker
+                              several at once, each line with its job's name
+  outlast logs -t --since 10m web")]
 pub struct LogsArgs {
-    /// Its handle or name.
-    pub job: String,
-    /// Go on until the job has ended.
+    /// Handles or names [default: the last job of this session].
+    pub jobs: Vec<String>,
+    /// Go on until the jobs have ended.
     #[arg(short, long)]
     pub follow: bool,
     /// Begin with the last lines only.
-    #[arg(long, value_name = "LINES")]
+    #[arg(short = 'n', long, value_name = "LINES")]
     pub tail: Option<usize>,
-    /// The exact bytes.
-    #[arg(long)]
+    /// Begin with what was printed this long ago.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "tail")]
+    pub since: Option<Duration>,
+    /// Each line with the time at which it was printed.
+    #[arg(short = 't', long)]
+    pub timestamps: bool,
+    /// The exact bytes, of one job.
+    #[arg(long, conflicts_with = "timestamps")]
     pub raw: bool,
 }
 
@@ -83,8 +135,8 @@ pub struct LogsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outlast screen editor\n  outlast screen editor --scrollback 200 --json")]
 pub struct ScreenArgs {
-    /// Its handle or name.
-    pub job: String,
+    /// Its handle or name [default: the last job of this session].
+    pub job: Option<String>,
     /// Add lines that have left the screen.
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     pub scrollback: usize,
@@ -103,8 +155,8 @@ Examples:
   outlast replay build --at 12.5s          the screen as it was then
   outlast replay build --export cast > build.cast")]
 pub struct ReplayArgs {
-    /// Its handle or name.
-    pub job: String,
+    /// Its handle or name [default: the last job of this session].
+    pub job: Option<String>,
     /// How many times as fast.
     #[arg(long, default_value_t = 1.0)]
     pub speed: f64,
@@ -148,8 +200,7 @@ Examples:
 Exit codes: the job's own when its end was waited for, 0 when another condition holds, 1 when the job
 ended without it, 3 when there is no such job, 4 at the deadline.")]
 pub struct WaitArgs {
-    /// Handles or names.
-    #[arg(required = true)]
+    /// Handles or names [default: the last job of this session].
     pub jobs: Vec<String>,
     /// What to wait for.
     #[command(flatten)]

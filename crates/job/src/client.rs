@@ -219,6 +219,19 @@ impl Outlast {
         self.local.subscribe(to, Box::new(tell))
     }
 
+    /// Removes a job that has ended; says how much disk space that gave back, in bytes.
+    ///
+    /// # Errors
+    /// A usage failure for a job that runs, that left processes which still run, or that is pinned.
+    pub fn remove(&self, job: &Job) -> Result<u64, Failure> {
+        match self.answer(Request::Remove { job: job.handle() })? {
+            Answer::Removed { freed } => Ok(freed),
+            other => {
+                Err(Failure::new(crate::Kind::Keeper, format!("unexpected answer from the host: {other:?}")))
+            }
+        }
+    }
+
     /// Removes finished jobs that are past the given limits.
     ///
     /// # Errors

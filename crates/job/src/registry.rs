@@ -277,17 +277,40 @@ impl JobDir {
         in_events.or_else(|| crate::outbox::end_of(home, &info.session, self.handle))
     }
 
-    /// Records that someone was told how the job ended, so that retention may remove it sooner. This is the
-    /// only file in the folder that the keeper does not write.
+    /// Records that someone was told how the job ended, so that retention may remove it sooner. This mark and
+    /// [the other](Self::pin) are the only files in the folder that the keeper does not write.
     pub(crate) fn mark_read(&self) {
         if !self.is_marked_read() {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let _ = openat(&self.dir, layout::READ, flags, Mode::RUSR | Mode::WUSR);
+            let _ = self.mark(layout::READ);
         }
     }
 
     pub(crate) fn is_marked_read(&self) -> bool {
-        rustix::fs::statat(&self.dir, layout::READ, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        self.has_mark(layout::READ)
+    }
+
+    /// Keeps the job whatever its age, or no longer.
+    pub(crate) fn pin(&self, pinned: bool) -> Result<(), Errno> {
+        if pinned {
+            return self.mark(layout::PINNED);
+        }
+        match rustix::fs::unlinkat(&self.dir, layout::PINNED, rustix::fs::AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => removed,
+        }
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.has_mark(layout::PINNED)
+    }
+
+    fn mark(&self, name: &str) -> Result<(), Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR).map(drop)
+    }
+
+    fn has_mark(&self, name: &str) -> bool {
+        rustix::fs::statat(&self.dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// The events in the last megabyte of the event log.

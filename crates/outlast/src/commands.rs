@@ -9,16 +9,20 @@ mod jobs;
 mod kill;
 mod logs;
 mod mcp;
+mod pin;
 mod policy;
 mod prune;
 mod read;
 mod reference;
 mod replay;
+mod rerun;
 mod resize;
+mod rm;
 mod run;
 mod screen;
 mod secret;
 mod send;
+mod show;
 mod tmux;
 mod wait;
 mod watch;
@@ -40,6 +44,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
     match cli.verb {
         Verb::Run(args) => run::run(&open()?, *args, out),
         Verb::Jobs(args) => jobs::jobs(&open()?, &args, out),
+        Verb::Show(args) => show::show(&open()?, &args, out),
         Verb::Read(args) => read::read(&open()?, &args, out),
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
         Verb::Screen(args) => screen::screen(&open()?, &args, out),
@@ -53,6 +58,9 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Watch(args) => watch::watch(&open()?, &args, out),
         Verb::Tmux(args) => tmux::tmux(open, args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
+        Verb::Rerun(args) => rerun::rerun(&open()?, &args, out),
+        Verb::Pin(args) => pin::pin(&open()?, &args, out),
+        Verb::Rm(args) => rm::rm(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),

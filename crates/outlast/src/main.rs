@@ -3,9 +3,12 @@
 mod answer;
 mod ask;
 mod commands;
+mod human;
 mod install;
+mod last_job;
 mod live;
 mod output;
+mod table;
 mod terminal;
 mod viewer;
 

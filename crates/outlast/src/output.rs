@@ -63,6 +63,13 @@ impl Output {
         }
     }
 
+    /// Talk that only somebody at a terminal needs.
+    pub(crate) fn aside(&mut self, line: &str) {
+        if std::io::stderr().is_terminal() {
+            self.talk(line);
+        }
+    }
+
     /// Says what is wrong and what to do next; returns the exit code for it.
     pub(crate) fn failure(&mut self, failure: &Failure) -> i32 {
         if self.json {

@@ -32,6 +32,12 @@ pub(crate) fn size() -> Option<Size> {
     Size { cols: size.ws_col, rows: size.ws_row }.checked().ok()
 }
 
+/// How many columns there are to print into; none if our output does not go to a terminal.
+pub(crate) fn columns() -> Option<usize> {
+    let size = tcgetwinsize(stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// What a program did to the terminal that can't be taken back blindly: each way back moves the cursor, also
 /// where there is nothing to take back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -137,9 +137,11 @@ impl Gate {
             OrderKind::Kill { job, force } | OrderKind::Signal { job, force } => {
                 self.judge_kill(session, job, force)
             }
-            OrderKind::Resize { job } | OrderKind::Watch { job } | OrderKind::Unwatch { job } => {
-                self.judge_change(session, tool, job)
-            }
+            OrderKind::Resize { job }
+            | OrderKind::Watch { job }
+            | OrderKind::Unwatch { job }
+            | OrderKind::Pin { job, pinned: _ }
+            | OrderKind::Remove { job } => self.judge_change(session, tool, job),
             OrderKind::Ack { session: whose } => Ok(self.judge_ack(session, whose)),
             OrderKind::Prune { dry_run: false } => Ok(self.judge_prune(session)),
             OrderKind::Attach { read_only: true }

@@ -94,6 +94,18 @@ pub enum OrderKind<'a> {
         /// Whose.
         session: &'a str,
     },
+    /// Remove one job, which has ended.
+    Remove {
+        /// The job.
+        job: &'a Job,
+    },
+    /// Keep a job whatever its age, or no longer.
+    Pin {
+        /// The job.
+        job: &'a Job,
+        /// Whether to keep it.
+        pinned: bool,
+    },
     /// Remove finished jobs.
     Prune {
         /// Only say which.
@@ -143,12 +155,14 @@ impl OrderKind<'_> {
             Self::Kill { .. } | Self::Signal { .. } => Tool::Kill,
             Self::Resize { .. } => Tool::Resize,
             Self::Watch { .. } | Self::Unwatch { .. } | Self::Watches => Tool::Watch,
-            Self::List | Self::Prune { dry_run: true } => Tool::Jobs,
+            Self::List | Self::Pin { pinned: true, .. } | Self::Prune { dry_run: true } => Tool::Jobs,
             Self::Read | Self::Follow | Self::Replay => Tool::Read,
             Self::Screen | Self::Attach { read_only: true } => Tool::Screen,
             Self::Wait => Tool::Wait,
             Self::Events | Self::Ack { .. } => Tool::Events,
-            Self::Prune { dry_run: false } => Tool::Prune,
+            Self::Remove { .. } | Self::Pin { pinned: false, .. } | Self::Prune { dry_run: false } => {
+                Tool::Prune
+            }
         }
     }
 
@@ -174,6 +188,8 @@ impl OrderKind<'_> {
             | Self::Resize { .. }
             | Self::Watch { .. }
             | Self::Unwatch { .. }
+            | Self::Remove { .. }
+            | Self::Pin { .. }
             | Self::Ack { .. } => false,
         }
     }

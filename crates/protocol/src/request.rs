@@ -7,6 +7,7 @@
 //! A [`Request`] gets one [`Answer`], at once or, for a wait, when it is over. A [`Subscription`] is told [`News`] until
 //! it is cancelled or over. See `docs/formats/requests.md`.
 
+mod details;
 mod listed;
 mod log;
 
@@ -22,6 +23,7 @@ use crate::size::Size;
 use crate::wire::event::Event;
 use crate::wire::watch::Watch;
 use crate::wire::{Grown, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited};
+pub use details::{Details, Usage};
 pub use listed::{AskKeepers, List, ListedJob, Summary};
 pub use log::{
     BytePart, Bytes, Fact, FactKind, Grep, Lines, MatchedLine, Matches, ReadBytes, ReadText, Stream, Text,
@@ -54,6 +56,11 @@ pub enum Request {
     Events(SessionEvents),
     /// A session knows everything up to a number: [`Answer::Acknowledged`].
     Ack(Ack),
+    /// Remove one job that has ended: [`Answer::Removed`].
+    Remove {
+        /// Which.
+        job: Handle,
+    },
     /// Remove finished jobs that are past the host's limits: [`Answer::Pruned`].
     Prune {
         /// Only say what would be removed.
@@ -76,6 +83,13 @@ pub enum JobRequest {
     Receipt,
     /// How it is right now, from its keeper: [`Answer::Status`].
     Status,
+    /// What it uses, and whether it is kept: [`Answer::Details`].
+    Details,
+    /// Keep it whatever its age, or no longer: [`Answer::Done`].
+    Pin {
+        /// Whether to keep it.
+        pinned: bool,
+    },
     /// Where its files are on the host, to be shown: [`Answer::Files`].
     Files,
     /// Where a log ends now: [`Answer::End`].
@@ -295,6 +309,8 @@ pub enum Answer {
     Receipt(Option<Box<Receipt>>),
     /// How a job is right now; none when it has no keeper any more.
     Status(Option<Box<Status>>),
+    /// What a job uses.
+    Details(Details),
     /// Where a job's files are.
     Files(Files),
     /// Where a log ends.
@@ -332,6 +348,11 @@ pub enum Answer {
     Events(Vec<serde_json::Value>),
     /// A session has acknowledged everything up to this number.
     Acknowledged(u64),
+    /// A job was removed.
+    Removed {
+        /// The disk space this gives back, in bytes.
+        freed: u64,
+    },
     /// What was removed.
     Pruned(Pruned),
     /// There is nothing to say.
@@ -403,10 +424,13 @@ mod tests {
             }),
             Request::Events(SessionEvents { session: session(), after: Some(4) }),
             Request::Ack(Ack { session: session(), up_to: None, reader: Some("r".into()) }),
+            Request::Remove { job: Handle::new(1) },
             Request::Prune { dry_run: true },
             job(JobRequest::Info { shown: true }),
             job(JobRequest::Receipt),
             job(JobRequest::Status),
+            job(JobRequest::Details),
+            job(JobRequest::Pin { pinned: true }),
             job(JobRequest::Files),
             job(JobRequest::End { stream: Stream::Stderr }),
             job(JobRequest::ReadText(range)),

@@ -23,6 +23,7 @@ pub mod memory;
 pub mod procfs;
 pub mod signal;
 pub mod stdin_peer;
+pub mod usage;
 pub mod evidence;
 pub mod ports;
 pub mod reading;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use outlast_protocol::request::{
-    Answer, BytePart, Files, Grep, JobRequest, Matches, Moment, ReadBytes, ReadText, Screen, Stream, Text,
+    Answer, BytePart, Details, Files, Grep, JobRequest, Matches, Moment, ReadBytes, ReadText, Screen, Stream,
+    Text,
 };
 use outlast_protocol::secret_text::SecretText;
 
@@ -69,6 +70,22 @@ impl Job {
             Ok(Answer::Files(files)) => files,
             _ => Files::default(),
         }
+    }
+
+    /// What it uses, and whether it is kept.
+    ///
+    /// # Errors
+    /// When its keeper does not answer.
+    pub fn details(&self) -> Result<Details, Failure> {
+        answered!(self.ask(JobRequest::Details)?, Answer::Details(details) => details)
+    }
+
+    /// Keeps it whatever its age, or no longer.
+    ///
+    /// # Errors
+    /// When its folder cannot be written.
+    pub fn pin(&self, pinned: bool) -> Result<(), Failure> {
+        answered!(self.ask(JobRequest::Pin { pinned })?, Answer::Done {} => ())
     }
 
     /// Its record, true at this moment.

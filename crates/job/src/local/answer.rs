@@ -39,6 +39,7 @@ impl Local {
             Request::Wait(wait) => self.wait(masked, wait)?,
             Request::Events(events) => Answer::Events(self.events(&events)?),
             Request::Ack(ack) => Answer::Acknowledged(self.acknowledge(&ack)?),
+            Request::Remove { job } => Answer::Removed { freed: self.remove(job)? },
             Request::Prune { dry_run } => {
                 let swept = self.prune(&self.settings.retention, dry_run)?;
                 Answer::Pruned(Pruned { removed: swept.removed, freed: swept.freed, kept: swept.kept })
@@ -61,6 +62,7 @@ impl Local {
         let whole = |one: super::list::Listed| ListedJob {
             last_line: if list.last_lines { self.last_line(masked, &one) } else { String::new() },
             left_behind: if list.left_behind { one.left_behind() } else { Vec::new() },
+            pinned: list.pins && self.is_pinned(one.job.handle),
             job: one.job,
             log_end: one.log_end,
             now: one.now,
@@ -135,6 +137,11 @@ impl LocalJob {
             JobRequest::Info { shown: true } => Answer::Info(Box::new(self.info_to_show()?)),
             JobRequest::Receipt => Answer::Receipt(self.info()?.state.receipt().cloned().map(Box::new)),
             JobRequest::Status => Answer::Status(self.status()?.map(Box::new)),
+            JobRequest::Details => Answer::Details(self.details()?),
+            JobRequest::Pin { pinned } => {
+                self.pin(pinned)?;
+                Answer::Done {}
+            }
             JobRequest::Files => Answer::Files(self.files()),
             JobRequest::End { stream } => Answer::End(self.stream_end(stream)),
             JobRequest::ReadText(read) => Answer::Text(self.text(&read)?),

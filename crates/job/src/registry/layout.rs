@@ -40,5 +40,7 @@ pub const MASKS: &str = "masks";
 pub const SCREEN: &str = "screen.txt";
 /// Empty; exists once someone was told how the job ended.
 pub const READ: &str = "read";
+/// Empty; exists while the job is to be kept whatever its age.
+pub const PINNED: &str = "pinned";
 /// The keeper's socket, while it runs.
 pub const SOCKET: &str = "keeper.sock";

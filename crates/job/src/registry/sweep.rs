@@ -18,6 +18,7 @@ use crate::lifecycle::State;
 use crate::outbox::Outbox;
 use crate::settings::Retention;
 use crate::spec::Handle;
+use outlast_protocol::{Call, Hint};
 
 /// How often, at most, the end of a job triggers a sweep.
 const SWEEP_EVERY_MS: u64 = 60_000;
@@ -105,6 +106,26 @@ pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
     }
 }
 
+/// Removes one job that has ended, and says how much disk space that gave back.
+///
+/// # Errors
+/// A usage failure for a job that runs, or that left processes which still run.
+pub(crate) fn remove_job(home: &Home, handle: Handle) -> Result<u64, Failure> {
+    let _held = lock_home(home, FlockOperation::LockExclusive)
+        .map_err(|error| Failure::system("the home can't be locked", error))?;
+    let job = home.job(handle)?;
+    let info = job.current()?;
+    if info.state.is_live() || !Lock::is_free(&job) {
+        return Err(Failure::usage(format!("job {handle} still runs"))
+            .hint(Hint::call("end it first: ", Call::Kill(handle.to_string()))));
+    }
+    let (ended_at, bytes) = (0, disk_use(&job));
+    remove(home, &Finished { info, ended_at, bytes, read: true })
+        .map_err(|error| Failure::system(format!("job {handle} can't be removed"), error))?;
+    index::forget(home);
+    Ok(bytes)
+}
+
 fn was_swept_since(home: &Home, then: u64) -> bool {
     rustix::fs::statat(home.as_dir(), layout::SWEPT, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| u64::try_from(stat.st_mtime).unwrap_or(0) * 1000 > then)
@@ -146,7 +167,7 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
     swept
 }
 
-/// All ended jobs. With `unread_matter` false, all count as read.
+/// All ended jobs that are not pinned. With `unread_matter` false, all count as read.
 fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
     let taken: HashSet<Handle> = if unread_matter {
         Outbox::all(home).iter().flat_map(Outbox::ends_taken).collect()
@@ -163,13 +184,13 @@ fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
         };
         let bytes = disk_use(&job);
         let read = !unread_matter || job.is_marked_read() || taken.contains(&handle);
-        Lock::is_free(&job).then_some(Finished { info, ended_at, bytes, read })
+        (Lock::is_free(&job) && !job.is_pinned()).then_some(Finished { info, ended_at, bytes, read })
     };
     home.handles().into_iter().filter_map(read).collect()
 }
 
 /// The disk space that a job's files really take: holes cost nothing.
-fn disk_use(job: &JobDir) -> u64 {
+pub(crate) fn disk_use(job: &JobDir) -> u64 {
     let Ok(dir) = Dir::read_from(&job.dir) else { return 0 };
     dir.filter_map(Result::ok)
         .filter_map(|entry| rustix::fs::statat(&job.dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok())

@@ -9,12 +9,13 @@ use outlast_policy::OrderKind;
 
 use crate::answer;
 use crate::ask::allowed;
+use crate::last_job::named_or_last_running;
 use crate::live::Left;
 use crate::output::Output;
 use crate::viewer::{self, ShowFrom};
 
 pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
-    let job = outlast.job(&args.job)?;
+    let job = named_or_last_running(outlast, args.job.as_deref(), out)?;
     let read_only = args.read_only;
     allowed(outlast.home(), OrderKind::Attach { read_only })?;
     let handle = job.handle();

@@ -1,7 +1,8 @@
 //! `outlast kill`.
 
 use outlast_cli::KillArgs;
-use outlast_job::{Failure, Outlast};
+use outlast_job::request::List;
+use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
 
 use crate::answer;
@@ -9,8 +10,12 @@ use crate::ask::CliGate;
 use crate::output::Output;
 
 pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Result<i32, Failure> {
-    let jobs: Vec<_> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
     let gate = CliGate::open(outlast.home())?;
+    let jobs = if args.all { all_that_run(outlast, gate.session())? } else { named(outlast, args)? };
+    if jobs.is_empty() {
+        out.talk("no job of this session runs; those of others: outlast jobs --all");
+        return Ok(0);
+    }
     let force = args.force;
     // All or none: the first that may not be ended stops it.
     for job in &jobs {
@@ -61,4 +66,14 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
         }
     }
     Ok(code)
+}
+
+fn named(outlast: &Outlast, args: &KillArgs) -> Result<Vec<Job>, Failure> {
+    args.jobs.iter().map(|job| outlast.job(job)).collect()
+}
+
+/// Every job of a session that runs.
+fn all_that_run(outlast: &Outlast, session: &str) -> Result<Vec<Job>, Failure> {
+    let list = List { session: Some(session.to_owned()), running: true, ..List::default() };
+    outlast.list(list).iter().map(|listed| outlast.job(&listed.job.handle.to_string())).collect()
 }

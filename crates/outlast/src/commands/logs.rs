@@ -1,21 +1,65 @@
-//! `outlast logs`.
+//! `outlast logs`: of one job as it was printed, of several line by line.
+
+mod by_line;
+
+use std::time::Duration;
 
 use outlast_cli::LogsArgs;
-use outlast_job::request::{Lines, ReadBytes};
-use outlast_job::{Failure, Outlast};
+use outlast_job::request::{Answer, Fact, FactKind, JobRequest, Lines, ReadBytes, Stream};
+use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
 
 use crate::ask::allowed;
+use crate::last_job::all_named_or_last;
 use crate::live;
 use crate::output::Output;
 
 pub(super) fn logs(outlast: &Outlast, args: &LogsArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Follow)?;
-    let job = outlast.job(&args.job)?;
-    let from = match args.tail {
-        Some(lines) => job.borders(ReadBytes { lines: Some(Lines::Last(lines)), ..ReadBytes::default() })?.0,
-        None => 0,
-    };
-    live::show(&job, &live::Show { from, follow: args.follow, raw: args.raw }, out)?;
+    let jobs = all_named_or_last(outlast, &args.jobs, out)?;
+    if let ([job], false, false) = (jobs.as_slice(), args.timestamps, out.json) {
+        let from = beginning(job, args, Stream::Output)?;
+        live::show(job, &live::Show { from, follow: args.follow, raw: args.raw }, out)?;
+        return Ok(0);
+    }
+    if args.raw {
+        return Err(Failure::usage("the exact bytes of several jobs can't be told apart")
+            .hint("name one job, or leave out --raw and --json"));
+    }
+    by_line::show(&jobs, args, out)?;
     Ok(0)
+}
+
+/// The offset to begin at.
+fn beginning(job: &Job, args: &LogsArgs, stream: Stream) -> Result<u64, Failure> {
+    if let Some(lines) = args.tail {
+        let read = ReadBytes { stream, lines: Some(Lines::Last(lines)), ..ReadBytes::default() };
+        return Ok(job.borders(read)?.0);
+    }
+    let Some(since) = args.since else { return Ok(0) };
+    let started = job.info()?.created_at;
+    let then = outlast_job::clock::now_ms().saturating_sub(millis(since)).saturating_sub(started);
+    let older = facts(job, stream)?.into_iter().take_while(|fact| fact.at_ms < then);
+    Ok(older.last().map_or(0, |fact| fact.offset))
+}
+
+fn millis(time: Duration) -> u64 {
+    outlast_job::clock::millis(time)
+}
+
+/// When a stream of a job had grown how far.
+fn facts(job: &Job, stream: Stream) -> Result<Vec<Fact>, Failure> {
+    let mut all = Vec::new();
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let Answer::Timing(timing) = job.ask(JobRequest::Timing { from: at })? else { break };
+        all.extend(timing.facts);
+        from = timing.next;
+    }
+    all.retain(|fact| match fact.kind {
+        FactKind::Output => stream == Stream::Output,
+        FactKind::Stderr => stream == Stream::Stderr,
+        FactKind::Resized(_) => false,
+    });
+    Ok(all)
 }

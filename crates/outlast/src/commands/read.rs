@@ -10,6 +10,7 @@ use outlast_policy::OrderKind;
 
 use crate::answer;
 use crate::ask::allowed;
+use crate::last_job::named_or_last;
 use crate::output::Output;
 
 /// How much is read at once where exact bytes are wanted.
@@ -17,7 +18,7 @@ const RAW_PIECE: usize = 256 << 10;
 
 pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Read)?;
-    let job = outlast.job(&args.job)?;
+    let job = named_or_last(outlast, args.job.as_deref(), out)?;
     // Whoever reads what an ended job printed has its result.
     let _ = job.info_to_show();
     if let Some(pattern) = &args.grep {
@@ -50,7 +51,8 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
         job.write_text(&range, |text| out.data(text))?;
         return Ok(0);
     }
-    let reference = if args.stderr { format!("{} --stderr", args.job) } else { args.job.clone() };
+    let named = args.job.clone().unwrap_or_else(|| job.handle().to_string());
+    let reference = if args.stderr { format!("{named} --stderr") } else { named };
     let text = job.read(ReadText { max: max.min(1 << 30), ..range })?;
     if out.json {
         let info = job.info()?;

@@ -13,11 +13,12 @@ use outlast_stream::Passthrough;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ask::allowed;
+use crate::last_job::named_or_last;
 use crate::output::Output;
 
 pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Replay)?;
-    let job = outlast.job(&args.job)?;
+    let job = named_or_last(outlast, args.job.as_deref(), out)?;
     if let Some(moment) = moment(args) {
         return at(&job, moment, out);
     }

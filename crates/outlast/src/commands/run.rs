@@ -59,13 +59,10 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return Ok(code);
     }
     if out.json {
-        let waited = job.wait(&Wait::for_exit().or(Condition::AwaitingInput), None)?;
-        let info = job.info_to_show()?;
-        let answer = answer::waited((&job, &info), &waited, (0, MAX_OUTPUT))?;
-        out.value(&answer);
-        return Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE });
+        return answer_at_end(&job, out);
     }
-    foreground(&job, &args, out)
+    let front = Foreground { reads: !args.no_stdin, has_terminal: !args.pipe, quiet: args.quiet };
+    foreground(&job, &front, out)
 }
 
 /// Asks the policy, about the command and whatever else would be run for it.
@@ -88,7 +85,7 @@ fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<Pass, Fa
 }
 
 /// Whether standard input is something that could feed a shell with commands.
-fn is_fed() -> bool {
+pub(super) fn is_fed() -> bool {
     let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
     let ours = rustix::fs::fstat(rustix::stdio::stdin()).ok();
     !std::io::stdin().is_terminal() && ours.is_some_and(|ours| Some(ours.st_rdev) != null)
@@ -188,7 +185,7 @@ fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "-_./+@%,:".contains(c)
 }
 
-fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Result<i32, Failure> {
+pub(super) fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Result<i32, Failure> {
     let info = job.info()?;
     if out.json {
         out.value(&JobReport { reason: Some(Reason::Started), wakes, ..answer::report(job, &info) });
@@ -207,25 +204,48 @@ fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Result<i32, Fai
     Ok(0)
 }
 
-fn foreground(job: &Job, args: &RunArgs, out: &mut Output) -> Result<i32, Failure> {
+/// Waits for the end, or for a question that nobody here can answer; then says all that came.
+pub(super) fn answer_at_end(job: &Job, out: &mut Output) -> Result<i32, Failure> {
+    let waited = job.wait(&Wait::for_exit().or(Condition::AwaitingInput), None)?;
+    let info = job.info_to_show()?;
+    let answer = answer::waited((job, &info), &waited, (0, MAX_OUTPUT))?;
+    out.value(&answer);
+    Ok(if waited.reason == Reason::Exit { exit_code(&info.state) } else { DEADLINE })
+}
+
+/// How a job is shown in the foreground.
+#[derive(Debug)]
+pub(super) struct Foreground {
+    /// What comes on our standard input is for the job.
+    pub(super) reads: bool,
+    /// It runs on a terminal, not on pipes.
+    pub(super) has_terminal: bool,
+    /// Say nothing of our own.
+    pub(super) quiet: bool,
+}
+
+/// Shows a job until it ends or we have to leave; returns the exit code.
+pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Result<i32, Failure> {
     let handle = job.handle();
-    let talkative = !args.quiet && std::io::stderr().is_terminal();
-    let interactive =
-        !args.no_stdin && !args.pipe && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let talkative = !front.quiet && std::io::stderr().is_terminal();
+    let interactive = front.reads
+        && front.has_terminal
+        && std::io::stdin().is_terminal()
+        && std::io::stdout().is_terminal();
     let left = if interactive {
         let greeting = talkative.then(|| {
             format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]")
         });
         viewer::view(job, &Attach { shared: true, ..Attach::default() }, ShowFrom::Start, greeting, out)?
     } else {
-        live::follow(job, !args.no_stdin, out)?
+        live::follow(job, front.reads, out)?
     };
     match left {
         Left::Ended => {
             let info = job.info_to_show()?;
             if let Some(receipt) = info.state.receipt()
                 && (!receipt.left_behind.is_empty() || info.state.signal().is_some())
-                && !args.quiet
+                && !front.quiet
             {
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
             }

@@ -5,11 +5,12 @@ use outlast_job::{Failure, Kind, Outlast};
 use outlast_policy::OrderKind;
 
 use crate::ask::allowed;
+use crate::last_job::named_or_last;
 use crate::output::Output;
 
 pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Screen)?;
-    let job = outlast.job(&args.job)?;
+    let job = named_or_last(outlast, args.job.as_deref(), out)?;
     let styled = out.colour && !args.plain && !out.json;
     let shot = match job.screen(styled, args.scrollback) {
         Err(failure) if failure.kind == Kind::NotRunning => return last_screen(&job, out, failure),

@@ -8,11 +8,12 @@ use outlast_protocol::JobReport;
 
 use crate::answer;
 use crate::ask::allowed;
+use crate::last_job::all_named_or_last;
 use crate::output::{DEADLINE, Output};
 
 pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Wait)?;
-    let jobs: Vec<Job> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
+    let jobs = all_named_or_last(outlast, &args.jobs, out)?;
     let mut until = args.until.conditions();
     let from = match args.since.as_deref() {
         Some("now") => None,

@@ -23,6 +23,7 @@ mod limits;
 mod locked_out;
 mod log_trouble;
 mod logs;
+mod manage;
 mod names;
 mod nested;
 mod nursery;

@@ -17,6 +17,7 @@ mod resize;
 mod run;
 mod secret;
 mod several;
+mod tables;
 mod transcript;
 
 use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};

@@ -14,6 +14,7 @@ use crate::word::plain_words;
 const VERBS: &[(&str, Does)] = &[
     ("run make", Does::Runs),
     ("jobs", Does::Looks(Tool::Jobs)),
+    ("show 3", Does::Looks(Tool::Jobs)),
     ("read 3", Does::Looks(Tool::Read)),
     ("logs 3", Does::Looks(Tool::Read)),
     ("screen 3", Does::Looks(Tool::Screen)),
@@ -36,6 +37,10 @@ const VERBS: &[(&str, Does)] = &[
     ("tmux read %1", Does::Looks(Tool::Screen)),
     ("tmux work file", Does::Unknown),
     ("kill 3", Does::Acts(Tool::Kill)),
+    ("rerun 3", Does::Unknown),
+    ("pin 3", Does::Looks(Tool::Jobs)),
+    ("pin --remove 3", Does::Acts(Tool::Prune)),
+    ("rm 3", Does::Acts(Tool::Prune)),
     ("prune", Does::Acts(Tool::Prune)),
     ("prune --all --dry-run", Does::Looks(Tool::Jobs)),
     ("policy check make", Does::Nothing),

@@ -22,6 +22,8 @@ pub struct List {
     pub last_lines: bool,
     /// With the processes that each has left behind.
     pub left_behind: bool,
+    /// With whether each is pinned.
+    pub pins: bool,
 }
 
 /// Whose keepers a list asks. One that does not answer in time keeps the list from nobody.
@@ -53,6 +55,9 @@ pub struct ListedJob {
     /// The processes that it left behind and that still run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<Process>,
+    /// It is kept whatever its age, if that was asked for.
+    #[serde(default)]
+    pub pinned: bool,
 }
 
 impl ListedJob {

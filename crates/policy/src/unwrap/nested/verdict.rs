@@ -4,9 +4,10 @@ use std::path::Path;
 
 use outlast_cli::{
     AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, InstallArgs,
-    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PolicyArgs, PolicyCheckArgs, PolicyVerb, PruneArgs,
-    ReadArgs, ReplayArgs, ResizeArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, SidecarArgs, SubmitArgs,
-    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WatchArgs,
+    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyArgs, PolicyCheckArgs, PolicyVerb,
+    PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs,
+    SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs,
+    UninstallArgs, Verb, WaitArgs, WatchArgs,
 };
 
 use super::Words;
@@ -18,15 +19,19 @@ use crate::word::{Word, known_text};
 
 const FED: &str = "what is fed to it is typed";
 const SERVES: &str = "it takes orders that are not seen here";
+const AGAIN: &str = "it runs the command of an earlier job";
 const SETTINGS: &str = "it changes the settings of an agent";
 
 /// What a verb does. The options that are named and not looked at do not change that.
 pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
     match verb {
         Verb::Run(args) => run(*args, words),
-        Verb::Jobs(JobsArgs { all: _, running: _ }) => looks(Tool::Jobs),
+        Verb::Jobs(args) => jobs(&args),
+        Verb::Show(ShowArgs { job: _ }) => looks(Tool::Jobs),
         Verb::Read(args) => read(&args),
-        Verb::Logs(LogsArgs { job: _, follow: _, tail: _, raw: _ }) => looks(Tool::Read),
+        Verb::Logs(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ }) => {
+            looks(Tool::Read)
+        }
         Verb::Screen(ScreenArgs { job: _, scrollback: _, plain: _ }) => looks(Tool::Screen),
         Verb::Replay(ReplayArgs { job: _, speed: _, idle_limit: _, at: _, offset: _, export: _ }) => {
             looks(Tool::Read)
@@ -46,7 +51,23 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Events(args) => events(&args),
         Verb::Watch(args) => watch(&args, words),
         Verb::Tmux(TmuxArgs { socket: _, verb }) => tmux(verb, words),
-        Verb::Kill(KillArgs { jobs: _, grace: _, signal: _, force: _ }) => acts(Tool::Kill),
+        Verb::Kill(KillArgs { jobs: _, all: _, grace: _, signal: _, force: _ }) => acts(Tool::Kill),
+        Verb::Rerun(RerunArgs { job: _, background: _, env: _, quiet: _ }) => {
+            vec![Inner::Tool(Tool::Run), Inner::Tool(Tool::Kill), Inner::Opaque(AGAIN)]
+        }
+        // It changes nothing but how long the job is kept.
+        Verb::Pin(PinArgs { jobs: _, remove }) => {
+            if remove {
+                acts(Tool::Prune)
+            } else {
+                looks(Tool::Jobs)
+            }
+        }
+        Verb::Rm(RmArgs { jobs: _, force }) => {
+            let mut inner = acts(Tool::Prune);
+            inner.extend(force.then_some(Inner::Tool(Tool::Kill)));
+            inner
+        }
         Verb::Prune(PruneArgs { age: _, keep: _, size: _, all: _, dry_run }) => {
             if dry_run {
                 looks(Tool::Jobs)
@@ -133,6 +154,12 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
         wake.iter().filter_map(|wake| wake.strip_prefix("exec:")).map(|line| Inner::Line(line.into())),
     );
     inner
+}
+
+fn jobs(args: &JobsArgs) -> Vec<Inner> {
+    let JobsArgs { all: _, running: _, name: _, cwd: _, status: _, session: _, limit: _, quiet: _, watch: _ } =
+        args;
+    looks(Tool::Jobs)
 }
 
 fn read(args: &ReadArgs) -> Vec<Inner> {

@@ -1,0 +1,50 @@
+//! Which job is meant when none is named: the last of this session.
+
+use outlast_job::request::{List, ListedJob};
+use outlast_job::{Failure, Job, Kind, Outlast, session};
+
+use crate::human::cut;
+use crate::output::Output;
+
+/// The named job, or the last of this session.
+pub(crate) fn named_or_last(
+    outlast: &Outlast,
+    named: Option<&str>,
+    out: &mut Output,
+) -> Result<Job, Failure> {
+    named.map_or_else(|| last(outlast, false, out), |name| outlast.job(name))
+}
+
+/// The named job, or the last of this session that runs.
+pub(crate) fn named_or_last_running(
+    outlast: &Outlast,
+    named: Option<&str>,
+    out: &mut Output,
+) -> Result<Job, Failure> {
+    named.map_or_else(|| last(outlast, true, out), |name| outlast.job(name))
+}
+
+/// The named jobs, or the last of this session.
+pub(crate) fn all_named_or_last(
+    outlast: &Outlast,
+    named: &[String],
+    out: &mut Output,
+) -> Result<Vec<Job>, Failure> {
+    if named.is_empty() {
+        return Ok(vec![last(outlast, false, out)?]);
+    }
+    named.iter().map(|name| outlast.job(name)).collect()
+}
+
+fn last(outlast: &Outlast, running: bool, out: &mut Output) -> Result<Job, Failure> {
+    let list = List { session: Some(session::current()), running, ..List::default() };
+    let newest = outlast.list(list).pop();
+    let Some(ListedJob { job, .. }) = newest else {
+        let what = if running { "no job of this session runs" } else { "this session has no job yet" };
+        return Err(Failure::new(Kind::NoSuchJob, format!("{what}, and none was named"))
+            .hint("see those of other sessions: outlast jobs --all"));
+    };
+    let name = job.name.map(|name| format!(" {name}")).unwrap_or_default();
+    out.aside(&format!("[job {}{name}: {}]", job.handle, cut(&job.command, 60)));
+    outlast.job(&job.handle.to_string())
+}
