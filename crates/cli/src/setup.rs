@@ -44,10 +44,14 @@ pub struct McpArgs {
 pub struct DoctorArgs {}
 
 /// Print completions for a shell.
+///
+/// They complete verbs, options, and the names of jobs, keys, signals and sessions.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  outlast completions bash > ~/.local/share/bash-completion/completions/outlast"
-)]
+#[command(after_help = "\
+Examples:
+  outlast completions bash > ~/.local/share/bash-completion/completions/outlast
+  source <(outlast completions zsh)      in ~/.zshrc, after compinit
+  outlast completions fish > ~/.config/fish/completions/outlast.fish")]
 pub struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]

@@ -84,6 +84,12 @@ pub use outlast_protocol::{Condition, request};
 pub use spec::{Handle, Input, JobSpec, Run, Size, Streams};
 pub use wire::{Reason, Send, Wait, Waited};
 
+/// All names of signals, without `SIG`.
+#[must_use]
+pub fn signal_names() -> Vec<&'static str> {
+    outlast_pty::signal::names()
+}
+
 /// The number of a signal's name, with or without `SIG`.
 #[must_use]
 pub fn signal_number(name: &str) -> Option<i32> {

@@ -58,6 +58,13 @@ pub(crate) fn allowed(home: &Home, kind: OrderKind<'_>) -> Result<(), Failure> {
     }
 }
 
+/// Whether an order may be carried out without a question.
+pub(crate) fn is_free(home: &Home, kind: OrderKind<'_>) -> bool {
+    let Ok(gate) = CliGate::open(home) else { return kind.only_looks() };
+    let judged = gate.gate.judge(&Order { session: &gate.session, kind });
+    matches!(judged, Ok(Judged::Free(_)))
+}
+
 /// Asks whoever sits at our terminal. In a job nobody does: whoever types into a job could be who asks.
 fn ask(question: &Question) -> Answer {
     if Gate::is_in_a_job() {

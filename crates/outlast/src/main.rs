@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod commands;
+mod completion;
 mod human;
 mod install;
 mod last_job;
@@ -19,6 +20,9 @@ fn main() {
     outlast_job::keep_if_asked();
     if std::env::args_os().nth(1).is_some_and(|verb| verb == terminal::GUARD) {
         exit(terminal::guard());
+    }
+    if completion::is_asked() {
+        exit(completion::answer());
     }
     outlast_job::client::signals::see_children();
     outlast_job::client::init::fork_if_first();

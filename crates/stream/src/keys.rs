@@ -77,6 +77,11 @@ impl Key {
         names::parse(name)
     }
 
+    /// The name to suggest for each named key.
+    pub fn named() -> impl Iterator<Item = &'static str> {
+        names::named()
+    }
+
     /// The names of all keys, as a sentence.
     #[must_use]
     pub fn names() -> String {

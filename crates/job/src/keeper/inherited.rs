@@ -18,7 +18,7 @@ use crate::registry::format::Info;
 use crate::registry::{Home, JobDir, layout};
 use crate::secrets::SharedMasks;
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Size, Streams, terminal_env};
+use crate::spec::{JobSpec, Size, Streams, terminal_env, with_own_variables};
 use outlast_protocol::{Call, Hint};
 
 /// As much as a pipe may hold for us: fewer, larger moves when a job floods.
@@ -165,6 +165,7 @@ impl Inherited {
             Ends::Terminal { .. } => terminal_env(&self.spec.env),
             Ends::Pipes { .. } => self.spec.env.clone(),
         };
+        let env = with_own_variables(env, info.handle, self.home.path(), self.spec.sandbox.is_some());
         let confined = self.confine(env)?;
         info.sandbox_by = confined.sandbox_by;
         info.limited_by = confined.limited_by;

@@ -10,16 +10,12 @@ use crate::output::Output;
 
 /// Prints completions for a shell.
 pub(super) fn completions(shell: Shell, out: &mut Output) -> i32 {
-    let shell = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Elvish => clap_complete::Shell::Elvish,
-        Shell::Fish => clap_complete::Shell::Fish,
-        Shell::PowerShell => clap_complete::Shell::PowerShell,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-    };
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "outlast", &mut text);
-    out.data(&text);
+    let script = crate::completion::script(shell);
+    if out.json {
+        out.value(&serde_json::json!({ "script": String::from_utf8_lossy(&script) }));
+    } else {
+        out.data(&script);
+    }
     0
 }
 

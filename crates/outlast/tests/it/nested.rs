@@ -60,3 +60,18 @@ fn a_job_can_end_itself() {
     assert_eq!(ended["status"], "killed", "{ended}");
     sandbox.nothing_runs();
 }
+
+/// A command knows which job it is and finds its home, whatever the caller's environment said; nothing else of ours is
+/// in its environment.
+#[test]
+fn a_job_is_told_its_number_and_its_home_and_nothing_else() {
+    let sandbox = sandbox();
+    let elsewhere = sandbox.root().join("elsewhere");
+    let mut run = sandbox.call(["--home"]).arg(&elsewhere).args(["run", "env | grep ^OUTLAST_ | sort"]);
+    run = run.env("OUTLAST_SESSION", "secret").env("OUTLAST_MASK", "0");
+    let home = elsewhere.canonicalize().unwrap_or(elsewhere.clone());
+    assert_eq!(run.run().ok().text(), format!("OUTLAST_HOME={}\nOUTLAST_JOB=1\n", home.display()));
+    let nested = format!("{} show $OUTLAST_JOB --json", sandbox.program().display());
+    let shown = sandbox.call(["--home"]).arg(&elsewhere).args(["run", &nested]).run().ok();
+    assert!(shown.text().contains(r#""handle":2"#), "{shown}");
+}

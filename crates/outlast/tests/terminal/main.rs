@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attach;
+mod completion;
 mod confirm;
 mod crash;
 mod inline;

@@ -38,6 +38,11 @@ const NAMED: [(&[&str], Base); 16] = [
     (&["KeypadEnter", "kpenter"], Base::Keypad('\r')),
 ];
 
+/// The name to suggest for each named key.
+pub(super) fn named() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().filter_map(|(names, _)| names.first().copied())
+}
+
 /// Longer names are not compared with known ones.
 const MAX_NAME_BYTES: usize = 40;
 
