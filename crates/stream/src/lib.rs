@@ -34,6 +34,7 @@ mod stable_screen;
 mod screen;
 mod checkpoint;
 mod fold_output;
+pub mod outcome;
 mod pipeline;
 mod keys;
 mod visible;

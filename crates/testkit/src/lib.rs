@@ -6,6 +6,7 @@
 //! - [`Socket`]: talks to a keeper directly
 //! - [`Conversation`]: talks to the program as an editor does
 //! - [`recorded`]: conversations of old versions
+//! - [`outcomes`]: recorded runs of real tools
 //! - [`Dice`]: random numbers that can be repeated
 //! - [`processes`]: finds and ends processes without mistaking one for another
 //!
@@ -19,6 +20,7 @@ mod conversation;
 mod dice;
 mod eventually;
 mod machine;
+pub mod outcomes;
 pub mod processes;
 pub mod recorded;
 mod sandbox;
