@@ -17,6 +17,7 @@ mod run;
 mod sandbox;
 mod setup;
 mod tmux;
+mod wakes;
 mod values;
 
 use std::path::PathBuf;
@@ -36,6 +37,9 @@ pub use run::RunArgs;
 pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
 pub use setup::{CompletionsArgs, DoctorArgs, ManArgs, McpArgs, Shell};
 pub use tmux::{NOTICE, SubmitArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs};
+pub use wakes::{
+    WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
+};
 
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
@@ -94,6 +98,7 @@ pub enum Verb {
     Wait(WaitArgs),
     Events(EventsArgs),
     Watch(WatchArgs),
+    Wakes(WakesArgs),
     Tmux(TmuxArgs),
     Kill(KillArgs),
     Rerun(RerunArgs),

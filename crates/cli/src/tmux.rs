@@ -57,7 +57,8 @@ pub struct SubmitArgs {
     /// The pane that gets the notice [default: the same].
     #[arg(long, value_name = "PANE")]
     pub tell: Option<String>,
-    /// What to type when it is done, one line; empty for nothing.
+    /// What to type when it is done, one line; empty for nothing. The default says how it went: complete,
+    /// asks for an answer (exit code 6 of the job), or the time is up (4).
     #[arg(long, value_name = "TEXT", default_value = NOTICE)]
     pub notice: String,
     /// How many checks must find the screen unchanged.
@@ -72,7 +73,8 @@ pub struct SubmitArgs {
     /// Rows that are left out, from 0 at the top; negative ones count from the bottom.
     #[arg(long, value_name = "ROW", allow_negative_numbers = true)]
     pub ignore_row: Vec<i32>,
-    /// Watch for so long at most; then the notice comes all the same, if it can be typed.
+    /// Watch for so long at most. Then the job ends with exit code 4 at once; the notice says so, as soon as
+    /// the pane can take it within --patience, else an event wake_failed does.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub cap: Duration,
     /// The pane must stand still for so long before anything is typed.
@@ -89,6 +91,10 @@ pub struct SubmitArgs {
     /// Press Escape and Ctrl-U first: clears a line, and interrupts some programs.
     #[arg(long)]
     pub clear: bool,
+    /// Type key by key instead of pasting, for programs that take no pastes: 20 ms between keys, 500 ms
+    /// before Enter.
+    #[arg(long)]
+    pub keys: bool,
     /// The command, as it is to be typed.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub command: Vec<String>,

@@ -132,7 +132,7 @@ impl Keeper {
             signals,
             childless: outlast_pty::reap::peek(None) == outlast_pty::reap::Peeked::NoChildren,
             children_changed: false,
-            helper: None,
+            helper: outbox_writer::helper_of(&inherited),
             syncing: outbox_writer::Syncing::default(),
             oom_kills_before: reap_children::oom_kills(),
             reserve: DiskReserve::Held,

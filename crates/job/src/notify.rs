@@ -30,6 +30,12 @@ impl Notify {
         self.conditions.is_empty()
     }
 
+    /// Whether the end is told.
+    #[must_use]
+    pub fn tells_end(&self) -> bool {
+        self.conditions.contains(&Condition::Exit)
+    }
+
     /// Every line that it prints is worth an entry: those of 200 ms are one, with a count and offsets.
     pub fn stream_lines(&mut self) {
         self.conditions.push(Condition::Lines);

@@ -13,6 +13,7 @@ pub mod replace;
 pub mod stable_name;
 pub mod summary;
 pub mod sweep;
+mod untold;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
@@ -243,6 +244,7 @@ impl JobDir {
     pub fn current(&self) -> Result<Info, Failure> {
         let info = self.info()?;
         if !info.state.is_live() {
+            self.tell_if_cut_short(&info);
             return Ok(info);
         }
         let held = claim::Lock::take(self).map_err(|error| {
@@ -254,6 +256,8 @@ impl JobDir {
         if info.state.is_live() {
             let lost = || State::Lost { found_at: crate::clock::now_ms() };
             info.state = self.told_end(&info).unwrap_or_else(lost);
+            // Before the record says so: whoever finds that is sure that it was told.
+            self.tell_end(&info);
             // A read-only or full disk must not hide the job from the caller.
             let _ = self.write_info(&info, Durability::Process);
         }

@@ -39,6 +39,9 @@ pub struct JobSpec {
     /// What of it goes to the session's outbox.
     #[serde(default)]
     pub notify: crate::notify::Notify,
+    /// What is shown as its command, if that is not what is run.
+    #[serde(default)]
+    pub shown_as: Option<String>,
     /// Whom to wake when something does, besides those of the settings.
     #[serde(default)]
     pub wakes: Vec<crate::wakes::Wake>,
@@ -46,6 +49,9 @@ pub struct JobSpec {
     /// helper that wakes runs outside of the job and its sandbox. Never written to disk.
     #[serde(default)]
     pub wake_env: BTreeMap<String, String>,
+    /// The folder that it runs in: that of whoever starts the job, whatever folder the job gets.
+    #[serde(default)]
+    pub wake_folder: Option<String>,
     /// The sandbox it runs in.
     #[serde(default)]
     pub sandbox: Option<crate::sandbox::Sandbox>,
@@ -80,9 +86,11 @@ impl JobSpec {
         Self {
             run,
             description: None,
+            shown_as: None,
             name: None,
-            cwd,
+            cwd: cwd.clone(),
             wake_env: env.clone(),
+            wake_folder: Some(cwd.clone()).filter(|folder| !folder.is_empty()),
             env,
             streams: Streams::Terminal(Size::default()),
             input: Input::Typed,

@@ -1,10 +1,16 @@
 //! Wakes: ways to tell somebody who is not listening. A push is only a pointer to the outbox.
 //!
-//! The keeper starts a helper, which is this same program ([`deliver`]), and goes on. The helper does what may take
-//! time: run a command, try a server again, wait for a pane to be free. It may outlive the keeper. What it can't
-//! deliver becomes an entry of the outbox.
+//! The keeper writes an order into the home's [`spool`], then starts a helper, which is this same program ([`deliver`]),
+//! and goes on. The helper does what may take time: run a command, try a server again, wait for a pane to be free. The
+//! keeper stays until all its orders are final; should it die, the next process of the home goes on with them. What
+//! can't be delivered becomes an entry of the outbox.
 
+pub(crate) mod attempt;
 pub(crate) mod deliver;
+mod left;
+mod notice;
+pub mod paused;
+pub mod spool;
 mod tls;
 mod webhook;
 
@@ -14,14 +20,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::lifecycle::{Outcome, State};
 use crate::outbox::Entry;
-use crate::wire::event::{EntryKind, EventKind};
+use crate::wire::event::EntryKind;
+pub use left::{cancel, go_on, retry};
+pub use notice::{LONGEST_NOTICE, SUBMISSION_ASKS, SUBMISSION_DEADLINE};
 pub use outlast_protocol::report::WakePlan;
 use outlast_tmux::{Identity, Tmux};
 
-/// No notice in a terminal is longer.
-pub const LONGEST_NOTICE: usize = outlast_tmux::submit::MAX_NOTICE_BYTES;
 /// How long a command may take, unless told otherwise.
 const EXEC_LIMIT_MS: u64 = 10_000;
 /// How long it is tried to type a notice into a pane, unless told otherwise.
@@ -77,6 +82,9 @@ pub enum Delivery {
         /// Which pane that was when the job was started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pinned: Option<Identity>,
+        /// For the job of a submission: what is typed when it has ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<Says>,
     },
     /// A message queued for a Codex thread.
     Codex {
@@ -88,6 +96,38 @@ pub enum Delivery {
         /// The file.
         path: String,
     },
+}
+
+/// What is typed when a submitted command is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "says", rename_all = "snake_case")]
+pub enum Says {
+    /// How it went, in our words.
+    HowItWent,
+    /// What the caller wants to be told, whatever happened.
+    Own {
+        /// One line.
+        text: String,
+    },
+}
+
+impl Says {
+    /// # Errors
+    /// When it is more than a line that can be seen as a whole in a pane, or has control characters.
+    pub fn own(text: &str) -> Result<Self, Failure> {
+        if text.chars().any(char::is_control) || text.len() > LONGEST_NOTICE {
+            let why =
+                format!("a notice is one line of at most {LONGEST_NOTICE} bytes: it must be seen as a whole");
+            return Err(Failure::usage(why).hint("say more in a file, and name the file in the notice"));
+        }
+        Ok(Says::Own { text: text.to_owned() })
+    }
+}
+
+/// Whom to wake for what a job has to tell: kept in its folder, for whoever finds that its keeper is dead.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Standing {
+    pub(crate) wakes: Vec<Wake>,
 }
 
 /// A `[[wake]]` table of the settings.
@@ -127,6 +167,7 @@ impl Table {
                     prompt: self.prompt,
                     timeout_ms,
                     pinned: None,
+                    says: None,
                 }
             }
             "codex" => Delivery::Codex { thread: self.thread },
@@ -155,9 +196,13 @@ impl Wake {
             (_, "") => return Err(unknown(text)),
             ("exec", command) => Delivery::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
             ("webhook", url) => Delivery::Webhook { url: url.into(), key: None, ca: None },
-            ("tmux", pane) => {
-                Delivery::Tmux { pane: pane.into(), prompt: None, timeout_ms: PANE_LIMIT_MS, pinned: None }
-            }
+            ("tmux", pane) => Delivery::Tmux {
+                pane: pane.into(),
+                prompt: None,
+                timeout_ms: PANE_LIMIT_MS,
+                pinned: None,
+                says: None,
+            },
             ("codex", thread) => Delivery::Codex { thread: Some(thread.into()) },
             ("file", path) => {
                 let path = std::path::absolute(path).map_err(|error| Failure::usage(error.to_string()))?;
@@ -171,7 +216,8 @@ impl Wake {
     /// Notes which pane is meant, while whoever means it is there: its number may be another's later.
     pub(crate) fn pin(&mut self, env: &BTreeMap<String, String>) {
         if let Delivery::Tmux { pane, pinned: pinned @ None, .. } = &mut self.how {
-            *pinned = Tmux::of_env(env).pane(pane).ok().map(|pane| pane.identity().clone());
+            let found = Tmux::of_env(env).pane(pane).ok();
+            *pinned = found.map(|pane| pane.for_its_program().identity().clone());
         }
     }
 
@@ -179,7 +225,9 @@ impl Wake {
         self.on.is_empty() || self.on.contains(&entry.event)
     }
 
-    pub(crate) fn kind(&self) -> &'static str {
+    /// The word for how.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
         match self.how {
             Delivery::Exec { .. } => "exec",
             Delivery::Webhook { .. } => "webhook",
@@ -189,7 +237,9 @@ impl Wake {
         }
     }
 
-    pub(crate) fn target(&self) -> String {
+    /// Whom, in the user's words.
+    #[must_use]
+    pub fn target(&self) -> String {
         match &self.how {
             Delivery::Exec { command, .. } => command.clone(),
             Delivery::Webhook { url, .. } => url.clone(),
@@ -228,10 +278,17 @@ impl Wake {
                     how = format!("over TLS, with the certificates of {}", trusted.display());
                 }
                 let signed = if key.is_some() { "signed" } else { "not signed: no key in the settings" };
-                Ok(format!("posted up to {} times {how}, {signed}", webhook::MAX_TRIES))
+                Ok(format!("posted up to {} times {how}, {signed}", attempt::MAX_TRIES))
             }
-            Delivery::Tmux { pane, timeout_ms, .. } => {
-                let found = Tmux::of_env(env).pane(pane).map_err(|failure| failure.message)?;
+            Delivery::Tmux { pane, timeout_ms, pinned, says, .. } => {
+                let tmux =
+                    pinned.as_ref().map_or_else(|| Tmux::of_env(env), |pinned| Tmux::of_pane(pinned, env));
+                let found = tmux.pane(pane).map_err(|failure| failure.message)?;
+                if let Some(shell) = found.shell().filter(|_| says.is_some()) {
+                    return Err(format!(
+                        "not typed while {shell} is in the foreground there: see outlast wait or outlast events"
+                    ));
+                }
                 let (pane, tried) = (found.id(), timeout_ms / 1000);
                 Ok(format!(
                     "typed into {pane} if an agent waits there at an empty input line within {tried} s"
@@ -260,53 +317,10 @@ impl Wake {
     }
 }
 
-/// What is typed or queued for an agent: says that a machine wrote it, which job, what happened, and what tells more.
-/// It holds no byte of the job's output, and nothing that a shell would act on but plain words.
-#[must_use]
-pub fn notice(entries: &[&Entry]) -> String {
-    let Some(last) = entries.last() else { return String::new() };
-    let name = last.name.as_deref().filter(|name| is_plain(name));
-    let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
-    let how = if let Some(EventKind::Exit { state }) = &last.detail { ended(state) } else { String::new() };
-    let more = match entries.len() {
-        1 if is_plain(&last.more) && last.more.len() <= LONGEST_NOTICE / 2 => last.more.clone(),
-        1 => "outlast events".to_owned(),
-        n => format!("outlast events, {n} of them"),
-    };
-    format!("[outlast: automatic notice] job {}{name} {}{how} | more: {more}", last.job, last.event)
-}
-
-/// How a job ended, in words of the kernel alone.
-fn ended(state: &State) -> String {
-    let how = match state.receipt().map(|receipt| &receipt.outcome) {
-        Some(Outcome::Exited { code }) => format!(", exit code {code}"),
-        Some(Outcome::Signalled { signal, .. }) if is_plain(signal) => format!(", {signal}"),
-        Some(Outcome::Signalled { .. } | Outcome::NotStarted { .. }) | None => String::new(),
-    };
-    format!(": {}{how}", state.name())
-}
-
-/// Words that mean nothing else to a shell or to an agent.
-fn is_plain(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || " ._-".contains(c))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::spec::Handle;
-
-    #[test]
-    fn a_notice_is_short_and_holds_nothing_of_the_job() {
-        let mut entry = Entry::about(Handle::new(7), Some("web"), EntryKind::Exit, "$(rm x)".repeat(50));
-        entry.more = "outlast read 7 --tail 20".into();
-        let said = notice(&[&entry]);
-        assert!(said.len() <= LONGEST_NOTICE, "{}", said.len());
-        assert_eq!(said, "[outlast: automatic notice] job 7 (web) exit | more: outlast read 7 --tail 20");
-        entry.name = Some("$(touch x)".into());
-        entry.more = "outlast read 7; touch x".into();
-        assert_eq!(notice(&[&entry]), "[outlast: automatic notice] job 7 exit | more: outlast events");
-    }
 
     #[test]
     fn what_wakes_is_named_in_the_words_of_waits_and_a_wrong_word_is_refused() {

@@ -25,6 +25,7 @@ mod send;
 mod show;
 mod tmux;
 mod wait;
+mod wakes;
 mod watch;
 
 use outlast_cli::{Cli, Verb};
@@ -39,6 +40,8 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
             Some(home) => Outlast::open_at(home),
             None => Outlast::open(),
         }?;
+        // What dead keepers have left to deliver.
+        outlast_job::wakes::go_on(outlast.home());
         Ok(if masks(cli.mask) { outlast.masked() } else { outlast })
     };
     match cli.verb {
@@ -56,6 +59,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
         Verb::Events(args) => events::events(&open()?, &args, out),
         Verb::Watch(args) => watch::watch(&open()?, &args, out),
+        Verb::Wakes(args) => wakes::wakes(&open()?, &args, out),
         Verb::Tmux(args) => tmux::tmux(open, args, out),
         Verb::Kill(args) => kill::kill(&open()?, &args, out),
         Verb::Rerun(args) => rerun::rerun(&open()?, &args, out),

@@ -97,6 +97,9 @@ pub struct Info {
     /// How many times the heir had to take over.
     #[serde(default)]
     pub takeovers: u32,
+    /// Whether its end goes to the session's outbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_end: bool,
     /// Its state.
     #[serde(flatten)]
     pub state: State,

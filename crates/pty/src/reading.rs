@@ -79,6 +79,87 @@ pub fn shell_in_front(process: Pid) -> Option<String> {
     })
 }
 
+/// The program in the foreground of a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// The leader of the foreground process group: its number, and when it was started.
+    pub leader: (i32, u64),
+    /// Its name.
+    pub program: String,
+    /// Whether one of the group sleeps until something is typed on this terminal; none if the system does not say.
+    pub waits: Option<bool>,
+}
+
+/// The program in the foreground of the terminal that `process` was started on, and whether it waits for input.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn in_front(terminal: &Path, process: Pid) -> Option<Front> {
+    let foreground = foreground(process)?;
+    let group = foreground.first()?.pgrp;
+    let leader = foreground.iter().find(|member| member.pid.as_raw_nonzero().get() == group);
+    let leader = leader.unwrap_or(foreground.first()?);
+    let mut waits = Some(false);
+    for member in &foreground {
+        match threads_wait(member.pid, terminal) {
+            Some(true) => {
+                waits = Some(true);
+                break;
+            }
+            Some(false) => {}
+            None => waits = None,
+        }
+    }
+    Some(Front {
+        leader: (leader.pid.as_raw_nonzero().get(), crate::procfs::start_time(leader.pid)?),
+        program: leader.comm.clone(),
+        waits,
+    })
+}
+
+/// Unknown on other systems.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn in_front(_: &Path, _: Pid) -> Option<Front> {
+    None
+}
+
+/// Whether a thread of a process sleeps until something is typed on a terminal; none if that can't be seen.
+#[cfg(target_os = "linux")]
+fn threads_wait(process: Pid, terminal: &Path) -> Option<bool> {
+    let process = process.as_raw_nonzero();
+    let leads_there = |fd: u64| {
+        let link = std::fs::read_link(format!("/proc/{process}/fd/{fd}"));
+        link.is_ok_and(|link| link == terminal || link == Path::new("/dev/tty"))
+    };
+    let in_set = |epoll: u64| {
+        let set = std::fs::read_to_string(format!("/proc/{process}/fdinfo/{epoll}")).unwrap_or_default();
+        let members = set.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next());
+        members.filter_map(|fd| fd.parse().ok()).any(leads_there)
+    };
+    for thread in std::fs::read_dir(format!("/proc/{process}/task")).ok()?.filter_map(Result::ok) {
+        let call = match std::fs::read_to_string(thread.path().join("syscall")) {
+            Ok(call) => call,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(_) => return None,
+        };
+        let mut words = call.split_whitespace();
+        let number = words.next().and_then(|number| number.parse::<i64>().ok());
+        let first = words.next().and_then(|fd| u64::from_str_radix(fd.trim_start_matches("0x"), 16).ok());
+        let waits = match number {
+            Some(libc::SYS_read) => first.is_some_and(leads_there),
+            Some(libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2) => first.is_some_and(in_set),
+            #[cfg(target_arch = "x86_64")]
+            Some(libc::SYS_epoll_wait) => first.is_some_and(in_set),
+            // Their sets are in its memory: that it has the terminal open must do.
+            number => is_waiting(number) && (0..3).any(leads_there),
+        };
+        if waits {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
 /// Whether a process has a terminal open, or may have. One that an agent runs with pipes cannot read it.
 #[cfg(target_os = "linux")]
 fn has_terminal(process: Pid) -> bool {

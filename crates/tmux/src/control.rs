@@ -1,13 +1,13 @@
 //! tmux's control mode: a client that is told what happens instead of drawing it.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Tmux;
+use super::{REPLY_TIMEOUT, Tmux};
 
 /// Longer lines are only of interest for how they begin.
 const MAX_LINE_BYTES: usize = 64 << 10;
@@ -27,10 +27,14 @@ pub struct Happened {
 #[derive(Debug)]
 pub struct Control {
     child: Child,
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     heard: Vec<u8>,
     pane: String,
+    /// How many conditions were sent.
+    asked: u64,
+    /// The answer to the last one, once it has come.
+    answer: Option<bool>,
 }
 
 impl Control {
@@ -45,15 +49,40 @@ impl Control {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take()?;
         rustix::io::ioctl_fionbio(&stdout, true).ok()?;
-        Some(Self { child, _stdin: stdin, stdout, heard: Vec::new(), pane: pane.to_owned() })
+        let (heard, pane) = (Vec::new(), pane.to_owned());
+        Some(Self { child, stdin, stdout, heard, pane, asked: 0, answer: None })
+    }
+
+    /// Has tmux do something if a condition holds at that moment. Says whether it did, and what happened up to then;
+    /// none if tmux does not answer.
+    pub(super) fn only_if(&mut self, pane: &str, condition: &str, then: &str) -> Option<(bool, Happened)> {
+        self.asked += 1;
+        self.answer = None;
+        let (yes, no) = (said(self.asked, true), said(self.asked, false));
+        let line = format!(
+            "if-shell -F -t {pane} '{condition}' '{then} ; display-message -p {yes}' 'display-message -p {no}'\n"
+        );
+        self.stdin.as_mut()?.write_all(line.as_bytes()).ok()?;
+        let until = Instant::now() + REPLY_TIMEOUT;
+        let mut all = Happened::default();
+        while self.answer.is_none() {
+            let happened = self.wait(until);
+            all.output |= happened.output;
+            all.changed |= happened.changed;
+            if happened.over || (Instant::now() >= until && self.answer.is_none()) {
+                return None;
+            }
+        }
+        Some((self.answer?, all))
     }
 
     /// Listens until something happens or the deadline comes.
     pub fn wait(&mut self, deadline: Instant) -> Happened {
         loop {
+            let answered = self.answer.is_some();
             let happened = self.hear();
             let left = deadline.saturating_duration_since(Instant::now());
-            if happened != Happened::default() || left.is_zero() {
+            if happened != Happened::default() || left.is_zero() || self.answer.is_some() != answered {
                 return happened;
             }
             let left = Timespec {
@@ -89,7 +118,13 @@ impl Control {
 
     fn understand(&mut self, happened: &mut Happened) {
         while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-            note(&self.heard[..end], &self.pane, happened);
+            let line = &self.heard[..end];
+            for answer in [true, false] {
+                if line == said(self.asked, answer).as_bytes() {
+                    self.answer = Some(answer);
+                }
+            }
+            note(line, &self.pane, happened);
             self.heard.drain(..=end);
         }
         if self.heard.len() > MAX_LINE_BYTES {
@@ -97,6 +132,11 @@ impl Control {
             self.heard.clear();
         }
     }
+}
+
+/// How tmux answers the condition of a number.
+fn said(number: u64, answer: bool) -> String {
+    format!("outlast-{number}-{answer}")
 }
 
 fn note(line: &[u8], pane: &str, happened: &mut Happened) {

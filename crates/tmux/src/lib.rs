@@ -8,6 +8,7 @@
 
 pub mod control;
 mod input;
+pub mod listen;
 pub mod pane;
 mod screen;
 pub mod submit;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use outlast_protocol::failure::{Failure, Kind};
 use outlast_pty::bounded;
 pub use pane::{Held, Identity, Pane};
+pub use typing::{Notice, Told, Untold};
 
 /// A tmux that does not answer for so long is wedged.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -50,6 +52,12 @@ impl Tmux {
             socket: socket.filter(|socket| !socket.is_empty()).map(ToOwned::to_owned),
             program: program.map(|program| program.to_string_lossy().into_owned()),
         }
+    }
+
+    /// The server of a pane that was found earlier, with the program that an environment finds.
+    #[must_use]
+    pub fn of_pane(pane: &Identity, env: &BTreeMap<String, String>) -> Self {
+        Self { socket: Some(pane.socket.clone()), ..Self::of_env(env) }
     }
 
     /// Where its socket is, if that was said.

@@ -1,17 +1,18 @@
 //! One pane: which one it is, what it shows, and why nothing may be typed into it now.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use outlast_pty::reading::{self, Reading};
+use outlast_pty::reading::{self, Front, Reading};
 use regex_automata::meta::Regex;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::control::{Control, Happened};
+use super::Tmux;
+use super::control::Control;
 use super::input::{self, Input};
+use super::listen::Listener;
 use super::screen::{self, Row};
-use super::{Tmux, typing};
 use outlast_protocol::failure::{Failure, Kind};
 
 /// How often it is looked at what tmux can't tell.
@@ -30,11 +31,26 @@ pub struct Identity {
     pub(super) id: String,
     /// The program that tmux started in it.
     pub(super) pid: i32,
+    /// The program that was in its foreground when it was meant, and when that was started; none for a shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) program: Option<(i32, u64)>,
 }
 
 impl Identity {
     /// What identifies the server and the pane, in tmux's own words.
     const FORMAT: &str = "#{pid}/#{start_time}/#{pane_id}/#{pane_pid}";
+
+    /// The pane's number, with a `%`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether both name the same pane, whatever program is meant there.
+    #[must_use]
+    pub fn is_same_pane(&self, other: &Self) -> bool {
+        self.socket == other.socket && self.words() == other.words()
+    }
 
     fn words(&self) -> String {
         format!("{}/{}/{}/{}", self.server, self.started, self.id, self.pid)
@@ -48,6 +64,7 @@ impl Identity {
             started: started.parse().ok()?,
             id: id.to_owned(),
             pid: pid.parse().ok()?,
+            program: None,
         })
     }
 }
@@ -83,13 +100,17 @@ pub enum Held {
     Shell(String),
     /// No empty input line of an agent is to be seen.
     NoInput,
-    /// The cursor moves between each look and what would be done then.
+    /// Another program is in the foreground than the one that was meant.
+    Another(String),
+    /// The program in the foreground does not wait for input at the moment.
+    Works(String),
+    /// The pane prints between each look and what would be done then.
     Moves,
 }
 
 impl Held {
     /// Whether both are the same reason, whatever the details.
-    fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
@@ -109,7 +130,11 @@ impl std::fmt::Display for Held {
                 write!(f, "{program} is in the foreground there, and a shell would run it as a command")
             }
             Held::NoInput => f.write_str("it shows no empty input line of an agent"),
-            Held::Moves => f.write_str("its cursor never stood still"),
+            Held::Another(program) => {
+                write!(f, "{program} is in the foreground there, and not the program that was meant")
+            }
+            Held::Works(program) => write!(f, "{program} works there and does not wait for input"),
+            Held::Moves => f.write_str("it never stood still"),
         }
     }
 }
@@ -183,7 +208,45 @@ impl Pane {
         if now.pid != pinned.pid {
             return Err(gone(id, "another program was started in it, and nothing was typed"));
         }
-        Ok(found)
+        let identity = Identity { program: pinned.program, ..found.identity };
+        Ok(Self { identity, ..found })
+    }
+
+    /// The same pane, meant for the program that is in its foreground now, unless that is a shell or ourselves.
+    #[must_use]
+    pub fn for_its_program(mut self) -> Self {
+        let ours = rustix::process::getpid().as_raw_nonzero().get();
+        let front = self.front().filter(|front| front.leader.0 != ours && !reading::is_shell(&front.program));
+        self.identity.program = front.map(|front| front.leader);
+        self
+    }
+
+    /// The leader of its foreground process group, and when that was started.
+    pub(super) fn front_leader(&self) -> Option<(i32, u64)> {
+        self.front().map(|front| front.leader)
+    }
+
+    /// Whether a program there waits for an answer: it hides what is typed, shows choices, or reads a line and is not
+    /// what was there `before`. Shells that edit their own line read one as a whole only for a `read`.
+    pub(super) fn asks_for_answer(&self, before: Option<(i32, u64)>) -> Result<bool, Failure> {
+        let look = self.look()?;
+        if look.input().is_some_and(|input| input.is_for_messages()) && !look.has_menu() {
+            return Ok(false);
+        }
+        if reading::hides_lines(Path::new(&self.tty)) || self.asks(&look) {
+            return Ok(true);
+        }
+        if !self.reads_lines() {
+            return Ok(false);
+        }
+        Ok(match self.shell() {
+            Some(shell) => ["bash", "zsh", "fish"].contains(&shell.as_str()),
+            None => self.front_leader() != before,
+        })
+    }
+
+    fn front(&self) -> Option<Front> {
+        reading::in_front(Path::new(&self.tty), self.pid?)
     }
 
     /// Says what a prompt looks like there, as a regular expression that ends where somebody types.
@@ -213,17 +276,11 @@ impl Pane {
         &self.tmux
     }
 
-    /// Whether both are panes of one server.
-    #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
-        self.identity == other.identity
-    }
-
     /// Listens to what happens in it.
     #[must_use]
     pub fn listen(&self) -> Listener {
         let control = Control::attach(&self.tmux, &self.session, self.id());
-        Listener { control, pane: self.clone() }
+        Listener::new(control, self.clone())
     }
 
     /// Looks at it: everything in one answer of tmux.
@@ -305,7 +362,8 @@ impl Pane {
     }
 
     /// The shell that is in its foreground, by the kernel, or where that does not tell, by tmux.
-    pub(super) fn shell(&self) -> Option<String> {
+    #[must_use]
+    pub fn shell(&self) -> Option<String> {
         if let Some(shell) = self.pid.and_then(reading::shell_in_front) {
             return Some(shell);
         }
@@ -358,6 +416,14 @@ impl Pane {
         if look.has_menu() {
             return Some(Held::Menu);
         }
+        if let Some(front) = self.front() {
+            if self.identity.program.is_some_and(|meant| meant != front.leader) {
+                return Some(Held::Another(front.program));
+            }
+            if front.waits == Some(false) {
+                return Some(Held::Works(front.program));
+            }
+        }
         if let Some(input) = look.input().filter(|_| !self.reads_lines()) {
             return holds_input(&input);
         }
@@ -384,17 +450,22 @@ impl Pane {
         input: (&[&str], &[u8]),
         then: &str,
     ) -> Result<bool, Failure> {
+        let condition = self.unchanged(cursor);
+        let then = format!("{then} ; display-message -p done");
+        let args = [input.0, &["if-shell", "-F", "-t", self.id(), &condition, &then]].concat();
+        let said = self.tmux.run(&args, input.1).map_err(|failure| gone(self.id(), &failure.message))?;
+        Ok(said.contains("done"))
+    }
+
+    /// A condition of tmux: that it is still the pane that was looked at, in no mode, with the cursor where it was.
+    pub(super) fn unchanged(&self, cursor: Option<(usize, usize)>) -> String {
         let mut formats = format!("{}/#{{pane_in_mode}}", Identity::FORMAT);
         let mut values = format!("{}/0", self.identity.words());
         if let Some((x, y)) = cursor {
             formats.push_str("/#{cursor_x}/#{cursor_y}");
             values.push_str(&format!("/{x}/{y}"));
         }
-        let condition = format!("#{{==:{formats},{values}}}");
-        let then = format!("{then} ; display-message -p done");
-        let args = [input.0, &["if-shell", "-F", "-t", self.id(), &condition, &then]].concat();
-        let said = self.tmux.run(&args, input.1).map_err(|failure| gone(self.id(), &failure.message))?;
-        Ok(said.contains("done"))
+        format!("#{{==:{formats},{values}}}")
     }
 
     /// Presses keys by tmux's names for them.
@@ -464,72 +535,6 @@ fn half_typed(row: &str, cursor: usize, prompt: Option<&Regex>) -> Option<String
         before.match_indices(PROMPT_MARKS).filter(|(at, mark)| before[at + mark.len()..].starts_with(' '));
     let (at, mark) = at.max_by_key(|(at, _)| *at)?;
     Some(before[at + mark.len()..].trim().to_owned())
-}
-
-/// Reasons that were said already: a verdict that changes to and fro fills no log.
-#[derive(Debug, Default)]
-pub(super) struct Said(Vec<Held>);
-
-impl Said {
-    pub(super) fn once(&mut self, held: &Held, say: &mut dyn FnMut(&Held)) {
-        if !self.0.iter().any(|said| said.is_like(held)) {
-            self.0.push(held.clone());
-            say(held);
-        }
-    }
-}
-
-/// Listens to a pane: told by tmux, or looking where tmux can't tell.
-#[derive(Debug)]
-pub struct Listener {
-    control: Option<Control>,
-    pane: Pane,
-}
-
-impl Listener {
-    /// Sleeps until something happens in the pane or the deadline comes. Without a control client, every moment
-    /// may have brought something.
-    pub fn wait(&mut self, deadline: Instant) -> Happened {
-        let Some(control) = &mut self.control else {
-            std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(LOOK));
-            return Happened { output: true, changed: true, over: false };
-        };
-        let happened = control.wait(deadline);
-        if happened.over {
-            self.control = None;
-        }
-        happened
-    }
-
-    /// Lets time pass; says what happened meanwhile.
-    pub fn pass(&mut self, time: Duration) -> Happened {
-        let until = Instant::now() + time;
-        let mut all = Happened::default();
-        while Instant::now() < until {
-            let happened = self.wait(until);
-            all.output |= happened.output;
-            all.changed |= happened.changed;
-            all.over |= happened.over;
-        }
-        all
-    }
-
-    /// Waits until the pane is free; says why not, each reason once.
-    pub(super) fn until_free(
-        &mut self,
-        deadline: Instant,
-        said: &mut Said,
-        say: &mut dyn FnMut(&Held),
-    ) -> Result<(), Failure> {
-        loop {
-            let Some(held) = self.pane.free()? else { return Ok(()) };
-            said.once(&held, say);
-            if Instant::now() >= deadline {
-                return Err(typing::nothing_typed(&self.pane, &held));
-            }
-            self.wait(deadline.min(Instant::now() + LOOK));
-        }
-    }
 }
 
 #[cfg(test)]

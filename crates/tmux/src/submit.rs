@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::pane::{Held, Identity, Listener, Pane, Said};
+use super::listen::{Listener, Said};
+use super::pane::{Held, Identity, Pane};
 use super::turns::{self, Turn, take_number};
 use super::{Tmux, default_target};
 use outlast_protocol::failure::{Failure, Kind};
 use outlast_protocol::wire::Stable;
 use outlast_stream::StableScreen;
 
-/// A notice must be seen as a whole in a pane, before Enter is pressed.
-pub const MAX_NOTICE_BYTES: usize = 200;
 /// A line that a program reads as a whole can't be longer.
 const LONGEST_LINE: usize = 4095;
 
@@ -32,8 +31,6 @@ pub struct Submission {
     pub pinned: Option<Pinned>,
     /// What to type.
     pub command: String,
-    /// What to type when it is done; empty for nothing.
-    pub notice: String,
     /// When the pane counts as standing still.
     pub stable: Stable,
     /// The pane must stand still for so long before anything is typed, in milliseconds.
@@ -47,6 +44,9 @@ pub struct Submission {
     pub prompt: Option<String>,
     /// Clear the line first, as a person would with Escape and Ctrl-U.
     pub clear: bool,
+    /// Type key by key, for programs that take no pastes.
+    #[serde(default)]
+    pub keys: bool,
     /// Our place in the pane's queue: the file that holds all this.
     #[serde(skip)]
     pub number: PathBuf,
@@ -59,29 +59,13 @@ pub struct Pinned {
     told: Identity,
 }
 
-/// Whether a notice will be typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forecast {
-    /// Whether it will.
-    pub will: bool,
-    /// Why, or why not.
-    pub why: String,
-}
-
-/// How a submission went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worked {
-    /// How the watching ended.
-    pub done: Done,
-    /// Why the notice was not typed, if it was not.
-    pub untold: Option<String>,
-}
-
 /// How the watching ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// The pane stood still.
     Still,
+    /// It stands still, and the command waits for an answer.
+    Asks,
     /// It never did, in the time that there was.
     Capped,
 }
@@ -98,15 +82,10 @@ pub fn prepare(
         return Err(Failure::usage("there is nothing to type"));
     }
     let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if wanted.command.chars().chain(wanted.notice.chars()).any(odd) {
+    if wanted.command.chars().any(odd) {
         return Err(Failure::usage(
             "control characters would be keys: only text, tabs and newlines are typed",
         ));
-    }
-    if wanted.notice.contains('\n') || wanted.notice.len() > MAX_NOTICE_BYTES {
-        let why =
-            format!("a notice is one line of at most {MAX_NOTICE_BYTES} bytes: it must be seen as a whole");
-        return Err(Failure::usage(why).hint("say more in a file, and name the file in the notice"));
     }
     let tmux = match &wanted.socket {
         Some(socket) => Tmux::at(Some(socket.clone())),
@@ -121,7 +100,8 @@ pub fn prepare(
     wanted.socket = tmux.socket().map(ToOwned::to_owned);
     wanted.pane = pane.id().to_owned();
     wanted.told = told.id().to_owned();
-    wanted.pinned = Some(Pinned { pane: pane.identity().clone(), told: told.identity().clone() });
+    wanted.pinned =
+        Some(Pinned { pane: pane.identity().clone(), told: told.for_its_program().identity().clone() });
     wanted.number = take_number(&turns::folder(pane.identity())?, &wanted)?;
     Ok(wanted)
 }
@@ -135,25 +115,10 @@ impl Submission {
         self.pinned.as_ref().ok_or_else(|| Failure::usage("that submission names no pane"))
     }
 
-    /// Whether the notice will be typed, as far as that can be said before; none if there is to be none.
+    /// The pane that is told, for good.
     #[must_use]
-    pub fn forecast(&self) -> Option<Forecast> {
-        if self.notice.is_empty() {
-            return None;
-        }
-        let shell = Pane::again(&self.tmux(), &self.pinned.as_ref()?.told).ok()?.shell();
-        let (will, why) = match shell {
-            Some(shell) => (
-                false,
-                format!(
-                    "not typed while {shell} is in the foreground there: see outlast wait or outlast events"
-                ),
-            ),
-            None => {
-                (true, "typed into the empty input line of the agent there, else told as wake_failed".into())
-            }
-        };
-        Some(Forecast { will, why })
+    pub fn told(&self) -> Option<&Identity> {
+        self.pinned.as_ref().map(|pinned| &pinned.told)
     }
 }
 
@@ -173,7 +138,7 @@ pub fn read(number: &Path) -> Result<Submission, Failure> {
 ///
 /// # Errors
 /// When the pane dies or never is free.
-pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Worked, Failure> {
+pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Done, Failure> {
     let tmux = wanted.tmux();
     let turn = Turn::wait_for(wanted.number.clone(), |before| say(&format!("waits for {before} before it")))?;
     let pinned = wanted.pinned()?;
@@ -181,7 +146,7 @@ pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Worked, Fa
     let mut listener = pane.listen();
     let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
     let mut said = Said::default();
-    loop {
+    let before = loop {
         settle(&pane, &mut listener, wanted, (patience, &mut said), say)?;
         if wanted.clear {
             pane.press(&["Escape"])?;
@@ -196,42 +161,23 @@ pub fn work(wanted: &Submission, say: &mut dyn FnMut(&str)) -> Result<Worked, Fa
                 pane.id()
             )));
         }
-        if pane.type_command(&mut listener, &wanted.command, wanted.clear)? {
-            break;
+        let before = pane.front_leader();
+        if pane.type_command(&mut listener, wanted)? {
+            break before;
         }
         if Instant::now() >= patience {
             return Err(never_settled(&pane));
         }
-    }
+    };
     say(&format!("typed {} bytes into {}", wanted.command.len(), pane.id()));
-    let done = watch(&pane, &mut listener, wanted)?;
+    let done = watch(&pane, &mut listener, wanted, before)?;
     say(match done {
         Done::Still => "it stands still",
-        Done::Capped => "it does not stand still; the time is up",
+        Done::Asks => "it stands still and asks for an answer",
+        Done::Capped => "deadline: it does not stand still, and the time is up",
     });
-    let untold = if wanted.notice.is_empty() { None } else { tell(&tmux, wanted, say) };
     drop(turn);
-    Ok(Worked { done, untold })
-}
-
-/// Types the notice; says why not, if not. A shell that is back at its prompt stays there: it is not waited for.
-fn tell(tmux: &Tmux, wanted: &Submission, say: &mut dyn FnMut(&str)) -> Option<String> {
-    let patience = Instant::now() + Duration::from_millis(wanted.patience_ms);
-    let told = wanted.pinned().and_then(|pinned| {
-        let told = Pane::again(tmux, &pinned.told)?.with_prompt(wanted.prompt.as_deref())?;
-        let for_good = |held: &Held| matches!(held, Held::Shell(_));
-        told.tell(&wanted.notice, patience, &for_good, &mut |held| say(&format!("waits to tell: {held}")))
-    });
-    match told {
-        Ok(()) => {
-            say(&format!("told {}", wanted.told));
-            None
-        }
-        Err(failure) => {
-            say(&format!("the notice was not given: {}", failure.message));
-            Some(failure.message)
-        }
-    }
+    Ok(done)
 }
 
 fn never_settled(pane: &Pane) -> Failure {
@@ -266,8 +212,13 @@ fn settle(
 }
 
 /// Watches the pane until it stands still: checks at fixed times, whatever bytes come in between. A program there that works and
-/// does not read holds it up, however still the screen.
-pub fn watch(pane: &Pane, listener: &mut Listener, wanted: &Submission) -> Result<Done, Failure> {
+/// does not read holds it up, however still the screen. `before` is the program that was there when the command was typed.
+fn watch(
+    pane: &Pane,
+    listener: &mut Listener,
+    wanted: &Submission,
+    before: Option<(i32, u64)>,
+) -> Result<Done, Failure> {
     let until = Instant::now() + Duration::from_millis(wanted.cap_ms);
     let mut rows = pane.rows()?;
     let mut screen = StableScreen::new(&wanted.stable, &rows, Instant::now())?;
@@ -283,7 +234,7 @@ pub fn watch(pane: &Pane, listener: &mut Listener, wanted: &Submission) -> Resul
         }
         still = screen.check(&rows, Instant::now()) || (still && !happened.output);
         if still && pane.busy().is_none() {
-            return Ok(Done::Still);
+            return Ok(if pane.asks_for_answer(before)? { Done::Asks } else { Done::Still });
         }
     }
     Ok(Done::Capped)

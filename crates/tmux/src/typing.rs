@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::Pane;
 use super::input::Input;
-use super::pane::{Held, LOOK, Listener, Look, Said};
+use super::listen::Listener;
+use super::pane::{Held, LOOK, Look};
 use super::turns::Hands;
 use outlast_protocol::failure::{Failure, Kind};
 
 /// Between a paste and Enter: programs take what comes faster for part of the paste.
 const BEFORE_ENTER: Duration = Duration::from_millis(500);
+/// Between two keys that are typed one by one.
+const BETWEEN_KEYS: Duration = Duration::from_millis(20);
 /// The same for what reads lines, where a paste is only text.
 const BEFORE_LINE: Duration = Duration::from_millis(200);
 /// An input that is empty for so long is nobody's who is about to type.
@@ -24,6 +27,15 @@ const HANGS: Duration = Duration::from_secs(30);
 const MERGED_FOR: Duration = Duration::from_secs(2);
 /// A text can be seen as a whole in an input up to this length.
 const SEEN_WHOLE: usize = 240;
+
+/// A character as a word of a tmux command.
+fn quoted(c: char) -> String {
+    match c {
+        '\'' => "\"'\"".to_owned(),
+        // Within a command that is itself an argument of if-shell nothing else is special between these.
+        c => format!("'{c}'"),
+    }
+}
 
 /// The failure of something that was never begun.
 pub(super) fn nothing_typed(pane: &Pane, held: &Held) -> Failure {
@@ -42,6 +54,54 @@ enum Tried {
     NotYet,
 }
 
+/// Something to tell whoever is in a pane.
+pub trait Notice {
+    /// The pane can't take it now, for this reason: whether to go on waiting. May be asked often.
+    fn waits(&mut self, held: &Held) -> bool;
+    /// The pane can take it now: what to type. None if it is no longer to be told.
+    fn text(&mut self) -> Option<String>;
+    /// What an earlier try had begun to type. If exactly that stands in the input line, it is sent.
+    fn begun(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// How telling ended, if nothing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The text was seen to leave the input line.
+    Sent,
+    /// It was no longer to be told, and nothing was typed.
+    Withdrawn,
+}
+
+/// Why something was not told.
+#[derive(Clone, Debug)]
+pub enum Untold {
+    /// Nothing was typed: the pane could not take it in its time, or is gone.
+    Nothing(Failure),
+    /// It was pasted and taken back: it may be tried again.
+    TakenBack(Failure),
+    /// It was pasted and not sent, and may still be there: nothing more is to be typed.
+    Left(Failure),
+}
+
+impl Untold {
+    /// What a person is told.
+    #[must_use]
+    pub fn failure(&self) -> &Failure {
+        match self {
+            Untold::Nothing(failure) | Untold::TakenBack(failure) | Untold::Left(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Untold {
+    fn from(failure: Failure) -> Self {
+        Untold::Nothing(failure)
+    }
+}
+
 /// A text, and how it is recognized in an input.
 #[derive(Clone, Copy)]
 struct Paste<'a> {
@@ -58,63 +118,73 @@ impl Paste<'_> {
 
 impl Pane {
     /// Types a notice into the empty input line of the agent in this pane and sends it; waits for that until the
-    /// deadline. `say` hears why it waits, each reason once; `give_up` says which reasons will not pass.
+    /// deadline.
     ///
     /// # Errors
     /// Why it was not typed, or not sent.
-    pub fn tell(
-        &self,
-        text: &str,
-        deadline: Instant,
-        give_up: &dyn Fn(&Held) -> bool,
-        say: &mut dyn FnMut(&Held),
-    ) -> Result<(), Failure> {
+    pub fn tell(&self, notice: &mut dyn Notice, deadline: Instant) -> Result<Told, Untold> {
         let mut listener = self.listen();
-        let mut said = Said::default();
         loop {
             let hands = Hands::take(self.identity(), deadline)?;
-            let mut held = self.holds_notice(&self.look()?);
+            let look = self.look()?;
+            if let Some(begun) = notice.begun().map(ToOwned::to_owned)
+                && self.holds_our_text(&look, &begun)
+            {
+                // Whoever began to type it died before Enter.
+                self.enter_and_see(&mut listener, Paste { text: &begun, exact: true })?;
+                return Ok(Told::Sent);
+            }
+            let mut held = self.holds_notice(&look);
             if held.is_none() {
                 listener.pass(EMPTY_FOR);
                 let look = self.look()?;
                 held = self.holds_notice(&look);
                 if held.is_none() {
-                    match self.send_message(&mut listener, &look, Paste { text, exact: true })? {
-                        Tried::Typed => return Ok(()),
+                    let Some(text) = notice.text() else { return Ok(Told::Withdrawn) };
+                    match self.send_message(&mut listener, &look, Paste { text: &text, exact: true })? {
+                        Tried::Typed => return Ok(Told::Sent),
                         Tried::NotYet => {}
                     }
                 }
             }
             drop(hands);
-            let is_late = Instant::now() >= deadline;
-            match held {
-                Some(held) => {
-                    said.once(&held, say);
-                    if is_late || give_up(&held) {
-                        return Err(nothing_typed(self, &held));
-                    }
-                }
-                None if is_late => return Err(nothing_typed(self, &Held::Moves)),
-                None => {}
+            let held = held.unwrap_or(Held::Moves);
+            if !notice.waits(&held) {
+                return Ok(Told::Withdrawn);
+            }
+            if Instant::now() >= deadline {
+                return Err(Untold::Nothing(nothing_typed(self, &held)));
             }
             listener.wait(deadline.min(Instant::now() + LOOK));
         }
+    }
+
+    /// Whether exactly a text of ours stands in an agent's input, and nothing else is there to press Enter in.
+    fn holds_our_text(&self, look: &Look, text: &str) -> bool {
+        let paste = Paste { text, exact: true };
+        !look.mode
+            && self.holds_nothing_else(look)
+            && matches!(self.in_input(look, paste), Some((true, false)))
     }
 
     /// Types the user's own command, if the pane is still free for it; false if it no longer is.
     pub(super) fn type_command(
         &self,
         listener: &mut Listener,
-        text: &str,
-        cleared: bool,
+        wanted: &super::submit::Submission,
     ) -> Result<bool, Failure> {
+        let (text, cleared) = (wanted.command.as_str(), wanted.clear);
         let hands = Hands::take(self.identity(), Instant::now() + HANGS)?;
         let look = self.look()?;
         let held = self.holds_command(&look);
         let typed = match held {
+            None | Some(Held::HalfTyped(_) | Held::Busy(_)) if wanted.keys && (held.is_none() || cleared) => {
+                self.type_keys(listener, text)?
+            }
             None if look.input().is_some() => {
                 let exact = text.len() <= SEEN_WHOLE && !text.contains('\n');
-                matches!(self.send_message(listener, &look, Paste { text, exact })?, Tried::Typed)
+                let sent = self.send_message(listener, &look, Paste { text, exact });
+                matches!(sent.map_err(|untold| untold.failure().clone())?, Tried::Typed)
             }
             None => self.type_line(listener, text)?,
             // Whoever had the line cleared wants it typed whatever is there, but not as the answer to a question.
@@ -136,8 +206,24 @@ impl Pane {
         Ok(pasted)
     }
 
+    /// Presses Enter, if the cursor is still where it was.
     fn enter(&self, cursor: Option<(usize, usize)>) -> Result<bool, Failure> {
         self.only_if(cursor, (&[], b""), &format!("send-keys -t {} Enter", self.id()))
+    }
+
+    /// Presses Enter, if the pane has printed nothing since the listener last heard, and the cursor is still where it
+    /// was: both at the moment when tmux would press it, but for the time that tmux takes to read what was printed.
+    fn enter_if_still(&self, listener: &mut Listener, look: &Look) -> Result<bool, Failure> {
+        if !listener.is_told() {
+            return self.enter(Some(look.cursor));
+        }
+        let happened = listener.hear();
+        if happened.output || happened.changed {
+            return Ok(false);
+        }
+        let condition = self.unchanged(Some(look.cursor));
+        let key = format!("send-keys -t {} Enter", self.id());
+        Ok(listener.only_if(&condition, &key).is_some_and(|(done, _)| done))
     }
 
     /// Types into a shell, or a program that reads in its own way: its line can't be told from the rest.
@@ -147,6 +233,33 @@ impl Pane {
         }
         listener.pass(BEFORE_LINE);
         // Somebody who has begun to scroll just now would swallow the key.
+        while !self.enter(None)? {
+            self.look()?;
+            listener.wait(Instant::now() + LOOK);
+        }
+        Ok(true)
+    }
+
+    /// Types key by key, as a person would, and presses Enter.
+    fn type_keys(&self, listener: &mut Listener, text: &str) -> Result<bool, Failure> {
+        for (at, c) in text.chars().enumerate() {
+            let key = match c {
+                '\n' => "Enter".to_owned(),
+                '\t' => "Tab".to_owned(),
+                c => format!("-l {}", quoted(c)),
+            };
+            let key = format!("send-keys -t {} {key}", self.id());
+            // Somebody who has begun to scroll just now would swallow the key.
+            while !self.only_if(None, (&[], b""), &key)? {
+                if at == 0 {
+                    return Ok(false);
+                }
+                self.look()?;
+                listener.wait(Instant::now() + LOOK);
+            }
+            listener.pass(BETWEEN_KEYS);
+        }
+        listener.pass(BEFORE_ENTER);
         while !self.enter(None)? {
             self.look()?;
             listener.wait(Instant::now() + LOOK);
@@ -165,58 +278,84 @@ impl Pane {
     }
 
     /// Pastes a message into an empty input, sees it stand there, presses Enter, and sees it leave.
-    fn send_message(&self, listener: &mut Listener, look: &Look, paste: Paste<'_>) -> Result<Tried, Failure> {
+    fn send_message(&self, listener: &mut Listener, look: &Look, paste: Paste<'_>) -> Result<Tried, Untold> {
         if !self.paste(paste.text, Some(look.cursor))? {
             return Ok(Tried::NotYet);
         }
+        self.enter_and_see(listener, paste)?;
+        Ok(Tried::Typed)
+    }
+
+    /// Presses Enter behind what was pasted, and sees it leave.
+    fn enter_and_see(&self, listener: &mut Listener, paste: Paste<'_>) -> Result<(), Untold> {
+        let left = |failure| Untold::Left(failure);
         let entered_at = self.enter_when_seen(listener, paste)?;
         let mut again = true;
         let until = Instant::now() + HANGS;
         loop {
             listener.wait(Instant::now() + LOOK);
-            let look = self.look()?;
-            let Some((true, _)) = self.in_input(&look, paste) else { return Ok(Tried::Typed) };
+            let look = self.look().map_err(left)?;
+            let Some((true, _)) = self.in_input(&look, paste) else { return Ok(()) };
             // The text is as it was and the cursor is in the next row: Enter was taken for a new line.
             if again && paste.exact && look.cursor.1 > entered_at.1 && !self.asks(&look) {
                 again = false;
-                self.enter(Some(look.cursor))?;
+                self.enter(Some(look.cursor)).map_err(left)?;
             }
             if Instant::now() >= until {
-                let back = paste.exact && self.take_back(&look, paste.text)?;
-                let why = if back { "Enter had no effect; it was taken back" } else { "Enter had no effect" };
-                return Err(not_sent(self, why));
+                return Err(self.give_up(&look, paste, "Enter had no effect"));
             }
         }
     }
 
     /// Presses Enter once what was pasted has been seen for a moment, and nothing but it; says where the cursor was.
-    fn enter_when_seen(&self, listener: &mut Listener, paste: Paste<'_>) -> Result<(usize, usize), Failure> {
+    fn enter_when_seen(&self, listener: &mut Listener, paste: Paste<'_>) -> Result<(usize, usize), Untold> {
         let until = Instant::now() + HANGS;
         let (mut seen, mut merged): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
-            let look = self.look()?;
+            // What is printed from now on is not in the look.
+            listener.hear();
+            let look = self.look().map_err(Untold::Left)?;
             let now = Instant::now();
-            match self.in_input(&look, paste) {
+            let is_there = match self.in_input(&look, paste) {
                 Some((true, _)) if !look.mode && self.holds_nothing_else(&look) => {
                     merged = None;
-                    if now >= *seen.get_or_insert(now) + BEFORE_ENTER && self.enter(Some(look.cursor))? {
+                    if now >= *seen.get_or_insert(now) + BEFORE_ENTER
+                        && self.enter_if_still(listener, &look).map_err(Untold::Left)?
+                    {
                         return Ok(look.cursor);
                     }
+                    true
                 }
                 Some((false, false)) => {
                     seen = None;
                     if now >= *merged.get_or_insert(now) + MERGED_FOR {
-                        return Err(not_sent(self, "something else stands in its input line as well"));
+                        let why = "something else stands in its input line as well";
+                        return Err(Untold::Left(not_sent(self, why)));
                     }
+                    false
                 }
                 // Not shown yet, or a dialog came in between.
-                _ => (seen, merged) = (None, None),
-            }
+                _ => {
+                    (seen, merged) = (None, None);
+                    false
+                }
+            };
             if now >= until {
-                return Err(not_sent(self, "it was not seen in its input line"));
+                return Err(match is_there {
+                    true => self.give_up(&look, paste, "the pane never stood still"),
+                    false => Untold::Left(not_sent(self, "it was not seen in its input line")),
+                });
             }
             listener.wait(now + LOOK / 5);
         }
+    }
+
+    /// Gives up what stands in the input line as it was pasted: takes it back, if it is known as a whole.
+    fn give_up(&self, look: &Look, paste: Paste<'_>, why: &str) -> Untold {
+        if paste.exact && self.take_back(look, paste.text).unwrap_or(false) {
+            return Untold::TakenBack(not_sent(self, &format!("{why}; it was taken back")));
+        }
+        Untold::Left(not_sent(self, why))
     }
 
     /// Whether neither a shell nor a list of choices has taken over meanwhile.

@@ -47,7 +47,7 @@ use record::Record;
 
 pub(super) use super::conditions::Client;
 pub(super) use awaiting_input::{Probe, ProbeResult};
-pub(super) use notifier::Notifier;
+pub(super) use notifier::{Notifier, is_pushed};
 pub(super) use output::Output;
 pub(super) use phase::{CommandEnd, receipt_of};
 pub(super) use typing::{HiddenInput, LineModes};
@@ -126,12 +126,14 @@ pub(super) enum Input<'a> {
     AllRead(bool),
     /// How often a process has run.
     Runs { pid: Pid, runs: Option<u64> },
-    /// Entries are in the outbox, or come back.
-    OutboxAppended { entries: Vec<Entry>, written: bool },
+    /// Entries are in the outbox, or come back; and why orders to wake somebody for them could not be noted.
+    OutboxAppended { entries: Vec<Entry>, written: bool, unfiled: Option<String> },
     /// The outbox is still being synced.
     SyncBusy,
-    /// A helper that wakes was started, or could not be (why).
+    /// A helper that wakes was started; and why some orders could not be noted for it.
     HelperStarted { failed: Option<String> },
+    /// A helper that wakes could not be started.
+    HelperFailed(String),
     /// A helper that wakes has ended.
     HelperEnded(End),
     /// Bytes of the log that patterns have not seen; the log ends at `end`.
@@ -211,7 +213,7 @@ pub(super) enum Effect {
     AppendOutbox(Vec<Entry>),
     /// Syncs the outbox to the disk.
     SyncOutbox,
-    /// Wakes whoever is to be woken for these.
+    /// Wakes whoever is to be woken: for what is in the spool, and these.
     Wake(Vec<Entry>),
 }
 
@@ -378,8 +380,11 @@ impl Core {
             Input::ProbeFailed => self.on_probe_failed(),
             Input::AllRead(all) => self.on_input_read(all, now.at, effects),
             Input::Runs { pid, runs } => self.on_runs(pid, runs, now),
-            Input::OutboxAppended { entries, written } => {
+            Input::OutboxAppended { entries, written, unfiled } => {
                 self.notifier.on_appended(entries, written, now.at);
+                if let Some(why) = unfiled {
+                    self.notifier.wake_failed(&why, now);
+                }
                 if let Phase::Leaving { .. } = self.phase {
                     self.go_on_leaving(now, effects);
                 } else {
@@ -388,10 +393,13 @@ impl Core {
             }
             Input::SyncBusy => self.notifier.on_sync_busy(now.at),
             Input::HelperStarted { failed } => {
-                self.notifier.on_helper_started(failed, now);
+                if let Some(why) = failed {
+                    self.notifier.wake_failed(&why, now);
+                }
                 self.go_on_leaving(now, effects);
             }
-            Input::HelperEnded(end) => self.notifier.on_helper_ended(end, now),
+            Input::HelperFailed(why) => self.on_helper_ended(Err(why), now, effects),
+            Input::HelperEnded(end) => self.on_helper_ended(Ok(end), now, effects),
             Input::Searched { piece, bytes, end } => self.on_searched((&piece, end), bytes, now, effects),
             Input::SearchedAll => self.on_searched_all(now, effects),
             Input::Time => self.on_time(now, effects),

@@ -107,7 +107,7 @@ impl Keeper {
             Effect::CountRuns(pid) => return Some(Input::Runs { pid, runs: procfs::times_run(pid) }),
             Effect::AppendOutbox(entries) => return Some(self.append_outbox(entries)),
             Effect::SyncOutbox => return self.sync_outbox(),
-            Effect::Wake(events) => return Some(self.wake(events)),
+            Effect::Wake(entries) => return Some(self.wake(&entries)),
         }
         None
     }

@@ -15,7 +15,7 @@ impl Keeper {
     /// Whether nothing is left of the job but, maybe, other jobs.
     ///
     /// A walk can miss a process that is just being handed over from a parent that ended; only the kernel's
-    /// word that we have no child is proof. With other jobs below us it can't give that word: then two walks
+    /// word that we have no child is proof. With other jobs or a helper below us it can't give that word: then two walks
     /// must agree.
     pub(super) fn nothing_left(&self) -> bool {
         if self.childless {
@@ -23,10 +23,11 @@ impl Keeper {
         }
         let walk = || procfs::descendants(getpid());
         let seen = walk();
-        if !seen.iter().any(is_a_keeper) {
+        if self.helper.is_none() && !seen.iter().any(is_a_keeper) {
             return reap::peek(None) == Peeked::NoChildren;
         }
-        without_nested_jobs(seen).is_empty() && without_nested_jobs(walk()).is_empty()
+        let ours = |seen| without_nested_jobs(self.without_helper(seen));
+        ours(seen).is_empty() && ours(walk()).is_empty()
     }
 }
 

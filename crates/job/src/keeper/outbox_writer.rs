@@ -1,5 +1,6 @@
 //! Writes to the session's outbox what the notifier decides to tell, and starts the helper that wakes whoever
-//! is to be woken. Nothing here waits: not for the lock, not for the disk, not for the helper.
+//! is to be woken. Orders to wake are in the spool before their entries are in the outbox. Nothing here waits: not for
+//! the lock, not for the disk, not for the helper.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,13 +11,16 @@ use rustix::process::Pid;
 
 use super::Keeper;
 use super::conditions::Conditions;
-use super::core::{Input, Notifier};
+use super::core::{Input, Notifier, is_pushed};
 use super::inherited::Inherited;
 use crate::outbox::{Entry, Outbox};
 use crate::registry::JobDir;
 use crate::registry::format::Info;
 use crate::registry::layout;
-use crate::wakes::deliver;
+use crate::registry::replace::{Durability, replace};
+use crate::wakes::deliver::{self, Scope};
+use crate::wakes::spool::{Order, Spool};
+use crate::wakes::{Standing, Wake};
 use crate::wire::event::{EntryKind, EventKind};
 
 /// Whether somebody is syncing the outbox to the disk.
@@ -30,7 +34,27 @@ pub(super) fn is_end_noted(job: &JobDir) -> bool {
 /// Whether a dead keeper has told all that there was to tell about a job that has ended.
 pub(super) fn is_all_told(inherited: &Inherited, info: &Info) -> bool {
     let conditions = super::watches::conditions_of(inherited, info, 0);
-    is_end_noted(&inherited.job) && notifier(inherited, info, &conditions).is_quiet()
+    is_end_noted(&inherited.job)
+        && notifier(inherited, info, &conditions).is_quiet()
+        && !has_orders(inherited)
+        && helper_of(inherited).is_none()
+}
+
+/// Whether wakes of the job are neither delivered nor given up.
+fn has_orders(inherited: &Inherited) -> bool {
+    Spool::existing(&inherited.home).is_some_and(|spool| spool.has_pending(inherited.job.handle()))
+}
+
+/// The helper that a dead keeper has started, if it is still at work.
+pub(super) fn helper_of(inherited: &Inherited) -> Option<Pid> {
+    let (pid, started) = inherited.shared.helper()?;
+    let alive = outlast_pty::procfs::stat(pid).is_some_and(|process| process.is_alive());
+    (alive && outlast_pty::procfs::start_time(pid) == Some(started)).then_some(pid)
+}
+
+/// Whom to wake: those that the job was given, and those of the settings.
+fn wakes(inherited: &Inherited) -> Vec<Wake> {
+    inherited.spec.wakes.iter().chain(&inherited.settings.wakes).cloned().collect()
 }
 
 /// A notifier that takes up where a dead keeper was: events that are written down and were not told are told
@@ -52,6 +76,9 @@ pub(super) fn notifier(inherited: &Inherited, info: &Info, conditions: &Conditio
     let now = std::time::Instant::now();
     let untold = past.iter().filter(|event| event.seq > told && conditions.tells(&event.what));
     untold.for_each(|event| notifier.note(event, now));
+    if wakes {
+        notifier.take_up_wakes(helper_of(inherited).is_some(), has_orders(inherited), now);
+    }
     notifier
 }
 
@@ -69,10 +96,47 @@ impl Keeper {
         }
     }
 
+    /// Writes down whom to wake for what, should nobody be left who knows.
+    pub(super) fn save_wakes(&self) {
+        let wakes = wakes(&self.inherited);
+        if !wakes.is_empty() {
+            let bytes = crate::wire::line(&Standing { wakes });
+            let _ = replace(&self.inherited.job, layout::WAKES, &bytes, Durability::Process);
+        }
+    }
+
+    /// Writes orders to wake somebody for these entries; returns why not, if not.
+    fn file_orders(&self, entries: &[Entry]) -> Option<String> {
+        let mut failed = None;
+        for wake in wakes(&self.inherited) {
+            let wanted: Vec<Entry> = entries.iter().filter(|entry| wake.wants(entry)).cloned().collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let order = Order::new(&self.inherited.spec.session, wake, wanted);
+            let filed = Spool::open(&self.inherited.home)
+                .map_err(Into::into)
+                .and_then(|spool| spool.add(self.inherited.job.handle(), &order));
+            if let Err(error) = filed {
+                let (kind, target) = (order.wake.kind(), order.wake.target());
+                failed = Some(format!("{kind} {target:?} could not be noted: {error}"));
+            }
+        }
+        failed
+    }
+
     pub(super) fn append_outbox(&mut self, mut entries: Vec<Entry>) -> Input<'static> {
+        let shared = self.inherited.shared;
+        // Entries may come back because somebody held the lock: their orders are written once.
+        let filed = shared.filed();
+        let due: Vec<Entry> =
+            entries.iter().filter(|entry| entry.seq > filed && is_pushed(entry)).cloned().collect();
+        let unfiled = self.file_orders(&due);
+        if let Some(seq) = due.iter().map(|entry| entry.seq).max() {
+            shared.set_filed(seq);
+        }
         let written = self.outbox().is_some_and(|outbox| outbox.try_append(&mut entries).is_ok());
         if written {
-            let shared = self.inherited.shared;
             if let Some(seq) = entries.iter().map(|entry| entry.seq).max() {
                 shared.set_told(seq.max(shared.told()));
             }
@@ -80,7 +144,7 @@ impl Keeper {
                 shared.set_end_told();
             }
         }
-        Input::OutboxAppended { entries, written }
+        Input::OutboxAppended { entries, written, unfiled }
     }
 
     /// Syncs the outbox in a thread of its own, for a disk may take its time.
@@ -110,18 +174,24 @@ impl Keeper {
         }
     }
 
-    /// Starts a helper with all that somebody is to be woken for. It may outlive us.
-    pub(super) fn wake(&mut self, events: Vec<Entry>) -> Input<'static> {
-        let spec = &self.inherited.spec;
-        let mut wakes = spec.wakes.clone();
-        wakes.extend(self.inherited.settings.wakes.iter().cloned());
-        let order = deliver::Order { session: spec.session.clone(), wakes, events };
-        match deliver::begin(&order, &self.inherited.home, &spec.wake_env) {
+    /// Starts a helper for the job's orders in the spool. These entries are not about events of the job, and have
+    /// none yet.
+    pub(super) fn wake(&mut self, entries: &[Entry]) -> Input<'static> {
+        let own: Vec<Entry> = entries.iter().filter(|entry| entry.seq == 0).cloned().collect();
+        let unfiled = self.file_orders(&own);
+        let Inherited { spec, home, job, shared, .. } = &self.inherited;
+        let folder = spec.wake_folder.as_deref().map(std::path::Path::new);
+        match deliver::begin(Scope::Job(job.handle()), home, &spec.wake_env, folder) {
             Ok(helper) => {
+                // We reap it.
+                let helper = Pid::from_child(&helper);
+                if let Some(started) = outlast_pty::procfs::start_time(helper) {
+                    shared.set_helper(helper, started);
+                }
                 self.helper = Some(helper);
-                Input::HelperStarted { failed: None }
+                Input::HelperStarted { failed: unfiled }
             }
-            Err(error) => Input::HelperStarted { failed: Some(error.to_string()) },
+            Err(error) => Input::HelperFailed(format!("the helper that wakes could not be started: {error}")),
         }
     }
 

@@ -46,6 +46,7 @@ impl Keeper {
     pub(super) fn prepare_files(&mut self) {
         self.prepare_record();
         self.reserve_outbox();
+        self.save_wakes();
         if self.core.has_terminal() {
             self.prepared.screen = PreparedFile::make(&self.inherited.job, SCREEN).ok();
         }

@@ -20,6 +20,8 @@ const TOLD: usize = 7;
 const ANSWERED: usize = 6;
 const END_TOLD: usize = 8;
 const END: usize = 9;
+const FILED: usize = 12;
+const HELPER: usize = 13;
 const CHECKPOINTS: usize = 16;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
@@ -78,6 +80,27 @@ impl Shared {
 
     pub(super) fn end_told(&self) -> bool {
         self.page.get(END_TOLD) != 0
+    }
+
+    /// The last event for which orders to wake somebody were written.
+    pub(super) fn set_filed(&self, seq: u64) {
+        self.page.set(FILED, seq);
+    }
+
+    pub(super) fn filed(&self) -> u64 {
+        self.page.get(FILED)
+    }
+
+    /// The helper that delivers wakes, and when it was started.
+    pub(super) fn set_helper(&self, pid: Pid, started: u64) {
+        self.page.set(HELPER + 1, started);
+        // Last: only now it counts.
+        self.page.set(HELPER, u64::from(pid.as_raw_nonzero().get().unsigned_abs()));
+    }
+
+    pub(super) fn helper(&self) -> Option<(Pid, u64)> {
+        let pid = i32::try_from(self.page.get(HELPER)).ok().and_then(Pid::from_raw)?;
+        Some((pid, self.page.get(HELPER + 1)))
     }
 
     /// How the command ended and when, for as long as no record says so.

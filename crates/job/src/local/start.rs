@@ -43,18 +43,18 @@ pub fn keep_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(verb), Some(home)) = (arguments.next(), arguments.next()) else { return };
     let rest: Vec<std::ffi::OsString> = arguments.take(2).collect();
-    if !rest.is_empty() && rest != [CONFINED] {
-        return;
-    }
-    if verb == KEEP || verb == deliver::DELIVER {
-        let code =
-            if verb == KEEP { crate::keeper::keep(Path::new(&home)) } else { deliver::run(Path::new(&home)) };
-        #[expect(
-            clippy::exit,
-            reason = "a keeper or helper is another program that happens to share this file"
-        )]
-        std::process::exit(code);
-    }
+    let home = Path::new(&home);
+    let code = match &rest[..] {
+        [] if verb == KEEP => crate::keeper::keep(home),
+        [confined] if verb == KEEP && confined == CONFINED => crate::keeper::keep(home),
+        [whose] if verb == deliver::DELIVER => {
+            let Some(scope) = whose.to_str().and_then(deliver::Scope::parse) else { return };
+            deliver::run(home, scope)
+        }
+        _ => return,
+    };
+    #[expect(clippy::exit, reason = "a keeper or helper is another program that happens to share this file")]
+    std::process::exit(code);
 }
 
 /// A process that will keep the next job, detached, and our end of its only line. It ends by itself when we are gone.

@@ -49,6 +49,11 @@ mod linux {
             self.watch(folder, WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE)
         }
 
+        /// Orders come, go, and change how far they are.
+        pub(crate) fn watch_spool(&self, folder: &Path) -> Result<Option<i32>, Failure> {
+            self.watch(folder, WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO)
+        }
+
         fn watch(&self, folder: &Path, what: WatchFlags) -> Result<Option<i32>, Failure> {
             match add_watch(&self.0, folder, what) {
                 Ok(watch) => Ok(Some(watch)),
@@ -109,6 +114,10 @@ mod elsewhere {
         }
 
         pub(crate) fn watch_outbox(&self, _: &Path) -> Result<Option<i32>, Failure> {
+            match *self {}
+        }
+
+        pub(crate) fn watch_spool(&self, _: &Path) -> Result<Option<i32>, Failure> {
             match *self {}
         }
 

@@ -15,7 +15,7 @@ pub fn claimed(handle: Handle, spec: &JobSpec, created_at: u64) -> Info {
         handle,
         name: spec.name.clone(),
         session: spec.session.clone(),
-        command: spec.run.display(),
+        command: spec.shown_as.clone().unwrap_or_else(|| spec.run.display()),
         run: spec.run.clone(),
         description: spec.description.clone(),
         cwd: spec.cwd.clone(),
@@ -43,6 +43,7 @@ pub fn claimed(handle: Handle, spec: &JobSpec, created_at: u64) -> Info {
         limits: spec.limits.clone(),
         limited_by: None,
         takeovers: 0,
+        tells_end: spec.notify.tells_end(),
         state: State::Starting,
     }
 }

@@ -34,6 +34,8 @@ pub const TIMING: &str = "timing";
 pub const EVENTS: &str = "events.jsonl";
 /// The watches that clients have set on a running job.
 pub const WATCHES: &str = "watches.json";
+/// Whom to wake for what happens, if anybody.
+pub const WAKES: &str = "wakes.json";
 /// Fingerprints of the job's secrets, so that they can be hidden.
 pub const MASKS: &str = "masks";
 /// The last screen, once the job has ended.

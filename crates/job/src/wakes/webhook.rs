@@ -6,13 +6,9 @@ use std::time::Duration;
 
 use ring::hmac;
 
+use super::attempt::{Payload, Trouble};
 use super::tls::{self, Tls};
-use crate::outbox::Entry;
 
-/// How often it is tried.
-pub(super) const MAX_TRIES: u32 = 5;
-/// The backoff before the second try; it doubles with each further one.
-const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of each read and write.
@@ -58,7 +54,7 @@ impl Target {
     }
 }
 
-/// The result of one try.
+/// The result of one exchange.
 enum Tried {
     Taken,
     /// It failed, but a retry may succeed.
@@ -66,37 +62,34 @@ enum Tried {
     Refused(String),
 }
 
-/// Posts an entry, with retries while they may help.
-pub(super) fn post(url: &str, key: Option<&str>, ca: Option<&str>, entry: &Entry) -> Result<(), String> {
-    let target = Target::parse(url)?;
+/// Posts an entry, once.
+pub(super) fn post(
+    url: &str,
+    key: Option<&str>,
+    ca: Option<&str>,
+    payload: &Payload<'_>,
+) -> Result<(), Trouble> {
+    let target = Target::parse(url).map_err(Trouble::Final)?;
     let tls = if target.tls {
         let cert_file = std::env::var("SSL_CERT_FILE").ok();
-        Some(Tls::new(&tls::trusted(ca, cert_file.as_deref())?)?)
+        let trusted = tls::trusted(ca, cert_file.as_deref()).map_err(Trouble::Final)?;
+        Some(Tls::new(&trusted).map_err(Trouble::Final)?)
     } else {
         None
     };
-    let body = serde_json::to_vec(entry).map_err(|error| error.to_string())?;
+    let body = payload.json();
     let signature = key.map(|key| sign(key.as_bytes(), &body));
-    let mut pause = FIRST_BACKOFF;
-    let mut why = String::new();
-    for round in 0..MAX_TRIES {
-        if round > 0 {
-            std::thread::sleep(pause);
-            pause *= 2;
+    let head = target.head(body.len(), payload, signature.as_deref());
+    match try_once(&target, tls.as_ref(), &[head.as_bytes(), &body].concat()) {
+        Ok(Tried::Taken) => Ok(()),
+        Ok(Tried::Refused(said)) => Err(Trouble::Final(format!("the server refused it: {said}"))),
+        Ok(Tried::NotNow(said)) => Err(Trouble::Retry(said)),
+        // A bad certificate does not improve with a retry.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(Trouble::Final(format!("no TLS with {}: {error}", target.host)))
         }
-        let head = target.head(body.len(), entry, signature.as_deref());
-        match try_once(&target, tls.as_ref(), &[head.as_bytes(), &body].concat()) {
-            Ok(Tried::Taken) => return Ok(()),
-            Ok(Tried::Refused(said)) => return Err(format!("the server refused it: {said}")),
-            Ok(Tried::NotNow(said)) => why = said,
-            // A bad certificate does not improve with a retry.
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                return Err(format!("no TLS with {}: {error}", target.host));
-            }
-            Err(error) => why = error.to_string(),
-        }
+        Err(error) => Err(Trouble::Retry(error.to_string())),
     }
-    Err(format!("tried {MAX_TRIES} times: {why}"))
 }
 
 impl Target {
@@ -119,18 +112,19 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    fn head(&self, length: usize, entry: &Entry, signature: Option<&str>) -> String {
+    fn head(&self, length: usize, payload: &Payload<'_>, signature: Option<&str>) -> String {
         let signed =
             signature.map(|hex| format!("X-Outlast-Signature: sha256={hex}\r\n")).unwrap_or_default();
+        let again = if payload.again { "X-Outlast-Again: true\r\n" } else { "" };
         format!(
             "POST {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: outlast/{}\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\nX-Outlast-Event: {}\r\nX-Outlast-Number: {}\r\n{signed}Connection: close\r\n\r\n",
+             Content-Length: {length}\r\nX-Outlast-Event: {}\r\nX-Outlast-Number: {}\r\n{again}{signed}Connection: close\r\n\r\n",
             self.path,
             self.host,
             self.port,
             env!("CARGO_PKG_VERSION"),
-            entry.event,
-            entry.n,
+            payload.entry.event,
+            payload.entry.n,
         )
     }
 }

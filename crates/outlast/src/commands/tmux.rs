@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use outlast_cli::{NOTICE, SubmitArgs, TmuxArgs, TmuxVerb};
-use outlast_job::outbox::{Entry, Outbox};
-use outlast_job::registry::format::Info;
-use outlast_job::wakes::WakePlan;
+use outlast_job::wakes::{Delivery, SUBMISSION_ASKS, SUBMISSION_DEADLINE, Says, Wake, WakePlan};
 use outlast_job::wire::Stable;
 use outlast_job::{EntryKind, Failure, Job, JobSpec, Outlast, Reason, Run, Streams};
 use outlast_policy::OrderKind;
@@ -18,7 +16,7 @@ use outlast_tmux::submit::{self, Done, Submission};
 
 use crate::answer;
 use crate::ask::{CliGate, allowed};
-use crate::output::{DEADLINE, Output};
+use crate::output::Output;
 
 pub(super) fn tmux(
     open: impl Fn() -> Result<Outlast, Failure>,
@@ -32,7 +30,7 @@ pub(super) fn tmux(
     };
     match args.verb {
         TmuxVerb::Submit(submit) => self::submit(&open()?, args.socket, &submit, &env, out),
-        TmuxVerb::Work { number } => work(open, &number, out),
+        TmuxVerb::Work { number } => Ok(work(&number, out)),
         TmuxVerb::Read(read) => {
             allowed(open()?.home(), OrderKind::Screen)?;
             let pane = server().pane(&read.pane)?;
@@ -101,7 +99,6 @@ fn submit(
         told: args.tell.clone().unwrap_or_default(),
         pinned: None,
         command: args.command.join(" "),
-        notice: args.notice.clone(),
         stable: Stable {
             checks: args.checks,
             interval_ms: ms(args.interval),
@@ -113,31 +110,41 @@ fn submit(
         patience_ms: ms(args.patience),
         prompt: args.prompt.clone(),
         clear: args.clear,
+        keys: args.keys,
         number: std::path::PathBuf::new(),
     };
     let gate = CliGate::open(outlast.home())?;
     let _pass = gate.pass(OrderKind::TypeLine(&wanted.command))?;
-    if !wanted.notice.is_empty() && wanted.notice != NOTICE {
-        // It is typed as well, whoever reads it there.
-        let _pass = gate.pass(OrderKind::TypeLine(&wanted.notice))?;
-    }
+    let says = match args.notice.as_str() {
+        "" => None,
+        NOTICE => Some(Says::HowItWent),
+        own => {
+            // It is typed as well, whoever reads it there.
+            let _pass = gate.pass(OrderKind::TypeLine(own))?;
+            Some(Says::own(own)?)
+        }
+    };
     let wanted = submit::prepare(wanted, env)?;
-    let forecast = wanted.forecast();
-    let wakes: Vec<WakePlan> = forecast
-        .map(|forecast| WakePlan {
-            kind: "tmux",
-            target: wanted.told.clone(),
-            fires: forecast.will,
-            why: forecast.why,
-        })
-        .into_iter()
-        .collect();
+    // The notice is a wake of the job that types the command: it comes however that ends.
+    let wake = says.map(|says| Wake {
+        how: Delivery::Tmux {
+            pane: wanted.told.clone(),
+            prompt: args.prompt.clone(),
+            timeout_ms: ms(args.patience),
+            pinned: wanted.told().cloned(),
+            says: Some(says),
+        },
+        on: vec![EntryKind::Exit],
+    });
+    let wakes: Vec<WakePlan> = wake.iter().map(|wake| wake.will(env, true)).collect();
     let number = wanted.number.display().to_string();
     let home = outlast.home().path().display().to_string();
     let mut spec = own_job(["--home", &home, "tmux", "work", &number].map(ToOwned::to_owned).to_vec());
     let shown: String = args.command.join(" ").chars().take(120).collect();
     spec.description = Some(format!("typed into tmux pane {}: {shown}", wanted.pane));
     spec.streams = Streams::Pipes;
+    spec.shown_as = Some(args.command.join(" "));
+    spec.wakes.extend(wake);
     let job = outlast.start(spec)?;
     if !out.json {
         out.talk(&format!("job {} types it into {} when that is free", job.handle(), wanted.pane));
@@ -149,46 +156,20 @@ fn submit(
 }
 
 /// The command of a submission's job.
-fn work(
-    open: impl Fn() -> Result<Outlast, Failure>,
-    number: &Path,
-    out: &mut Output,
-) -> Result<i32, Failure> {
+fn work(number: &Path, out: &mut Output) -> i32 {
     let worked = submit::read(number).and_then(|wanted| {
         submit::work(&wanted, &mut |line| {
             out.line(line);
         })
     });
     match worked {
-        Ok(worked) => {
-            if let Some(why) = &worked.untold
-                && let Err(failure) = open().and_then(|outlast| not_told(&outlast, why))
-            {
-                out.line(&failure.message);
-            }
-            Ok(match worked.done {
-                Done::Still => 0,
-                Done::Capped => DEADLINE,
-            })
-        }
+        Ok(Done::Still) => 0,
+        Ok(Done::Asks) => SUBMISSION_ASKS,
+        Ok(Done::Capped) => SUBMISSION_DEADLINE,
         Err(failure) => {
             // On stdout: it is what the job says last.
             out.line(&failure.message);
-            Ok(1)
+            1
         }
     }
-}
-
-/// Whoever was to get the notice finds in the outbox why it did not come.
-fn not_told(outlast: &Outlast, why: &str) -> Result<(), Failure> {
-    let own = i32::try_from(std::process::id()).ok();
-    // One that has ended may have had the same pid.
-    let ours = |info: &Info| info.state.is_live() && info.process.as_ref().map(|process| process.pid) == own;
-    let Some(info) = outlast.jobs().into_iter().rfind(ours) else { return Ok(()) };
-    let text = format!("the notice was not given: {why}");
-    let mut word = Entry::about(info.handle, info.name.as_deref(), EntryKind::WakeFailed, text);
-    word.more = format!("outlast read {}", info.handle);
-    Outbox::open(outlast.home(), &info.session)?
-        .append(&mut [word])
-        .map_err(|error| Failure::system("the outbox can't be written", error))
 }

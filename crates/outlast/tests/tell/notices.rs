@@ -37,33 +37,43 @@ fn a_wake_is_sent_to_an_agent_at_its_empty_input_and_holds_no_output() {
         let job = run(&sandbox, &agent.server, &["--name", "build", "--wake", "tmux:%0", line]);
         agent.wait_for("sent");
         let notice = format!(
-            "'[outlast: automatic notice] job {job} (build) exit: failed, exit code 5 | more: outlast read {job} --tail 20'"
+            "'[outlast: automatic notice] job {job} exit: failed, exit code 5 | more: outlast read {job} --tail 20'"
         );
         assert_eq!(agent.sent(), [notice]);
     }
 }
 
 #[test]
-fn three_wakes_at_the_same_moment_are_three_messages() {
+fn wakes_at_the_same_moment_are_one_message_for_each_session() {
     let sandbox = sandbox();
     let other = super::sandbox();
     let Some(agent) = Agent::start(&sandbox, "❯", "idle") else { return };
     let gate = sandbox.root().join("gate");
     let line = format!("while ! test -e {}; do sleep 0.05; done", gate.display());
-    let name = |i: usize| format!("job{i}");
-    for i in 0..3 {
-        let home = if i == 0 { &other } else { &sandbox };
-        run(home, &agent.server, &["--name", &name(i), "--wake", "tmux:%0", &line]);
+    // Nothing is typed before all are there.
+    for home in [&sandbox, &other] {
+        home.call(["wakes", "pause"]).run().ok();
     }
-    std::fs::write(&gate, "").unwrap();
-    let sent = eventually("three messages", TEST_TIMEOUT, || {
+    for home in [&other, &sandbox, &sandbox, &sandbox] {
+        let job = run(home, &agent.server, &["--wake", "tmux:%0", &line]);
+        std::fs::write(&gate, "").unwrap();
+        home.wait_for_end(job);
+        let waits = || home.json(["wakes", "list"])["wakes"].as_array().unwrap().len() as u64;
+        eventually("the order", TEST_TIMEOUT, || if waits() == job { Ok(()) } else { Err(waits()) });
+    }
+    assert_eq!(sandbox.json(["wakes", "list"])["wakes"][0]["state"], "paused");
+    for home in [&sandbox, &other] {
+        home.call(["wakes", "resume"]).run().ok();
+    }
+    let sent = eventually("two messages", TEST_TIMEOUT, || {
         let sent = agent.sent();
-        if sent.len() == 3 { Ok(sent) } else { Err((sent, agent.server.shows())) }
+        if sent.len() == 2 { Ok(sent) } else { Err((sent, agent.server.shows())) }
     });
-    for i in 0..3 {
-        let of_it = sent.iter().filter(|text| text.contains(&name(i)) && text.matches("notice").count() == 1);
-        assert_eq!(of_it.count(), 1, "{sent:?}");
-    }
+    let count = |text: &str| sent.iter().filter(|sent| sent.contains(text)).count();
+    assert_eq!(count("3 events of jobs 1 2 3 | more: outlast events"), 1, "{sent:?}");
+    assert_eq!(count("job 1 exit: completed"), 1, "{sent:?}");
+    sandbox.nothing_runs();
+    assert_eq!(agent.sent().len(), 2);
 }
 
 #[test]
@@ -176,7 +186,7 @@ fn the_notice_of_a_submission_is_not_the_answer_to_its_commands_question() {
     let answer = call.run().ok().json();
     assert_eq!(answer["wakes"][0]["will"], false, "{answer}");
     let job = answer["handle"].as_u64().unwrap();
-    assert_eq!(sandbox.wait_for_end(job)["exit_code"], 0);
+    assert_eq!(sandbox.wait_for_end(job)["exit_code"], 6, "it asks");
     let told = entry(&sandbox, "wake_failed");
     assert!(told["text"].as_str().unwrap().contains("bash is in the foreground"), "{told}");
     assert!(!server.shows().contains("#done"), "{}", server.shows());
@@ -189,30 +199,21 @@ fn the_notice_of_a_submission_is_not_the_answer_to_its_commands_question() {
 }
 
 #[test]
-fn at_the_cap_it_is_said_once_why_no_notice_came() {
+fn at_the_cap_the_job_ends_at_once_and_it_is_told_why_no_notice_came() {
     let sandbox = sandbox();
     let Some(server) = shell(&sandbox) else { return };
     let job = server.submit(&sandbox, &["--cap", "500ms", "--patience", "2s"], "while :; do sleep 0.1; done");
     let ended = sandbox.wait_for_end(job);
     assert_eq!(ended["exit_code"], 4, "{ended}");
-    entry(&sandbox, "wake_failed");
+    let exit = entry(&sandbox, "exit");
+    assert!(exit["text"].as_str().unwrap().contains("deadline"), "{exit}");
+    let failed = entry(&sandbox, "wake_failed");
+    assert_eq!(failed["job"], job, "{failed}");
+    assert!(failed["at"].as_u64() >= exit["at"].as_u64(), "{failed}");
     let said = sandbox.run(["read", &job.to_string(), "--since", "0"]).ok().text();
-    assert!(said.contains("the notice was not given"), "{said}");
     assert!(said.lines().count() <= 8, "{said}");
-}
-
-/// Symptom that this guards against: an older job had the same pid, and its session is told instead.
-#[test]
-fn that_no_notice_came_is_told_of_the_job_that_has_not_given_it() {
-    let sandbox = sandbox();
-    let Some(server) = shell(&sandbox) else { return };
-    let older = sandbox.start(["true"]);
-    sandbox.wait_for_end(older);
-    let job = server.submit(&sandbox, &["--cap", "500ms", "--patience", "5s"], "while :; do sleep 0.1; done");
-    let mut info = sandbox.info(older);
-    info["process"]["pid"] = sandbox.pid(job, "process").into();
-    std::fs::write(sandbox.job(older).join("info.json"), info.to_string()).unwrap();
-    assert_eq!(entry(&sandbox, "wake_failed")["job"], job);
+    let jobs = sandbox.json(["jobs", "--all"]);
+    assert_eq!(jobs["jobs"][0]["command"], "while :; do sleep 0.1; done", "{jobs}");
 }
 
 #[test]

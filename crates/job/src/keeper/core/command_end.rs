@@ -241,6 +241,16 @@ impl Core {
         self.go_on_leaving(now, effects);
     }
 
+    /// A helper that wakes has ended, or could not be started.
+    pub(super) fn on_helper_ended(&mut self, ended: Result<End, String>, now: Now, effects: &mut Effects) {
+        self.notifier.on_helper_ended(ended, now);
+        if let Phase::Leaving { until, last_try, .. } = &mut self.phase {
+            // What it could not do may be something to tell.
+            (*until, *last_try) = (now.at + LEAVE_WITHIN, false);
+            self.go_on_leaving(now, effects);
+        }
+    }
+
     /// Gets the last entries into the outbox, and has whoever is to be woken woken.
     pub(super) fn go_on_leaving(&mut self, now: Now, effects: &mut Effects) {
         let Phase::Leaving { until, last_try, .. } = &mut self.phase else { return };
@@ -259,7 +269,13 @@ impl Core {
             }
             return;
         }
+        self.notifier.restart_helper(now.at, effects);
         if self.notifier.wake(effects) {
+            return;
+        }
+        // Until all wakes are final, unless somebody ends us: then the next process of the home goes on with them.
+        let released = self.phase.ended().is_some_and(|ended| ended.released);
+        if self.notifier.is_waking() && !released {
             return;
         }
         if let Phase::Leaving { ended, .. } = std::mem::replace(&mut self.phase, Phase::Starting) {

@@ -25,6 +25,11 @@ const LONGEST_RETRY: Duration = Duration::from_secs(5);
 /// The rate limit: this many of one kind in a window are told one by one; the rest become one.
 const BURST: u64 = 5;
 const WINDOW: Duration = Duration::from_secs(10);
+/// Helpers may die so often in a row; then what is in the spool is left to the next process of the home.
+const MAX_HELPER_CRASHES: u32 = 10;
+/// The pause before another helper is started; it doubles with each that dies.
+const FIRST_HELPER_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_HELPER_PAUSE: Duration = Duration::from_secs(30);
 /// How long after an entry was written it is synced to the disk, with all that came meanwhile.
 const SYNC_AFTER: Duration = Duration::from_millis(300);
 
@@ -34,6 +39,16 @@ struct Limit {
     since: Instant,
     count: u64,
     gathered: Option<Entry>,
+}
+
+/// The helper that wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Helper {
+    None,
+    /// It is at work.
+    Works,
+    /// It died over orders that are in the spool: another is started then.
+    Again(Instant),
 }
 
 /// Decides what is told, and when.
@@ -52,8 +67,9 @@ pub(crate) struct Notifier {
     /// Whether anybody is to be woken.
     wakes: bool,
     to_wake: Vec<Entry>,
-    /// Whether a helper that wakes is at work.
-    helper: bool,
+    helper: Helper,
+    /// Helpers that died in a row.
+    crashes: u32,
     /// When the first entry was written that may not be on the disk yet.
     unsynced: Option<Instant>,
     /// What the job said last: why it failed, more often than not.
@@ -76,7 +92,8 @@ impl Notifier {
             limits: BTreeMap::new(),
             wakes,
             to_wake: Vec::new(),
-            helper: false,
+            helper: Helper::None,
+            crashes: 0,
             unsynced: None,
             last_line: String::new(),
             end_told,
@@ -163,7 +180,10 @@ impl Notifier {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let gathered = self.limits.values().filter(|limit| limit.gathered.is_some());
         let sync = self.unsynced.map(|since| since + SYNC_AFTER);
-        gathered.fold(earliest(self.retry, sync), |next, limit| earliest(next, Some(limit.since + WINDOW)))
+        let helper = if let Helper::Again(at) = self.helper { Some(at) } else { None };
+        gathered.fold(earliest(earliest(self.retry, helper), sync), |next, limit| {
+            earliest(next, Some(limit.since + WINDOW))
+        })
     }
 
     /// What is due: entries are written and synced, and whoever is to be woken is woken, by one helper at a
@@ -177,13 +197,36 @@ impl Notifier {
             self.unsynced = None;
             effects.push(Effect::SyncOutbox);
         }
+        self.restart_helper(now.at, effects);
         self.wake_if_free(effects);
     }
 
     /// Wakes, unless a helper is still at work.
     pub(super) fn wake_if_free(&mut self, effects: &mut Effects) {
-        if !self.helper {
-            self.wake(effects);
+        self.wake(effects);
+    }
+
+    /// Starts another helper for one that died, when that is due.
+    pub(super) fn restart_helper(&mut self, now: Instant, effects: &mut Effects) {
+        if let Helper::Again(at) = self.helper
+            && now >= at
+        {
+            self.helper = Helper::Works;
+            effects.push(Effect::Wake(std::mem::take(&mut self.to_wake)));
+        }
+    }
+
+    /// Whether somebody is being woken, or will be.
+    pub(super) fn is_waking(&self) -> bool {
+        self.helper != Helper::None || !self.to_wake.is_empty()
+    }
+
+    /// Goes on where a dead keeper was: its helper may still be at work, or have left orders in the spool.
+    pub(crate) fn take_up_wakes(&mut self, helper_works: bool, orders_left: bool, now: Instant) {
+        if helper_works {
+            self.helper = Helper::Works;
+        } else if orders_left {
+            self.helper = Helper::Again(now);
         }
     }
 
@@ -246,50 +289,51 @@ impl Notifier {
         self.dropped += (before - self.held.len()) as u64;
     }
 
-    /// Starts a helper with all that somebody is to be woken for; false if there is nothing.
+    /// Starts a helper if somebody is to be woken and none is at work; false if there is nothing to do for it.
     pub(super) fn wake(&mut self, effects: &mut Effects) -> bool {
-        if self.to_wake.is_empty() {
+        if self.to_wake.is_empty() || self.helper != Helper::None {
             return false;
         }
-        self.helper = true;
+        self.helper = Helper::Works;
         effects.push(Effect::Wake(std::mem::take(&mut self.to_wake)));
         true
     }
 
-    /// A helper was started, or could not be.
-    pub(super) fn on_helper_started(&mut self, failed: Option<String>, now: Now) {
-        if let Some(error) = failed {
-            self.helper = false;
-            self.wake_failed(&format!("the helper that wakes could not be started: {error}"), now);
+    /// A helper has ended, or could not be started. It tells itself what it could not deliver, unless it died: then
+    /// another goes on with what is in the spool.
+    pub(super) fn on_helper_ended(&mut self, ended: Result<End, String>, now: Now) {
+        let died = match ended {
+            Ok(End::Code(0 | 1)) => {
+                (self.helper, self.crashes) = (Helper::None, 0);
+                return;
+            }
+            Ok(End::Code(code)) => format!("the helper that wakes ended with code {code}"),
+            Ok(End::Signal { signal, .. }) => {
+                format!("the helper that wakes was ended by {}", outlast_pty::signal::name(signal))
+            }
+            Err(why) => why,
+        };
+        self.crashes += 1;
+        if self.crashes < MAX_HELPER_CRASHES {
+            let pause = FIRST_HELPER_PAUSE * (1 << (self.crashes - 1).min(16));
+            self.helper = Helper::Again(now.at + pause.min(LONGEST_HELPER_PAUSE));
+            return;
         }
+        (self.helper, self.crashes) = (Helper::None, 0);
+        self.wake_failed(&format!("{died}, {MAX_HELPER_CRASHES} times"), now);
     }
 
-    /// A helper has ended. It tells itself what it could not deliver, unless it died.
-    pub(super) fn on_helper_ended(&mut self, end: End, now: Now) {
-        self.helper = false;
-        match end {
-            End::Code(0 | 1) => {}
-            End::Code(code) => {
-                self.wake_failed(&format!("the helper that wakes ended with code {code}"), now)
-            }
-            End::Signal { signal, .. } => {
-                let signal = outlast_pty::signal::name(signal);
-                self.wake_failed(&format!("the helper that wakes was ended by {signal}"), now);
-            }
-        }
-    }
-
-    fn wake_failed(&mut self, why: &str, now: Now) {
+    pub(super) fn wake_failed(&mut self, why: &str, now: Now) {
         let text = format!("{why}: who was to be woken may not have been told");
         let mut word =
             Entry::about_at(now.unix_ms, self.job, self.name.as_deref(), EntryKind::WakeFailed, text);
-        word.more = "outlast events".into();
+        word.more = "outlast wakes list".into();
         self.hold(word, now.at);
     }
 }
 
 /// Whether somebody is woken for an entry. Not for a wake that failed: the next one might fail as well.
-fn is_pushed(entry: &Entry) -> bool {
+pub(crate) fn is_pushed(entry: &Entry) -> bool {
     !matches!(entry.event, EntryKind::WentOn | EntryKind::WakeFailed)
 }
 

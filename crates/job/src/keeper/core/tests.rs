@@ -301,7 +301,11 @@ impl World {
             Effect::CheckInputRead => return Some(Input::AllRead(true)),
             Effect::CountRuns(pid) => return Some(Input::Runs { pid, runs: Some(7) }),
             Effect::AppendOutbox(entries) => {
-                return Some(Input::OutboxAppended { entries, written: !self.outbox_is_locked });
+                return Some(Input::OutboxAppended {
+                    entries,
+                    written: !self.outbox_is_locked,
+                    unfiled: None,
+                });
             }
             Effect::Wake(_) => {
                 self.helper = true;
@@ -450,6 +454,7 @@ impl World {
             if self.core.is_over() {
                 break;
             }
+            self.happens(&Happening::HelperEnds(0));
             self.happens(&Happening::Passes(100));
         }
         assert!(self.core.is_over(), "it does not end");

@@ -7,7 +7,8 @@ use outlast_cli::{
     JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyArgs, PolicyCheckArgs, PolicyVerb,
     PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs,
     SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs,
-    UninstallArgs, Verb, WaitArgs, WatchArgs,
+    UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs,
+    WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
 };
 
 use super::Words;
@@ -50,6 +51,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Resize(ResizeArgs { job: _, size: _ }) => acts(Tool::Resize),
         Verb::Events(args) => events(&args),
         Verb::Watch(args) => watch(&args, words),
+        Verb::Wakes(WakesArgs { verb }) => wakes(&verb),
         Verb::Tmux(TmuxArgs { socket: _, verb }) => tmux(verb, words),
         Verb::Kill(KillArgs { jobs: _, all: _, grace: _, signal: _, force: _ }) => acts(Tool::Kill),
         Verb::Rerun(RerunArgs { job: _, background: _, env: _, quiet: _ }) => {
@@ -221,6 +223,17 @@ fn secret(args: &SecretArgs) -> Vec<Inner> {
 
 /// It looks, and notes how far a reader of this session has come; what another session was told is not ours
 /// to note.
+fn wakes(verb: &WakesVerb) -> Vec<Inner> {
+    match verb {
+        WakesVerb::List(WakesListArgs {}) => looks(Tool::Events),
+        // Deliveries may be anybody's.
+        WakesVerb::Retry(WakesRetryArgs { numbers: _ })
+        | WakesVerb::Cancel(WakesCancelArgs { numbers: _ })
+        | WakesVerb::Pause(WakesPauseArgs { pane: _, session: _, socket: _, time: _ })
+        | WakesVerb::Resume(WakesResumeArgs { pane: _, session: _, socket: _, all: _ }) => acts(Tool::Events),
+    }
+}
+
 fn events(args: &EventsArgs) -> Vec<Inner> {
     let EventsArgs { since: _, follow: _, ack, ack_all, reader, hold: _, session, all: _, deadline: _ } =
         args;
@@ -263,6 +276,7 @@ fn submit(args: SubmitArgs, words: Words<'_>) -> Vec<Inner> {
         patience: _,
         prompt: _,
         clear: _,
+        keys: _,
     } = args;
     let mut inner = acts(Tool::Send);
     match words.at_end(&command) {

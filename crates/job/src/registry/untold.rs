@@ -1,0 +1,66 @@
+//! Ends that nobody could tell: keeper and heir are dead. The first process that finds such a job tells its end, while it
+//! holds the job's lock, so that it is told once.
+
+use rustix::fs::{AtFlags, unlinkat};
+
+use super::claim::Lock;
+use super::layout;
+use super::replace::read_small;
+use super::{Home, JobDir};
+use crate::lifecycle::State;
+use crate::outbox::{Entry, Outbox};
+use crate::registry::format::Info;
+use crate::wakes::Standing;
+use crate::wakes::spool::{Order, Spool};
+use crate::wire::event::{EntryKind, EventKind};
+
+impl JobDir {
+    /// Tells an end, unless the session knows it. The caller holds the job's lock.
+    pub(super) fn tell_end(&self, info: &Info) {
+        if !info.tells_end {
+            return;
+        }
+        let Some(home) = self.path.ancestors().nth(2).and_then(|home| Home::open(home).ok()) else { return };
+        let Ok(outbox) = Outbox::open(&home, &info.session) else { return };
+        if outbox.entries(0).iter().any(|entry| entry.job == self.handle && entry.event == EntryKind::Exit) {
+            return;
+        }
+        let text = match info.state.receipt() {
+            Some(receipt) => {
+                let how = receipt.words().unwrap_or_else(|error| error.message.clone());
+                format!("{}: {how}", info.state.name())
+            }
+            None => format!("{}: nobody saw how it ended", info.state.name()),
+        };
+        let mut entry = Entry::about(self.handle, info.name.as_deref(), EntryKind::Exit, text);
+        entry.seq = self.events().last().map_or(0, |event| event.seq) + 1;
+        entry.more = format!("outlast read {} --tail 20", self.handle);
+        entry.detail = Some(EventKind::Exit { state: info.state.clone() });
+        // First the orders: neither can be lost without the other.
+        self.file_orders(&home, info, &entry);
+        let _ = outbox.append(&mut [entry]);
+    }
+
+    fn file_orders(&self, home: &Home, info: &Info, entry: &Entry) {
+        let bytes = read_small(self, layout::WAKES, 1 << 20).unwrap_or_default();
+        let Ok(standing) = serde_json::from_slice::<Standing>(&bytes) else { return };
+        let Ok(spool) = Spool::open(home) else { return };
+        for wake in standing.wakes.into_iter().filter(|wake| wake.wants(entry)) {
+            let _ = spool.add(self.handle, &Order::new(&info.session, wake, vec![entry.clone()]));
+        }
+    }
+
+    /// Tells the end of a job whose keeper and heir have written it down and died before they could tell it: they have
+    /// left their socket.
+    pub(super) fn tell_if_cut_short(&self, info: &Info) {
+        let left =
+            rustix::fs::accessat(&self.dir, layout::SOCKET, rustix::fs::Access::EXISTS, AtFlags::empty());
+        if left.is_err() || matches!(info.state, State::Lost { .. }) {
+            return;
+        }
+        if let Ok(Some(_held)) = Lock::take(self) {
+            self.tell_end(info);
+            let _ = unlinkat(&self.dir, layout::SOCKET, AtFlags::empty());
+        }
+    }
+}
