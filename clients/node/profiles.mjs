@@ -52,23 +52,22 @@ const run = { codex: ["exec_command", "cmd"], claude: ["Bash", "command"] }[prof
 const started = (command) => call(run[0], { [run[1]]: command });
 
 // What does not fit is read by the call that stands in its place, however often.
-const printed = (text) => {
-  const between = text.match(/--- output of job \d+ ---\n([^]*)\n--- end ---/);
-  return between ? between[1] : text.match(/\nOutput:\n([^]*)$/)[1];
-};
-const gap = /\n?\[\.\.\. \d+ bytes left out; to read them: (\w+)\(([^)]*)\) \.\.\.\]\n?/;
+// Our words come first; after the first blank line, all is the job's.
+const gap = /^\d+ bytes left out \(…\): (\w+)\(([^)]*)\)$/m;
 let calls = 0;
 async function whole(text) {
-  const hint = text.match(gap);
-  if (!hint) return text;
+  const end = text.indexOf("\n\n");
+  const [ours, output] = [text.slice(0, end), text.slice(end + 2)];
+  const hint = ours.match(gap);
+  if (!hint) return output;
   calls += 1;
   assert.ok(calls < 200, "it does not come to an end");
   const args = JSON.parse(`{${hint[2].replace(/(\w+)=/g, '"$1": ')}}`);
   const read = await call(hint[1], args);
-  const [before, after] = [text.slice(0, hint.index), text.slice(hint.index + hint[0].length)];
-  return `${before}\n${await whole(printed(read.text))}\n${after}`;
+  const [before, after] = output.split(/^…$/m);
+  return `${before}\n${await whole(read.text)}\n${after}`;
 }
-const all = await whole(printed((await started("seq 1 100000")).text));
+const all = await whole((await started("seq 1 100000")).text);
 const lines = all.split("\n").filter((line) => line !== "");
 const wanted = Array.from({ length: 100000 }, (_, n) => String(n + 1));
 const wrong = lines.findIndex((line, n) => line !== wanted[n]);

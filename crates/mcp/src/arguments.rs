@@ -120,6 +120,12 @@ impl Arguments {
         }
     }
 
+    /// One of a few words.
+    pub(crate) fn choice<T>(&self, name: &str, of: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+        let Some(word) = self.filled(name)? else { return Ok(None) };
+        of(&word).map(Some).ok_or_else(|| wrong(name, "one of the words in its schema", &Value::String(word)))
+    }
+
     /// Names with values.
     pub(crate) fn pairs(&self, name: &str) -> Result<BTreeMap<String, String>, Failure> {
         match self.get(name) {
@@ -147,6 +153,7 @@ fn wrong(name: &str, expected: &str, got: &Value) -> Failure {
     let mut got = got.to_string();
     got.truncate(got.floor_char_boundary(60));
     Failure::usage(format!("{name} must be {expected}, not {got}"))
+        .hint(format!("call again with another {name}"))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::arguments::Arguments;
+use crate::engine::jobs::ListOrder;
 use crate::engine::kill::KillOrder;
-use crate::engine::news::plural;
 use crate::engine::parked::Step;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
@@ -74,10 +74,7 @@ pub(crate) enum CallOrder {
     /// Wait for jobs.
     Wait { jobs: Vec<Job>, order: WaitOrder },
     /// List jobs.
-    List {
-        /// Also those of other sessions.
-        all: bool,
-    },
+    List(ListOrder),
     /// End a job, or send it a signal.
     Kill { job: Job, order: KillOrder },
 }
@@ -102,7 +99,7 @@ impl CallOrder {
             Self::Screen { .. } => OrderKind::Screen,
             Self::Read { .. } => OrderKind::Read,
             Self::Wait { .. } => OrderKind::Wait,
-            Self::List { .. } => OrderKind::List,
+            Self::List(_) => OrderKind::List,
             Self::Kill { job, order: KillOrder { signal: None, .. } } => {
                 OrderKind::Kill { job, force: false }
             }
@@ -122,11 +119,20 @@ pub(crate) struct Reply {
     pub(crate) pending: Option<Pending>,
 }
 
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Self {
-        let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
-        Self { text: answer.text(), facts, pending: answer.pending }
+/// Puts an answer into words, with what happened elsewhere meanwhile.
+fn reply(engine: &Engine, caller: &Caller, mut answer: Answer, wording: Wording) -> Result<Reply, Failure> {
+    let (lines, events) =
+        if answer.pending.is_some() { (Vec::new(), Vec::new()) } else { engine.tell(caller) };
+    let status = match wording {
+        Wording::Own => answer.status(),
+        Wording::Codex => codex::status(&answer),
+    };
+    let text = answer.text(&status, &lines)?;
+    let mut facts = serde_json::to_value(&answer.facts).unwrap_or_default();
+    if !events.is_empty() {
+        facts["events"] = serde_json::to_value(events).unwrap_or_default();
     }
+    Ok(Reply { text, facts, pending: answer.pending })
 }
 
 /// Does what a call asks for, once, up to where it has to wait.
@@ -137,19 +143,21 @@ pub(crate) fn carry_out(
     pass: Pass,
 ) -> Result<Step<Reply>, Failure> {
     let answer = match call.order {
-        CallOrder::List { all } => {
-            let list = engine.jobs(caller, all);
+        CallOrder::List(order) => {
+            let list = engine.jobs(caller, order);
             let facts = serde_json::to_value(&list).unwrap_or_default();
             return Ok(Step::Done(Reply { text: list.text(budget(None)), facts, pending: None }));
         }
         CallOrder::Run(order) => engine.run(caller, *order, &pass)?,
         CallOrder::Send { job, order, show_screen } => {
-            let budget = order.budget;
+            let (budget, whose) = (order.budget, caller.session.clone());
             engine.send(caller, &job, *order, &pass)?.and_then(engine, move |engine, sent| {
-                if show_screen && sent.is_live() { engine.screen(&job, 0, budget) } else { Ok(sent) }
+                if show_screen && sent.is_live() { engine.screen(&whose, &job, 0, budget) } else { Ok(sent) }
             })?
         }
-        CallOrder::Screen { job, scrollback, budget } => Step::Done(engine.screen(&job, scrollback, budget)?),
+        CallOrder::Screen { job, scrollback, budget } => {
+            Step::Done(engine.screen(&caller.session, &job, scrollback, budget)?)
+        }
         CallOrder::Read { job, order, delay: None } => Step::Done(engine.read(caller, &job, &order)?),
         CallOrder::Read { job, order, delay: Some(delay) } => {
             let (of_job, whose) = (job.clone(), caller.clone());
@@ -159,27 +167,11 @@ pub(crate) fn carry_out(
         CallOrder::Kill { job, order } => engine.kill(caller, &job, order, &pass)?,
     };
     let (whose, wording) = (caller.clone(), call.wording);
-    answer.and_then(engine, move |engine, answer| {
-        let reply = match wording {
-            Wording::Own => answer.into(),
-            Wording::Codex => codex::reply(answer),
-        };
-        Ok(with_news(engine, &whose, reply))
-    })
+    answer.and_then(engine, move |engine, answer| reply(engine, &whose, answer, wording))
 }
 
 /// The answer of a task, if it is known by now.
 pub(crate) fn resume(engine: &Engine, caller: &Caller, pending: &Pending) -> Result<Option<Reply>, Failure> {
     let answer = engine.resume(caller, pending)?;
-    Ok(answer.map(|answer| with_news(engine, caller, answer.into())))
-}
-
-/// Adds that something happened elsewhere; a list of jobs tells what.
-fn with_news(engine: &Engine, caller: &Caller, mut reply: Reply) -> Reply {
-    let waiting = engine.news(caller).count();
-    if waiting > 0 {
-        reply.text.push_str(&format!("\nnote: {} waiting, jobs() shows what happened", plural(waiting)));
-        reply.facts["events_waiting"] = waiting.into();
-    }
-    reply
+    answer.map(|answer| reply(engine, caller, answer, Wording::Own)).transpose()
 }

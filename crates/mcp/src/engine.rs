@@ -19,18 +19,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_job::registry::format::Info;
-use outlast_job::request::{ReadText, Stream};
+use outlast_job::request::{Lines, ReadBytes, ReadText, Stream};
+use outlast_job::wire::AwaitingKind;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited};
 use outlast_policy::{Door, Gate};
 
-use crate::answer::{Answer, Screen};
+use crate::answer::Answer;
 use crate::call_handle::CallHandle;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
+use crate::screen_view;
 use crate::subscriptions::JobList;
 use crate::tasks::{Pending, Tasks};
 use crate::words::Words;
+use wait::WaitOutput;
 
 /// A call that takes longer becomes a task, where the client knows tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);
@@ -48,6 +51,7 @@ pub(crate) struct Engine {
     left: left::Told,
     pub(crate) job_list: JobList,
     staying: parked::Staying,
+    screens: screen::Shown,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
@@ -72,6 +76,14 @@ pub(crate) struct Caller {
 struct Patience {
     asked: Duration,
     allowed: Duration,
+}
+
+/// How much of a job's output an answer shows.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    from: u64,
+    budget: usize,
+    output: WaitOutput,
 }
 
 /// How an answer's output relates to what the session has seen.
@@ -107,6 +119,7 @@ impl Engine {
             left,
             job_list,
             staying,
+            screens: screen::Shown::default(),
             tasks,
             longest_call,
             prompted,
@@ -183,24 +196,52 @@ impl Engine {
         (from, budget): (u64, usize),
         patience: Patience,
     ) -> Result<Answer, Failure> {
+        let asked = Asked { from, budget, output: WaitOutput::New };
+        self.answer_with(job, caller, waited, asked, patience)
+    }
+
+    /// The same, with as much of the output as was asked for.
+    fn answer_with(
+        &self,
+        job: &Job,
+        caller: &Caller,
+        waited: Waited,
+        Asked { from, budget, output }: Asked,
+        patience: Patience,
+    ) -> Result<Answer, Failure> {
         let reason = waited.reason;
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info).waited(waited.clone());
-        answer = answer.printed(printed::text(
-            (job, self.words),
-            ReadText { from, max: budget, ..ReadText::default() },
-        )?);
-        let errors = self.add_errors((job, &info), caller, &mut answer, budget)?;
+        answer.budget = budget;
+        let mut read = ReadText { from, ..ReadText::default() };
+        match output {
+            WaitOutput::New => answer = answer.showing(read, budget),
+            WaitOutput::Tail => {
+                let lines = Some(Lines::Last(wait::TAIL));
+                let (begin, to) = job.borders(ReadBytes { from, lines, ..ReadBytes::default() })?;
+                read = ReadText { from: begin, to: Some(to), ..read };
+                answer = answer.showing(read, budget);
+                // The rest counts as seen: it was not wanted.
+                answer.range.0 = from;
+            }
+            WaitOutput::Nothing => answer.range = (from, from),
+        }
+        let errors = match output {
+            WaitOutput::New | WaitOutput::Tail => self.add_errors((job, &info), caller, &mut answer)?,
+            WaitOutput::Nothing => None,
+        };
         if reason == Reason::Deadline && patience.allowed < patience.asked {
             let (asked, cut) = (patience.asked.as_secs_f64(), patience.allowed.as_secs_f64());
-            answer.note(format!(
-                "this call was cut at {cut} s (asked for: {asked} s); call wait_for to wait on"
-            ));
+            answer.note(format!("the call was cut at {cut} s of {asked} s; wait_for waits on"));
         }
-        if waited.full_screen != Some(false) {
-            self.add_screen(job, &mut answer);
+        if output != WaitOutput::Nothing {
+            self.add_screen(job, caller, &mut answer, &waited);
         }
-        let shown = if reason == Reason::Started { Shown::Glimpsed } else { Shown::Seen };
+        let shown = if reason == Reason::Started || output == WaitOutput::Nothing {
+            Shown::Glimpsed
+        } else {
+            Shown::Seen
+        };
         self.remember(job, caller, &mut answer, (shown, &waited), errors);
         Ok(answer)
     }
@@ -211,30 +252,34 @@ impl Engine {
         (job, info): (&Job, &Info),
         caller: &Caller,
         answer: &mut Answer,
-        budget: usize,
     ) -> Result<Option<u64>, Failure> {
         if info.has_terminal() {
             return Ok(None);
         }
         let from = self.cursors.get(&caller.session, job.handle()).errors;
-        let read = ReadText { stream: Stream::Stderr, from, max: budget / 4, ..ReadText::default() };
-        let errors = job.read(read)?;
-        let text = errors.joined(|from, to| self.words.read_errors(job.handle(), from, to));
-        if !text.is_empty() {
-            let output = answer.output_mut();
-            let line_break = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
-            output.push_str(&format!("{line_break}[stderr]\n{}", printed::shown(&text)));
+        let (max, stream) = (answer.budget / 4, Stream::Stderr);
+        let errors = printed::text(job, ReadText { stream, from, max, ..ReadText::default() })?;
+        if let Some((from, to)) = errors.omitted {
+            let call = self.words.read_errors(job.handle(), from, to);
+            answer.note(format!("{} bytes of stderr left out (…): {call}", to - from));
         }
-        Ok(Some(errors.offset))
+        answer.errors = errors.text;
+        Ok(Some(errors.to))
     }
 
-    /// A full-screen program prints nothing that can be read as lines: its screen says more.
-    fn add_screen(&self, job: &Job, answer: &mut Answer) {
-        if answer.is_live()
-            && let Ok(shot) = job.screen(false, 0)
-            && shot.alternate
-        {
-            answer.facts.screen = Some(Screen::from(shot));
+    /// A full-screen program or a menu prints nothing that can be read as lines: its screen says more. Only the rows that
+    /// changed since the session saw it last.
+    fn add_screen(&self, job: &Job, caller: &Caller, answer: &mut Answer, waited: &Waited) {
+        let kind = waited.awaiting_input.as_ref().map(|awaiting| awaiting.kind);
+        let menu = kind == Some(AwaitingKind::Menu);
+        if waited.full_screen == Some(false) && !menu || !answer.is_live() {
+            return;
+        }
+        let Ok(shot) = job.screen(true, 0) else { return };
+        if shot.alternate || menu {
+            let rows = screen_view::rows(&shot, menu);
+            let shown = self.screens.show(&caller.session, job.handle(), rows);
+            answer.show_rows(shown, &shot);
         }
     }
 
@@ -268,7 +313,7 @@ impl Engine {
         if from > before.read {
             let missed = before.read;
             let call = self.words.read(job.handle(), missed, from);
-            answer.note(format!("bytes {missed} to {from} were printed before and not shown yet: {call}"));
+            answer.note(format!("{} bytes before this were not shown yet: {call}", from - missed));
         }
         let waited = match (shown, waited.reason) {
             (Shown::Glimpsed, _) => before.waited,

@@ -13,6 +13,7 @@ mod headless;
 mod words;
 mod cursors;
 mod printed;
+mod screen_view;
 mod answer;
 mod engine;
 mod tools;

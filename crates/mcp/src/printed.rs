@@ -4,10 +4,10 @@ use outlast_job::client::Piece;
 use outlast_job::request::{ReadBytes, ReadText};
 use outlast_job::{Failure, Job};
 
-use crate::words::Words;
-
 /// The smallest and the largest bound that a caller can ask for.
-const BOUNDS: (usize, usize) = (512, 1 << 20);
+const BOUNDS: (usize, usize) = (256, 1 << 20);
+/// What stands in the output where something is left out.
+const LEFT_OUT: &str = "…\n";
 
 /// A bounded piece of what a job printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,36 +17,45 @@ pub(crate) struct Printed {
     pub(crate) to: u64,
     /// Where the range that was asked for ends.
     pub(crate) end: u64,
-    pub(crate) omitted_bytes: u64,
+    /// Which bytes were left out.
+    pub(crate) omitted: Option<(u64, u64)>,
 }
 
-/// How many bytes of output go into an answer of at most `max`: its other words need room too.
+impl Printed {
+    pub(crate) fn omitted_bytes(&self) -> u64 {
+        self.omitted.map_or(0, |(from, to)| to - from)
+    }
+}
+
+/// How many bytes an answer may have.
 pub(crate) fn budget(max: Option<u64>) -> usize {
     let max = max.map_or(outlast_job::client::MAX_OUTPUT, |max| usize::try_from(max).unwrap_or(BOUNDS.1));
-    let max = max.clamp(BOUNDS.0, BOUNDS.1);
-    max - (max / 8).clamp(256, 1024)
+    max.clamp(BOUNDS.0, BOUNDS.1)
 }
 
 /// A range of a job's output as text.
-pub(crate) fn text((job, words): (&Job, Words), read: ReadText) -> Result<Printed, Failure> {
-    let text = job.read(read)?;
-    let handle = job.handle();
-    let mut shown_text = text.joined(|from, to| words.read(handle, from, to));
-    if !text.ends_line && shown_text.ends_with('\n') {
-        // A prompt is not a line yet; the fold closes it, because nothing more comes.
-        shown_text.pop();
+pub(crate) fn text(job: &Job, read: ReadText) -> Result<Printed, Failure> {
+    // The mark needs room too, and so does the end of a line that is cut.
+    let reserve = read.reserve.map(|reserve| reserve + LEFT_OUT.len() + 1);
+    let text = job.read(ReadText { reserve, ..read })?;
+    let mut all = text.head.clone();
+    if text.omitted.is_some() {
+        if !all.is_empty() && !all.ends_with('\n') {
+            all.push('\n');
+        }
+        all.push_str(LEFT_OUT);
+        all.push_str(&text.tail);
     }
-    Ok(Printed {
-        text: shown(&shown_text),
-        from: text.from,
-        to: text.offset,
-        end: text.offset,
-        omitted_bytes: text.omitted_bytes(),
-    })
+    if !text.ends_line && all.ends_with('\n') {
+        // A prompt is not a line yet; the fold closes it, because nothing more comes.
+        all.pop();
+    }
+    let (from, to) = (text.from, text.offset);
+    Ok(Printed { text: shown(&all), from, to, end: to, omitted: text.omitted })
 }
 
 /// The bytes of a range as they are, at most `budget` of text; what is not plain text is shown as an escape.
-pub(crate) fn raw((job, words): (&Job, Words), read: ReadBytes, budget: usize) -> Result<Printed, Failure> {
+pub(crate) fn raw(job: &Job, read: ReadBytes, budget: usize) -> Result<Printed, Failure> {
     let mut text = String::new();
     let (from, _) = job.borders(read)?;
     let mut to = from;
@@ -74,12 +83,8 @@ pub(crate) fn raw((job, words): (&Job, Words), read: ReadBytes, budget: usize) -
         }
         text.len() < budget
     })?;
-    let left = end.saturating_sub(to);
-    if left > 0 {
-        let call = words.read_raw(job.handle(), to);
-        text.push_str(&format!("\n[... {left} bytes more: {call} ...]"));
-    }
-    Ok(Printed { text, from, to, end, omitted_bytes: left })
+    let omitted = (end > to).then_some((to, end));
+    Ok(Printed { text, from, to, end, omitted })
 }
 
 fn push_escaped(text: &mut String, c: char) {
@@ -117,9 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_leaves_room_for_its_other_words() {
-        assert_eq!(budget(None), 16_384 - 1024);
-        assert_eq!(budget(Some(0)), 256);
-        assert_eq!(budget(Some(u64::MAX)), (1 << 20) - 1024);
+    fn a_bound_is_sane() {
+        assert_eq!([budget(None), budget(Some(0)), budget(Some(u64::MAX))], [16_384, 256, 1 << 20]);
     }
 }

@@ -123,12 +123,8 @@ pub(crate) fn read(engine: &Engine, session: &str, uri: &str) -> Result<ReadReso
 
 fn contents(engine: &Engine, job: &Job, part: Part) -> Result<String, Failure> {
     match part {
-        Part::Screen => {
-            Ok(engine.screen(job, 0, LIMIT)?.facts.screen.map(|screen| screen.text).unwrap_or_default())
-        }
-        Part::Transcript => {
-            Ok(printed::text((job, engine.words), ReadText { max: LIMIT, ..ReadText::default() })?.text)
-        }
+        Part::Screen => engine.screen_text(job),
+        Part::Transcript => Ok(printed::text(job, ReadText { max: LIMIT, ..ReadText::default() })?.text),
         Part::Events => job.event_lines(LIMIT),
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Server {
     tools: Arc<Vec<Tool>>,
     /// How the arguments of each tool become a call.
     parsers: Arc<HashMap<&'static str, Parse>>,
+    /// Parameters of each tool that are taken and not told of.
+    untold: Arc<HashMap<&'static str, &'static [&'static str]>>,
     subscriptions: Arc<Subscriptions>,
     /// Who is at the other end, where that is one agent for as long as the server runs.
     agent: Option<Arc<str>>,
@@ -71,8 +73,9 @@ impl Server {
         tools.extend(options.extras.iter().flat_map(|extras| extras.tools()));
         let definitions = tools::definitions(options.profile);
         let parsers = Arc::new(definitions.iter().map(|tool| (tool.name, tool.parse)).collect());
+        let untold = Arc::new(tools::untold(options.profile));
         let (options, tools) = (Arc::new(options), Arc::new(tools));
-        Ok(Self { engine, options, tools, parsers, subscriptions: Arc::default(), agent: None })
+        Ok(Self { engine, options, tools, parsers, untold, subscriptions: Arc::default(), agent: None })
     }
 
     /// The same server, for one agent alone.
@@ -308,7 +311,10 @@ impl ServerHandler for Server {
             return answer;
         }
         let arguments = Arguments::new(request.arguments.clone());
-        let unknown = arguments.unknown(&tools::parameters(tool));
+        let mut known = tools::parameters(tool);
+        let untold = self.untold.get(request.name.as_ref()).copied().unwrap_or_default();
+        known.extend(untold.iter().map(ToString::to_string));
+        let unknown = arguments.unknown(&known);
         let session = self.session(&context);
         let call = Arc::new(CallHandle::new());
         let caller = Caller { session, env: session::env(&context), tasks: knows_tasks(&context), call };
@@ -330,11 +336,9 @@ impl ServerHandler for Server {
                 Err(failure) => self.error(&failure).into(),
             },
             mut reply => {
-                for name in &unknown {
-                    reply
-                        .text
-                        .push_str(&format!("\nnote: this tool has no parameter {name:?}; it was ignored"));
-                }
+                let ignored =
+                    unknown.iter().map(|name| format!("this tool has no parameter {name:?}: ignored\n"));
+                reply.text.insert_str(0, &ignored.collect::<String>());
                 success(reply, self.words_alone(&context)).into()
             }
         })

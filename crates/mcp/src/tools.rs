@@ -7,6 +7,7 @@
 mod schema;
 mod texts;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use outlast_job::Failure;
@@ -45,6 +46,8 @@ pub(crate) struct Definition {
     pub(crate) description: &'static str,
     pub(crate) effect: Effect,
     pub(crate) fields: Vec<Field>,
+    /// Parameters that are taken too, and not told of: other names, and what few need.
+    pub(crate) also: &'static [&'static str],
 }
 
 /// The tools that answer with a list of jobs.
@@ -53,9 +56,9 @@ pub(crate) const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
 impl Definition {
     fn tool(mut self, words: Words) -> Tool {
         if self.effect != Effect::Reads {
-            self.fields.push(Field::flag("confirmed", "The user agreed, after a refusal asked for that"));
+            self.fields.push(Field::flag("confirmed", "The user agreed"));
         }
-        let annotations = ToolAnnotations::with_title(self.title)
+        let annotations = ToolAnnotations::new()
             .read_only(self.effect == Effect::Reads)
             .destructive(self.effect != Effect::Reads)
             .idempotent(self.effect != Effect::Acts)
@@ -83,6 +86,11 @@ pub(crate) fn definitions(profile: Profile) -> Vec<Definition> {
 pub(crate) fn of(profile: Profile) -> Vec<Tool> {
     let words = Words(profile);
     definitions(profile).into_iter().map(|definition| definition.tool(words)).collect()
+}
+
+/// The parameters of each tool that are taken and not told of.
+pub(crate) fn untold(profile: Profile) -> HashMap<&'static str, &'static [&'static str]> {
+    definitions(profile).iter().map(|tool| (tool.name, tool.also)).collect()
 }
 
 /// The names of a tool's parameters.

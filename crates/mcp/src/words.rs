@@ -31,6 +31,11 @@ impl Words {
         )
     }
 
+    /// Whether processes go by their pids here.
+    pub(crate) fn says_pid(self) -> bool {
+        self.0 == Profile::Gemini
+    }
+
     /// The call that reads a part of the output.
     pub(crate) fn read(self, job: Handle, from: u64, to: u64) -> String {
         self.reads(&job.to_string(), &format!(", offset={from}, until={to}"))
@@ -77,13 +82,6 @@ impl Words {
             Profile::Plain | Profile::Gemini | Profile::Codex => format!("kill(handle={job})"),
             Profile::Claude => format!("KillShell(shell_id={job})"),
         }
-    }
-
-    /// What can be done with a job that goes on.
-    pub(crate) fn go_on(self, job: Handle) -> String {
-        let job = job.to_string();
-        let (read, end) = (self.read_new(&job), self.end(&job));
-        format!("it goes on in the background: wait_for(handle={job}), {read} (what is new) or {end}")
     }
 
     /// Our own words about the seven tools, for a profile that calls some of them otherwise.

@@ -86,7 +86,7 @@ impl LocalJob {
 
     /// A range as text, within its bound: the head and the tail.
     pub(crate) fn text(&self, read: &ReadText) -> Result<Text, Failure> {
-        Ok(self.range_of(read)?.excerpt(read.max))
+        Ok(self.range_of(read)?.excerpt_with(read.max, read.reserve.unwrap_or(MARK_LINE)))
     }
 }
 
@@ -304,6 +304,13 @@ impl Range {
     /// At most `max` bytes of text: the head and the tail.
     #[must_use]
     pub(crate) fn excerpt(&self, max: usize) -> Text {
+        self.excerpt_with(max, MARK_LINE)
+    }
+
+    /// The same; where something is left out, `reserve` of them are kept free for the words that say so. It is cut
+    /// between lines, unless one line is larger than all there is room for.
+    #[must_use]
+    pub(crate) fn excerpt_with(&self, max: usize, reserve: usize) -> Text {
         let answer = |head: String, tail: String, omitted: Option<(u64, u64)>| Text {
             head,
             tail,
@@ -319,19 +326,28 @@ impl Range {
         {
             return answer(text, String::new(), None);
         }
-        // The line that a door puts between the two is part of its answer.
-        let budget = max.saturating_sub(MARK_LINE);
-        let (head, head_end) = self.head(budget / 4);
-        let (tail, tail_start) = self.tail(budget - head.len(), head_end);
+        let budget = max.saturating_sub(reserve);
+        let head = self.head(budget / 4);
+        let (from, used) = head.as_ref().map_or((self.from, 0), |(text, end)| (*end, text.len()));
+        let tail = self.tail(budget - used, from);
+        // A line larger than all there is room for is cut.
+        let (head, head_end) = match (head, &tail) {
+            (Some(head), _) => head,
+            (None, Some(_)) => (String::new(), self.from),
+            (None, None) => self.begin_of_line(budget / 4),
+        };
+        let (tail, tail_start) = tail.unwrap_or_else(|| self.end_of_line(budget - head.len(), head_end));
         answer(head, tail, Some((head_end, tail_start)))
     }
 
-    /// As many whole lines from the beginning as fit, and where they end.
-    fn head(&self, budget: usize) -> (String, u64) {
+    /// As many whole lines from the beginning as fit, and where they end; none if not one fits.
+    fn head(&self, budget: usize) -> Option<(String, u64)> {
         for span in spans(budget).into_iter().filter(|_| budget > 0) {
             let slice = LogSlice::of(self.part(self.from, self.to.min(self.from + span)));
             let Folded { text, mut line_ends } = slice.fold(self.from);
-            line_ends.push((slice.to(), text.len()));
+            if slice.to() == self.to {
+                line_ends.push((slice.to(), text.len()));
+            }
             let mut fitting = line_ends.partition_point(|(_, len)| *len <= budget);
             let may_need_more = slice.to() < self.to && span == spans(budget)[0];
             if may_need_more && (fitting == 0 || fitting == line_ends.len()) {
@@ -342,21 +358,25 @@ impl Range {
                 let end = line_ends[fitting - 1].0;
                 let text = slice.text(self.from, end);
                 if text.len() <= budget && end > self.from {
-                    return (text, end);
+                    return Some((text, end));
                 }
                 fitting /= 2;
             }
-            // One line longer than all there is room for: as much of it as fits.
-            let end = slice.character_at((self.from + budget as u64 / 2).min(self.to));
-            let mut text = slice.text(self.from, end);
-            text.truncate(text.floor_char_boundary(budget));
-            return (text, end);
         }
-        (String::new(), self.from)
+        None
     }
 
-    /// As many whole lines up to the end as fit, and where they begin.
-    fn tail(&self, budget: usize, not_before: u64) -> (String, u64) {
+    /// The beginning of a line that is too long.
+    fn begin_of_line(&self, budget: usize) -> (String, u64) {
+        let slice = LogSlice::of(self.part(self.from, self.to.min(self.from + spans(budget)[0])));
+        let end = slice.character_at((self.from + budget as u64 / 2).min(self.to));
+        let mut text = slice.text(self.from, end);
+        text.truncate(text.floor_char_boundary(budget));
+        (text, end)
+    }
+
+    /// As many whole lines up to the end as fit, and where they begin; none if not one fits.
+    fn tail(&self, budget: usize, not_before: u64) -> Option<(String, u64)> {
         for span in spans(budget) {
             let start = self.to.saturating_sub(span).max(not_before);
             let slice = LogSlice::of(self.part(start, self.to));
@@ -368,12 +388,22 @@ impl Range {
                 let fitting = |(_, begin): &(u64, usize)| text.len().saturating_sub(*begin) <= budget;
                 let fits = begins.into_iter().find(fitting);
                 if let Some((at, begin)) = fits.filter(|(at, _)| *at > first || !may_need_more) {
-                    return (text.get(begin..).unwrap_or_default().to_owned(), at);
+                    return Some((text.get(begin..).unwrap_or_default().to_owned(), at));
                 }
             }
-            if !may_need_more {
-                let from = slice.character_at(self.to.saturating_sub(budget as u64 / 2)).max(not_before);
-                let text = slice.text(from, self.to);
+        }
+        None
+    }
+
+    /// The end of a line that is too long.
+    fn end_of_line(&self, budget: usize, not_before: u64) -> (String, u64) {
+        let start = self.to.saturating_sub(spans(budget)[0]).max(not_before);
+        let slice = LogSlice::of(self.part(start, self.to));
+        // Bytes that are no text take more room than they were.
+        for share in [1, 3] {
+            let from = slice.character_at(self.to.saturating_sub(budget as u64 / share)).max(not_before);
+            let text = slice.text(from, self.to);
+            if text.len() <= budget || share == 3 {
                 let cut = text.ceil_char_boundary(text.len().saturating_sub(budget));
                 return (text[cut..].to_owned(), from);
             }

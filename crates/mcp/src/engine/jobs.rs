@@ -2,6 +2,7 @@
 
 use outlast_job::Handle;
 use outlast_job::clock::now_ms;
+use outlast_job::lifecycle::Process;
 use outlast_job::request::{AskKeepers, Lines, List as ListRequest, ListedJob, ReadText, Summary};
 use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::wire::{Activity, Awaiting};
@@ -18,6 +19,17 @@ use crate::printed::shown;
 const FINISHED: usize = 20;
 /// How much of a command or of a line is shown.
 const LINE: usize = 120;
+
+/// Which jobs to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ListOrder {
+    /// Also those of other sessions.
+    pub(crate) all: bool,
+    /// Only those that run.
+    pub(crate) running: bool,
+    /// Only those with a smaller handle.
+    pub(crate) before: Option<u64>,
+}
 
 /// One job of a list.
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +51,8 @@ pub(crate) struct Entry {
     pub(crate) awaiting_input: Option<Awaiting>,
     /// How many bytes the session has not been shown yet.
     pub(crate) unread_bytes: u64,
+    /// How long it has run, or ran, in milliseconds.
+    pub(crate) ran_ms: u64,
     #[serde(skip)]
     note: Option<String>,
     #[serde(skip)]
@@ -55,20 +69,26 @@ pub(crate) struct List {
     #[serde(skip)]
     news: String,
     #[serde(skip)]
-    not_shown: usize,
+    not_shown: Vec<u64>,
     #[serde(skip)]
     of_others: usize,
 }
 
 impl Engine {
-    pub(crate) fn jobs(&self, caller: &Caller, all: bool) -> List {
+    pub(crate) fn jobs(&self, caller: &Caller, ListOrder { all, running, before }: ListOrder) -> List {
         let wanted = |job: &Summary| all || job.session == caller.session;
+        let asked = |one: &ListedJob| {
+            (!running || one.is_live()) && before.is_none_or(|before| one.job.handle.number() < before)
+        };
         let keepers = if all { AskKeepers::All } else { AskKeepers::OfSession(caller.session.clone()) };
+        // First what happened, then how it is: an event is never newer than the list that it comes with.
+        let news = self.news(caller);
         let mut listed = self.outlast.list(ListRequest { keepers, ..ListRequest::default() });
         let left = self.left_behind(caller, &listed);
-        let before = listed.len();
+        let everybody = listed.len();
         listed.retain(|one| wanted(&one.job));
-        let of_others = before - listed.len();
+        let of_others = everybody - listed.len();
+        listed.retain(asked);
         let cursors = self.cursors.all_of(&caller.session);
         let cursor = |one: &ListedJob| cursors.get(&one.job.handle).copied().unwrap_or_default();
         let place = |one: &ListedJob| {
@@ -76,20 +96,19 @@ impl Engine {
             (!own, urgency(one, || unread(one, cursor(one))), std::cmp::Reverse(one.job.handle))
         };
         listed.sort_by_cached_key(place);
-        let before = listed.len();
         let mut finished = 0;
-        listed.retain(|one| {
+        let is_shown = |one: &ListedJob| {
             finished += usize::from(!one.is_live());
             one.is_live() || finished <= FINISHED
-        });
-        let not_shown = before - listed.len();
+        };
+        let (listed, rest): (Vec<_>, Vec<_>) = listed.into_iter().partition(is_shown);
+        let not_shown: Vec<u64> = rest.iter().map(|one| one.job.handle.number()).collect();
         // Only now what is dear: it is read for those that are shown.
         let entry = |one: ListedJob| {
             let cursor = cursor(&one);
             self.entry(caller, one, cursor)
         };
         let jobs = listed.into_iter().map(entry).collect();
-        let news = self.news(caller);
         self.was_told(caller, &news);
         List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others }
     }
@@ -100,6 +119,16 @@ impl Engine {
         let last_line = now.as_ref().map(|now| now.last_line.clone()).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| self.last_line(job.handle, log_end)).unwrap_or_default();
         let note = self.take_note(caller, job.handle, cursor);
+        if !job.state.is_live()
+            && !cursor.ended
+            && job.session == caller.session
+            && !caller.call.is_cancelled()
+        {
+            // The list says that it ended: it is not told again.
+            let cursor = Cursor { cancelled: false, ended: true, ..cursor };
+            self.cursors.set(&caller.session, job.handle, cursor);
+        }
+        let left = self.left_running(&job);
         Entry {
             job: JobIdentity::from(&job),
             activity: now.as_deref().map(activity),
@@ -110,11 +139,25 @@ impl Engine {
             ports: now.as_ref().map(|now| now.ports.clone()).unwrap_or_default(),
             awaiting_input: now.and_then(|now| now.awaiting_input),
             unread_bytes,
+            ran_ms: job
+                .state
+                .receipt()
+                .map_or_else(now_ms, |receipt| receipt.ended_at)
+                .saturating_sub(job.created_at),
             note,
-            how: ending(&job.state, self.words),
+            how: ending((&job.state, &left), &job.session, self.words),
             description: job.description,
             session: job.session,
         }
+    }
+
+    /// What a finished command left running and what runs still.
+    fn left_running(&self, job: &Summary) -> Vec<Process> {
+        if job.state.receipt().is_none_or(|receipt| receipt.left_behind.is_empty()) {
+            return Vec::new();
+        }
+        let job = self.outlast.job(&job.handle.to_string());
+        job.and_then(|job| Ok(job.left_behind(&job.info()?))).unwrap_or_default()
     }
 
     fn last_line(&self, handle: Handle, log_end: u64) -> Option<String> {
@@ -123,7 +166,7 @@ impl Engine {
         }
         let job = self.outlast.job(&handle.to_string()).ok()?;
         let read = ReadText { lines: Some(Lines::Last(1)), max: 512, ..ReadText::default() };
-        Some(crate::printed::text((&job, self.words), read).ok()?.text)
+        Some(crate::printed::text(&job, read).ok()?.text)
     }
 
     /// What happened to the session's last call about the job; told once.
@@ -175,13 +218,18 @@ fn one_line(text: &str) -> String {
 
 impl Entry {
     fn text(&self) -> String {
-        let mut text = format!("{} {}", title(&self.job), self.job.status);
-        for detail in [&self.how, &self.activity].into_iter().flatten() {
-            text.push_str(&format!(", {detail}"));
-        }
-        text.push_str(&format!(", {} old", seconds(self.age_seconds * 1000)));
-        if let Some(pid) = self.job.pid.filter(|_| self.how.is_none()) {
-            text.push_str(&format!(", pid {pid}"));
+        let mut text = title(&self.job);
+        let ran = seconds(self.ran_ms);
+        match &self.how {
+            Some(how) => {
+                let since = seconds((self.age_seconds * 1000).saturating_sub(self.ran_ms));
+                text.push_str(&format!(" · {how} · ran {ran}, {since} ago"));
+            }
+            None => {
+                let activity = self.activity.as_deref().unwrap_or(self.job.status).replace('_', " ");
+                text.push_str(&format!(" · {activity} · running for {ran}"));
+                text.extend(self.job.pid.map(|pid| format!(", pid {pid}")));
+            }
         }
         if !self.ports.is_empty() {
             let ports: Vec<String> = self.ports.iter().map(ToString::to_string).collect();
@@ -212,11 +260,11 @@ impl Entry {
 impl List {
     pub(crate) fn text(&self, budget: usize) -> String {
         let mut text = self.news.clone();
-        let mut left_out = self.not_shown;
+        let mut left_out = self.not_shown.clone();
         for entry in &self.jobs {
-            let entry = entry.text();
+            let (handle, entry) = (entry.job.handle, entry.text());
             if text.len() + entry.len() > budget {
-                left_out += 1;
+                left_out.push(handle.number());
                 continue;
             }
             text.push_str(&entry);
@@ -225,8 +273,8 @@ impl List {
         if self.jobs.is_empty() {
             text.push_str("no jobs in this session\n");
         }
-        if left_out > 0 {
-            text.push_str(&format!("{left_out} more are not shown\n"));
+        if let Some(newest) = left_out.iter().max() {
+            text.push_str(&format!("{} more are not shown: jobs(before={})\n", left_out.len(), newest + 1));
         }
         if self.of_others > 0 {
             text.push_str(&format!("{} jobs of other sessions: jobs(all=true)\n", self.of_others));

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use outlast_job::lifecycle::Process;
 use outlast_job::wire::Killed;
 use outlast_job::{Failure, Job, Reason, Wait, Waited};
 use outlast_policy::Pass;
 
 use super::parked::Step;
 use super::{Caller, Engine, Patience};
-use crate::answer::Answer;
+use crate::answer::{Answer, named};
 
 /// How to end it.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ impl Engine {
     ) -> Result<Step<Answer>, Failure> {
         caller.call.set_about(job.handle());
         let patience = self.patience(order.grace);
+        let before = job.info()?;
+        let left = if before.state.is_live() { Vec::new() } else { job.left_behind(&before) };
         let killed = match &order.signal {
             Some(signal) => job.signal(signal, &caller.session)?,
             None => job.kill(patience.allowed, &caller.session)?,
@@ -36,7 +39,7 @@ impl Engine {
         let end = job.log_end();
         let (of_job, whose) = (job.clone(), caller.clone());
         let finish = move |engine: &Engine, waited: Waited| {
-            engine.killed(&of_job, &whose, (&order, killed), (waited, patience)).map(Step::Done)
+            engine.killed(&of_job, &whose, (&order, killed, &left), (waited, patience)).map(Step::Done)
         };
         if job.info()?.state.is_live() {
             return self.wait_then((job, Wait::for_exit()), patience, caller, finish);
@@ -48,7 +51,7 @@ impl Engine {
         &self,
         job: &Job,
         caller: &Caller,
-        (order, killed): (&KillOrder, Killed),
+        (order, killed, left): (&KillOrder, Killed, &[Process]),
         (waited, patience): (Waited, Patience),
     ) -> Result<Answer, Failure> {
         let seen = self.cursors.get(&caller.session, job.handle()).read;
@@ -58,6 +61,10 @@ impl Engine {
             answer.note("it had already ended");
         } else if order.signal.is_some() {
             answer.note(format!("{} processes got the signal", killed.signalled));
+        } else if !left.is_empty() {
+            answer.note(format!("ended what it had left running: {}", named(left)));
+        } else if killed.signalled > 1 {
+            answer.note(format!("ended {} processes", killed.signalled));
         }
         if let Some(note) = killed.note {
             answer.note(note);

@@ -22,6 +22,10 @@ use crate::cursors::{Cursor, Cursors};
 const READER: &str = "mcp";
 /// More are counted and not shown.
 const SHOWN: usize = 12;
+/// So many are told with an answer about something else.
+const WITH_AN_ANSWER: usize = 3;
+/// How much of an event's text is shown.
+const LINE: usize = 200;
 
 /// One thing that a job had to tell.
 #[derive(Clone, Debug, Serialize)]
@@ -113,6 +117,22 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// The first of what the session was not told yet, a line each, and that there is more. It is told now.
+    pub(crate) fn tell(&self, caller: &Caller) -> (Vec<String>, Vec<Event>) {
+        let mut news = self.news(caller);
+        let more = news.events.len().saturating_sub(WITH_AN_ANSWER);
+        news.events.truncate(WITH_AN_ANSWER);
+        let mut lines: Vec<String> = news.events.iter().map(|event| event.line().trim().to_owned()).collect();
+        if more > 0 {
+            lines.push(format!("{} more: jobs()", plural(more)));
+            news.last = news.events.last().map_or(news.last, |event| event.number);
+        }
+        self.was_told(caller, &news);
+        (lines, news.events)
+    }
+}
+
 /// Those of a session's events that it does not know yet: no answer has shown them, and `jobs` has not told them.
 #[must_use]
 pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> {
@@ -164,7 +184,12 @@ impl Event {
     fn line(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
-        let Self { handle, event, text, age_seconds, .. } = self;
+        let Self { handle, event, age_seconds, .. } = self;
+        let mut text = crate::answer::one_line(&crate::printed::shown(&self.text));
+        if text.len() > LINE {
+            text.truncate(text.floor_char_boundary(LINE));
+            text.push('…');
+        }
         format!("  job {handle}{name} {event}{times}: {text} [{} ago]", seconds(age_seconds * 1000))
     }
 }

@@ -7,6 +7,9 @@ use super::{Caller, Engine, Shown};
 use crate::answer::Answer;
 use crate::printed::{self, Printed};
 
+/// Room for what is said besides lines that were looked for, or raw bytes.
+const OTHER_WORDS: usize = 256;
+
 /// Which part of the output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadOrder {
@@ -53,20 +56,32 @@ impl Engine {
         };
         let lines = order.tail.map(|tail| Lines::Last(count(tail)));
         let lines = lines.or(order.head.map(|head| Lines::First(count(head))));
-        let read = ReadText { stream, from, to, lines, max: order.budget };
+        let read = ReadText { stream, from, to, lines, ..ReadText::default() };
         let mut notes = Vec::new();
-        let part = match &order.pattern {
-            Some(pattern) => matching_lines(job, Grep { range: read, pattern: pattern.clone() }, &mut notes)?,
-            None if order.raw => {
-                let ReadText { stream, from, to, lines, .. } = read;
-                let read = ReadBytes { stream, from, to, lines, max: 0 };
-                printed::raw((job, self.words), read, order.budget)?
-            }
-            None => printed::text((job, self.words), read)?,
-        };
-        let (begin, end) = (part.from, part.end);
         let info = job.info_to_show()?;
-        let mut answer = Answer::of((job, self.words), &info).printed(part);
+        let answer = Answer::of((job, self.words), &info);
+        // What is said besides needs room too.
+        let room = order.budget.saturating_sub(OTHER_WORDS);
+        let bytes = ReadBytes { stream, from, to, lines, max: 0 };
+        let mut answer = match &order.pattern {
+            Some(pattern) => {
+                let grep = Grep { range: ReadText { max: room, ..read }, pattern: pattern.clone() };
+                answer.printed(matching_lines(job, grep, &mut notes)?, order.budget)
+            }
+            None if order.raw => {
+                let mut part = printed::raw(job, bytes, room)?;
+                if let Some((from, to)) = part.omitted.take() {
+                    let call = self.words.read_raw(job.handle(), from);
+                    notes.push(format!("{} bytes more: {call}", to - from));
+                }
+                answer.printed(part, order.budget)
+            }
+            None => {
+                let (from, to) = job.borders(bytes)?;
+                answer.showing(ReadText { from, to: Some(to), lines: None, ..read }, order.budget)
+            }
+        };
+        let (begin, end) = answer.range;
         answer.notes = notes;
         if let Some(offset) = order.offset.filter(|offset| *offset > end) {
             answer.note(format!("offset {offset} is past the end, which is {end}"));
@@ -77,11 +92,8 @@ impl Engine {
             let seen = crate::cursors::Cursor { errors: end, ..cursor };
             self.cursors.set(&caller.session, job.handle(), seen);
         } else if reads_on {
-            let errors = if order.is_picky() {
-                None
-            } else {
-                self.add_errors((job, &info), caller, &mut answer, order.budget)?
-            };
+            let errors =
+                if order.is_picky() { None } else { self.add_errors((job, &info), caller, &mut answer)? };
             let waited = Waited::because(Reason::Output, end);
             self.remember(job, caller, &mut answer, (Shown::Seen, &waited), errors);
         }
@@ -110,9 +122,9 @@ fn matching_lines(job: &Job, grep: Grep, notes: &mut Vec<String>) -> Result<Prin
         (0, _) => format!("no line of {searched} matches"),
         (found, 0) => format!("{found} of {searched} lines match"),
         (found, left_out) => format!(
-            "{found} of {searched} lines match; the last {left_out} are not shown: use a narrower pattern, or offset"
+            "{found} of {searched} lines match; the last {left_out} are not shown: use a narrower pattern"
         ),
     });
     let (from, to) = (matches.from, matches.offset);
-    Ok(Printed { text: printed::shown(&text), from, to, end: to, omitted_bytes: 0 })
+    Ok(Printed { text: printed::shown(&text), from, to, end: to, omitted: None })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_job::notify::Notify;
+use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob, Summary};
 use outlast_job::spec::deleted_folder;
 use outlast_job::wakes::WakePlan;
 use outlast_job::{Condition, Failure, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
@@ -33,6 +34,8 @@ pub(crate) struct RunOrder {
     pub(crate) timeout: Option<Duration>,
     pub(crate) inactivity_timeout: Option<Duration>,
     pub(crate) budget: usize,
+    /// Start it also when the same runs already.
+    pub(crate) again: bool,
     /// What is worth an event; none for an end and a question.
     pub(crate) notify: Option<Notify>,
 }
@@ -58,6 +61,7 @@ impl RunOrder {
             timeout: None,
             inactivity_timeout: None,
             budget: budget(None),
+            again: true,
             notify: None,
         })
     }
@@ -75,6 +79,11 @@ impl Engine {
         let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen).from(0);
         check_wait(&wait)?;
         let spec = self.spec(caller, &order)?;
+        if !order.again
+            && let Some(twin) = self.running_twin(&spec)
+        {
+            return self.not_again(caller, &twin).map(Step::Done);
+        }
         let wakes = self.outlast.wakes_of(&spec);
         let job = self.outlast.start(spec)?;
         let patience =
@@ -97,6 +106,25 @@ impl Engine {
             }
             Ok(Step::Done(answer))
         })
+    }
+
+    /// The newest job that runs the same command in the same folder, of any session.
+    fn running_twin(&self, spec: &JobSpec) -> Option<Summary> {
+        let Run::Shell(command) = &spec.run else { return None };
+        let listed = self.outlast.list(ListRequest { keepers: AskKeepers::None, ..ListRequest::default() });
+        let is_it = |one: &ListedJob| one.is_live() && one.job.command == *command && one.job.cwd == spec.cwd;
+        listed.into_iter().rev().find(is_it).map(|one| one.job)
+    }
+
+    /// A second start of the same thing is mostly a mistake: the answer is about what runs already.
+    fn not_again(&self, caller: &Caller, twin: &Summary) -> Result<Answer, Failure> {
+        let job = self.job(&twin.handle.to_string())?;
+        let mut answer = Answer::of((&job, self.words), &job.info_to_show()?);
+        let whose = if twin.session == caller.session { "" } else { " in another session" };
+        answer.note(format!(
+            "nothing was started: the same command runs here already{whose}; again=true starts another"
+        ));
+        Ok(answer)
     }
 
     fn spec(&self, caller: &Caller, order: &RunOrder) -> Result<JobSpec, Failure> {

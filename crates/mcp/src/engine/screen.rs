@@ -1,67 +1,99 @@
-//! Looks at a job's screen.
+//! Looks at a job's screen, and remembers which rows a session has seen.
 
-use outlast_job::{Failure, Job, Kind};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use outlast_job::{Failure, Handle, Job, Kind};
 
 use super::Engine;
-use crate::answer::{Answer, Screen};
+use crate::answer::{Answer, Body, Screen};
 use crate::printed;
+use crate::screen_view::{self, Row, ShownRows};
+
+/// More screens than this are not remembered: they are shown whole again.
+const MAX_SCREENS: usize = 64;
+
+/// The rows that each session was shown of each job. Should they be forgotten, all rows are shown.
+#[derive(Debug, Default)]
+pub(crate) struct Shown(Mutex<HashMap<(String, Handle), Vec<Row>>>);
+
+impl Shown {
+    /// Which rows to show, and remembers them.
+    pub(super) fn show(&self, session: &str, job: Handle, rows: Vec<Row>) -> ShownRows {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_SCREENS {
+            known.clear();
+        }
+        match known.insert((session.to_owned(), job), rows.clone()) {
+            Some(before) => ShownRows::Changed(screen_view::changed(&before, &rows)),
+            None => ShownRows::All(rows),
+        }
+    }
+}
 
 impl Engine {
-    pub(crate) fn screen(&self, job: &Job, scrollback: usize, budget: usize) -> Result<Answer, Failure> {
-        let screen = match job.screen(false, scrollback) {
-            Ok(shot) => Screen::from(shot),
-            Err(failure) if failure.kind == Kind::NotRunning => last_screen(job)?,
+    /// The screen as it is, without marks or numbers.
+    pub(crate) fn screen_text(&self, job: &Job) -> Result<String, Failure> {
+        let shot = match job.screen(false, 0) {
+            Ok(shot) => shot,
+            Err(failure) if failure.kind == Kind::NotRunning => {
+                return Ok(printed::shown(job.last_screen()?.unwrap_or_default().trim_end()));
+            }
             Err(failure) => return Err(failure),
         };
+        Ok(printed::shown(shot.rows.join("\n").trim_end()))
+    }
+
+    /// The whole screen.
+    pub(crate) fn screen(
+        &self,
+        session: &str,
+        job: &Job,
+        scrollback: usize,
+        budget: usize,
+    ) -> Result<Answer, Failure> {
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info);
+        answer.budget = budget;
         if !info.has_terminal() {
             let handle = job.handle();
             return Err(Failure::usage(format!("job {handle} runs on pipes and has no screen"))
                 .hint(self.words.read_new(&handle.to_string())));
         }
-        if let Some(cursor) = screen.cursor {
-            let (columns, rows) = (screen.columns.unwrap_or(0), screen.rows.unwrap_or(0));
-            let full = screen.modes.is_some_and(|modes| modes.alternate_screen);
-            answer.note(format!(
-                "{columns}x{rows}, cursor at row {}, column {}{}{}",
-                cursor.row,
-                cursor.column,
-                if cursor.visible { "" } else { " (hidden)" },
-                if full { ", a full-screen program" } else { "" },
-            ));
-        } else {
-            answer.note("this is its last screen");
+        let shot = match job.screen(true, scrollback) {
+            Ok(shot) => shot,
+            Err(failure) if failure.kind == Kind::NotRunning => {
+                answer.note("its last screen");
+                let text = newest(&printed::shown(job.last_screen()?.unwrap_or_default().trim_end()), budget);
+                answer.facts.screen = Some(Screen { text: text.clone(), ..Screen::default() });
+                answer.body = Body::Rows(text);
+                return Ok(answer);
+            }
+            Err(failure) => return Err(failure),
+        };
+        let rows = screen_view::rows(&shot, shot.alternate);
+        self.screens.show(session, job.handle(), rows.clone());
+        answer.note(format!(
+            "{}x{}{}",
+            shot.size.cols,
+            shot.size.rows,
+            if shot.alternate { ", a full-screen program" } else { "" },
+        ));
+        if !shot.title.is_empty() {
+            answer.note(format!("title {:?}", shot.title));
         }
-        if !screen.title.is_empty() {
-            answer.note(format!("title: {:?}", screen.title));
+        answer.show_rows(ShownRows::All(rows), &shot);
+        let above = answer.facts.screen.as_ref().map(|screen| screen.scrollback.clone()).unwrap_or_default();
+        if let Body::Rows(text) = &mut answer.body
+            && !above.is_empty()
+        {
+            *text = newest(&format!("{above}\n{text}"), budget);
         }
-        answer.facts.screen = Some(bounded(screen, budget));
         Ok(answer)
     }
 }
 
-/// What the terminal showed when the job ended.
-fn last_screen(job: &Job) -> Result<Screen, Failure> {
-    let text = printed::shown(job.last_screen()?.unwrap_or_default().trim_end());
-    Ok(Screen {
-        text,
-        cursor: None,
-        columns: None,
-        rows: None,
-        title: String::new(),
-        modes: None,
-        scrollback: String::new(),
-    })
-}
-
-/// The newest of it that fits.
-fn bounded(mut screen: Screen, budget: usize) -> Screen {
-    screen.text = newest(&screen.text, budget);
-    screen.scrollback = newest(&screen.scrollback, budget - screen.text.len());
-    screen
-}
-
+/// The newest of a text that fits.
 fn newest(text: &str, budget: usize) -> String {
     if text.len() <= budget {
         return text.to_owned();

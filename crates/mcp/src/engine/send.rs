@@ -11,7 +11,6 @@ use super::parked::Step;
 use super::{Caller, Engine, Patience};
 use crate::answer::Answer;
 use crate::printed;
-use crate::words::Words;
 
 /// So long is left for the answer to the last line, however long the lines before it took.
 const LAST_LOOK: Duration = Duration::from_millis(500);
@@ -67,7 +66,7 @@ impl SentInput {
         let patience = Patience { allowed: left, ..patience };
         let (job, caller) = (self.job.clone(), self.caller.clone());
         engine.wait_then((&job, wait.clone()), patience, &caller, move |engine, waited| {
-            if is_echo((&self.job, engine.words), self.order.input.text(), self.sent.offset, &waited)? {
+            if is_echo(&self.job, self.order.input.text(), self.sent.offset, &waited)? {
                 return self.wait(engine, wait.from(waited.offset));
             }
             self.answer(engine, waited).map(Step::Done)
@@ -79,6 +78,8 @@ impl SentInput {
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let waited = Waited { elapsed_ms, ..waited };
         let mut answer = engine.answer(&job, &caller, waited, (sent.offset, order.budget), patience)?;
+        let typed = order.input.text().trim_end_matches('\n');
+        answer.echo = (!typed.is_empty() && !typed.contains('\n')).then(|| printed::shown(typed));
         if let Some(left) = sent.left {
             answer.note(format!("the last {left} bytes of the input were not typed: the program had ended"));
         }
@@ -90,7 +91,7 @@ impl SentInput {
 }
 
 /// Whether a match lies in what the terminal showed while the input was typed.
-fn is_echo((job, words): (&Job, Words), typed: &str, from: u64, waited: &Waited) -> Result<bool, Failure> {
+fn is_echo(job: &Job, typed: &str, from: u64, waited: &Waited) -> Result<bool, Failure> {
     let Some(found) = &waited.found else { return Ok(false) };
     let typed = typed.trim_end();
     if waited.reason != Reason::Pattern || found.text.trim().is_empty() || !typed.contains(found.text.trim())
@@ -99,7 +100,7 @@ fn is_echo((job, words): (&Job, Words), typed: &str, from: u64, waited: &Waited)
     }
     let shown = {
         let (to, max) = (Some(waited.offset), typed.len() + 4096);
-        printed::text((job, words), ReadText { from, to, max, ..ReadText::default() })?.text
+        printed::text(job, ReadText { from, to, max, ..ReadText::default() })?.text
     };
     let shown = shown.trim_end();
     Ok(typed.starts_with(shown)

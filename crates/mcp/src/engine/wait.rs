@@ -4,20 +4,44 @@ use std::time::Duration;
 
 use outlast_job::clock::millis;
 use outlast_job::condition::{ConditionWord, TakesValue};
-use outlast_job::request::{Lines, ReadText};
 use outlast_job::{Condition, Failure, Job, Reason, Wait, Waited, check_wait};
 
 use super::parked::Step;
-use super::{Caller, Engine, Patience};
+use super::{Asked, Caller, Engine, Patience};
 use crate::answer::{Answer, ending};
 use crate::cursors::Cursor;
-use crate::words::Words;
 
 /// How long we look for a pattern in what was shown before, once the time is up.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
 
 /// How long a job must print nothing, unless the call says it.
 const QUIET_MS: u64 = 2000;
+
+/// How many lines `tail` shows.
+pub(super) const TAIL: usize = 10;
+
+/// How much of a job's output comes with the end of a wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WaitOutput {
+    /// What the session has not seen yet.
+    #[default]
+    New,
+    /// The last lines of that.
+    Tail,
+    /// None: it can be read later.
+    Nothing,
+}
+
+impl WaitOutput {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "new" => Self::New,
+            "tail" => Self::Tail,
+            "none" => Self::Nothing,
+            _ => return None,
+        })
+    }
+}
 
 /// What to wait for.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +53,7 @@ pub(crate) struct WaitOrder {
     pub(crate) port: Option<u16>,
     pub(crate) offset: Option<u64>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) output: WaitOutput,
     pub(crate) budget: usize,
 }
 
@@ -148,7 +173,7 @@ impl Engine {
         {
             let at = waited.offset;
             answer.note(format!(
-                "the pattern does occur before offset {begin}, in output you were shown (it ends at {at}); wait_for(offset=0) counts that too"
+                "the pattern is in output you were shown before (it ends at byte {at}); wait_for(offset=0) counts that too"
             ));
         }
     }
@@ -180,17 +205,10 @@ impl WaitCall {
         {
             return Ok(Answer::later((job, engine.words), &job.info()?, pending));
         }
-        let already_shown = waited.reason == Reason::Pattern && waited.offset <= cursors[first].read;
-        let shown_line = if already_shown {
-            matched_line((job, engine.words), begins[first], waited.offset)?
-        } else {
-            String::new()
-        };
         let already = waited.already && waited.reason == Reason::Pattern;
         let timed_out = waited.reason == Reason::Deadline;
-        let mut answer =
-            engine.answer(job, caller, waited, (cursors[first].read, order.budget), *patience)?;
-        answer.output_mut().insert_str(0, &shown_line);
+        let asked = Asked { from: cursors[first].read, budget: order.budget, output: order.output };
+        let mut answer = engine.answer_with(job, caller, waited, asked, *patience)?;
         if already {
             answer.note("the pattern was already there when this call began");
         }
@@ -199,27 +217,12 @@ impl WaitCall {
         }
         for (i, other) in jobs.iter().enumerate().filter(|(i, _)| *i != first) {
             if let Ok(info) = other.info_to_show() {
-                let how =
-                    ending(&info.state, engine.words).map(|how| format!(" ({how})")).unwrap_or_default();
-                answer.note(format!("job {} is {}{how}", jobs[i].handle(), info.state.name()));
+                let left = other.left_behind(&info);
+                let how = ending((&info.state, &left), &info.session, engine.words)
+                    .unwrap_or_else(|| info.state.name().into());
+                answer.note(format!("job {} · {how}", jobs[i].handle()));
             }
         }
         Ok(answer)
     }
-}
-
-/// The line in which a pattern was found, if it was shown in an earlier answer.
-fn matched_line((job, words): (&Job, Words), begin: u64, end: u64) -> Result<String, Failure> {
-    let read = ReadText {
-        from: begin,
-        to: Some(end),
-        lines: Some(Lines::Last(1)),
-        max: 1024,
-        ..ReadText::default()
-    };
-    let mut line = crate::printed::text((job, words), read)?.text;
-    if !line.ends_with('\n') {
-        line.push('\n');
-    }
-    Ok(line)
 }

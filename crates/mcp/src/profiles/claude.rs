@@ -45,6 +45,7 @@ fn bash() -> Definition {
             Field::text("description", "What this command does in 5-10 words"),
             Field::flag("run_in_background", "Return at once"),
         ],
+        also: &[],
     }
 }
 
@@ -63,6 +64,7 @@ fn bash_output() -> Definition {
             Field::integer("until", "Up to this byte"),
             Field::flag("stderr", "What came on stderr, of a job on pipes"),
         ],
+        also: &[],
     }
 }
 
@@ -74,6 +76,7 @@ fn kill_shell() -> Definition {
         description: "Ends a background shell and everything it started.",
         effect: Effect::Ends,
         fields: vec![Field::text("shell_id", "The shell's id").required()],
+        also: &[],
     }
 }
 

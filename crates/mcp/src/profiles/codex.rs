@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use outlast_job::wire::AwaitingKind;
 use outlast_job::{Failure, Reason, Send};
 use outlast_policy::TypedInput;
 
 use crate::answer::Answer;
 use crate::arguments::Arguments;
-use crate::calls::{Call, CallOrder, Reply, Wording};
+use crate::calls::{Call, CallOrder, Wording};
 use crate::engine::Engine;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
@@ -47,6 +46,7 @@ fn exec_command() -> Definition {
             Field::number("yield_time_ms", "How long to wait for output before yielding, default 10000"),
             Field::integer("max_output_tokens", "Default 10000"),
         ],
+        also: &[],
     }
 }
 
@@ -64,6 +64,7 @@ fn write_stdin() -> Definition {
             Field::number("yield_time_ms", "Default 250; 5000 when chars is empty"),
             Field::integer("max_output_tokens", "Default 10000"),
         ],
+        also: &[],
     }
 }
 
@@ -107,38 +108,19 @@ fn parse_write(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> 
     Ok(codex(CallOrder::Send { job, order: Box::new(order), show_screen: false }))
 }
 
-/// In the words that these models know.
-pub(crate) fn reply(answer: Answer) -> Reply {
-    let (report, job) = (&answer.facts.report, &answer.facts.report.job);
-    let wall = answer.elapsed_ms.unwrap_or(0);
+/// How the process is, in the words that these models know.
+pub(crate) fn status(answer: &Answer) -> String {
+    let job = &answer.facts.report.job;
     let state = match (job.exit_code, &job.signal) {
         (Some(code), _) => format!("Process exited with code {code}"),
         (None, Some(signal)) => format!("Process ended by {signal}"),
         (None, None) => format!("Process running with session ID {}", job.handle),
     };
-    let mut text = format!(
-        "Wall time: {}.{:04} seconds\n{state}\nOutput:\n{}",
-        wall / 1000,
-        wall % 1000 * 10,
-        report.output.as_deref().unwrap_or_default()
-    );
-    if let Some(screen) = &answer.facts.screen {
-        text.push_str(&screen.text);
-    }
     // What these models expect to find out by polling.
-    if report.reason != Some(Reason::Deadline)
-        && let Some(why) = answer.why()
-    {
-        text.push_str(&format!("\n{why}"));
+    match answer.facts.report.reason {
+        Some(reason) if answer.is_live() && reason != Reason::Deadline => {
+            format!("{state} · {}", answer.why())
+        }
+        _ => state,
     }
-    for note in &answer.notes {
-        text.push_str(&format!("\nnote: {note}"));
-    }
-    if report.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == AwaitingKind::Password)
-        && let Some(next) = answer.next()
-    {
-        text.push_str(&format!("\nnext: {next}"));
-    }
-    let facts = serde_json::to_value(&answer.facts).unwrap_or_default();
-    Reply { text, facts, pending: answer.pending }
 }

@@ -16,6 +16,24 @@ use crate::tools::{Definition, Effect, Field};
 
 /// How long the screen may take to show what was typed.
 const AFTER_INPUT: Duration = Duration::from_millis(150);
+/// The keys that Gemini CLI's own tool knows. More are taken.
+const KEYS: [&str; 15] = [
+    "Enter",
+    "Tab",
+    "Up",
+    "Down",
+    "Left",
+    "Right",
+    "Escape",
+    "Backspace",
+    "Ctrl-C",
+    "Ctrl-D",
+    "Ctrl-Z",
+    "Space",
+    "Delete",
+    "Home",
+    "End",
+];
 /// What `read_background_output` returns.
 const LINES: u64 = 100;
 const READ_LIMIT: usize = 64 << 10;
@@ -45,11 +63,9 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
             fields: vec![
                 pid(),
                 Field::text("input", "Text to type, as it is"),
-                Field::texts(
-                    "special_keys",
-                    "Keys to press after it, e.g. [\"Enter\"], [\"Up\", \"Enter\"], [\"Ctrl-C\"]",
-                ),
+                Field::texts("special_keys", "Keys to press after it").each_of(KEYS.to_vec()),
             ],
+            also: &[],
         },
         Definition {
             name: "read_background_output",
@@ -62,6 +78,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
                 Field::integer("lines", "Default 100"),
                 Field::integer("delay_ms", "Wait so long first"),
             ],
+            also: &[],
         },
         Definition {
             name: "list_background_processes",
@@ -70,6 +87,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
             description: "Lists the background processes of this session.",
             effect: Effect::Reads,
             fields: Vec::new(),
+            also: &["all", "running", "before"],
         },
     ]);
     seven

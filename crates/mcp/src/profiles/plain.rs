@@ -11,11 +11,12 @@ use super::gemini;
 use crate::arguments::{Arguments, missing};
 use crate::calls::{Call, CallOrder};
 use crate::engine::Engine;
+use crate::engine::jobs::ListOrder;
 use crate::engine::kill::KillOrder;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
-use crate::engine::wait::WaitOrder;
+use crate::engine::wait::{WaitOrder, WaitOutput};
 use crate::printed::budget;
 
 /// How long a call stays when it does not say so.
@@ -26,7 +27,10 @@ const PATTERN_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_SCROLLBACK: u64 = 10_000;
 
 fn handle(engine: &Engine, arguments: &Arguments) -> Result<Job, Failure> {
-    engine.job(&arguments.required("handle", "handle=\"3\" (jobs() lists them)")?)
+    match arguments.count("pid")? {
+        Some(pid) => engine.job_of_pid(pid),
+        None => engine.job(&arguments.required("handle", "handle=\"3\" (jobs() lists them)")?),
+    }
 }
 
 fn bound(arguments: &Arguments) -> Result<usize, Failure> {
@@ -38,11 +42,13 @@ fn stay(arguments: &Arguments, pattern: bool, default: Duration) -> Result<Durat
     if pattern {
         return Ok(arguments.seconds("pattern_timeout")?.unwrap_or(PATTERN_TIMEOUT));
     }
-    let delay = match arguments.seconds("wait_for_output_seconds")? {
-        Some(wait) => Some(wait),
-        None => arguments.seconds("ai_callback_delay")?,
-    };
-    Ok(delay.unwrap_or(default))
+    // `timeout` is how long a call waits, in every tool: what ends a job is called `kill_after`.
+    for name in ["ai_callback_delay", "wait_for_output_seconds", "timeout"] {
+        if let Some(delay) = arguments.seconds(name)? {
+            return Ok(delay);
+        }
+    }
+    Ok(default)
 }
 
 pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
@@ -61,13 +67,20 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         background: arguments.flag("is_background")?.unwrap_or(false),
         delay: stay(arguments, pattern.is_some(), RUN_DELAY)?,
         pattern,
-        timeout: arguments.seconds("timeout")?.filter(|limit| !limit.is_zero()),
-        inactivity_timeout: arguments.seconds("inactivity_timeout")?.filter(|limit| !limit.is_zero()),
+        timeout: arguments.seconds("kill_after")?.filter(|limit| !limit.is_zero()),
+        inactivity_timeout: quiet_limit(arguments)?.filter(|limit| !limit.is_zero()),
+        again: arguments.flag("again")?.unwrap_or(false),
         budget: bound(arguments)?,
         notify,
         ..RunOrder::new(command, arguments.filled("dir_path")?)?
     };
     Ok(CallOrder::Run(Box::new(order)).into())
+}
+
+/// How long it may print nothing, by either name.
+fn quiet_limit(arguments: &Arguments) -> Result<Option<Duration>, Failure> {
+    let limit = arguments.seconds("kill_after_quiet")?;
+    if limit.is_some() { Ok(limit) } else { arguments.seconds("inactivity_timeout") }
 }
 
 pub(crate) fn send(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
@@ -129,13 +142,19 @@ pub(crate) fn wait_for(engine: &Engine, arguments: &Arguments) -> Result<Call, F
         port: arguments.port("port")?,
         offset: arguments.count("offset")?,
         timeout: arguments.seconds("timeout")?,
+        output: arguments.choice("output", WaitOutput::from_name)?.unwrap_or_default(),
         budget: bound(arguments)?,
     };
     Ok(CallOrder::Wait { jobs, order }.into())
 }
 
 pub(crate) fn jobs(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
-    Ok(CallOrder::List { all: arguments.flag("all")?.unwrap_or(false) }.into())
+    let order = ListOrder {
+        all: arguments.flag("all")?.unwrap_or(false),
+        running: arguments.flag("running")?.unwrap_or(false),
+        before: arguments.count("before")?,
+    };
+    Ok(CallOrder::List(order).into())
 }
 
 pub(crate) fn kill(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {

@@ -1,6 +1,5 @@
 //! Schemas from fields.
 
-use outlast_job::Reason;
 use rmcp::model::JsonObject;
 use serde_json::{Map, Value, json};
 
@@ -24,15 +23,27 @@ pub(crate) struct Field {
     required: bool,
     /// What each item of a list may be.
     items: String,
+    /// The only values that it, or an item of it, may have.
+    choices: Vec<&'static str>,
 }
 
 impl Field {
     fn new(sort: Sort, name: &'static str, description: &'static str) -> Self {
-        Self { name, sort, description, required: false, items: String::new() }
+        Self { name, sort, description, required: false, items: String::new(), choices: Vec::new() }
     }
 
     pub(crate) fn text(name: &'static str, description: &'static str) -> Self {
         Self::new(Sort::Text, name, description)
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice(name: &'static str, choices: &[&'static str], description: &'static str) -> Self {
+        Self { choices: choices.to_vec(), ..Self::text(name, description) }
+    }
+
+    /// Each item is one of these.
+    pub(crate) fn each_of(self, choices: Vec<&'static str>) -> Self {
+        Self { choices, ..self }
     }
 
     pub(crate) fn number(name: &'static str, description: &'static str) -> Self {
@@ -79,6 +90,10 @@ impl Field {
         if !self.items.is_empty() {
             schema["items"]["description"] = json!(self.items);
         }
+        if !self.choices.is_empty() {
+            let of = if matches!(self.sort, Sort::Texts) { &mut schema["items"] } else { &mut schema };
+            of["enum"] = json!(self.choices);
+        }
         if !self.description.is_empty() {
             schema["description"] = json!(self.description);
         }
@@ -101,119 +116,30 @@ pub(crate) fn object(fields: &[Field]) -> JsonObject {
     schema
 }
 
-/// What every answer about one job says.
+/// What every answer about one job has at least. A client reads this at every start: it is short.
 pub(super) fn output_schema() -> JsonObject {
-    let text = || json!({"type": "string"});
-    let integer = || json!({"type": "integer"});
-    let flag = || json!({"type": "boolean"});
-    let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
     let schema = json!({
         "type": "object",
         "properties": {
-            "handle": integer(),
-            "name": text(),
-            "pid": integer(),
-            "status": status(),
-            "exit_code": integer(),
-            "signal": text(),
-            "reason": {"type": "string", "enum": reasons},
-            "output": text(),
-            "offset": integer(),
-            "omitted_bytes": integer(),
-            "output_file": text(),
-            "transcript_file": text(),
-            "awaiting_input": awaiting(),
-            "port": integer(),
-            "events_waiting": integer(),
-            "match": {
-                "type": "object",
-                "properties": {
-                    "pattern": integer(),
-                    "text": text(),
-                    "captures": {"type": "array", "items": text()}
-                }
-            },
-            "screen": {
-                "type": "object",
-                "properties": {
-                    "text": text(),
-                    "cursor": {
-                        "type": "object",
-                        "properties": {"row": integer(), "column": integer(), "visible": flag()}
-                    },
-                    "columns": integer(),
-                    "rows": integer(),
-                    "title": text(),
-                    "modes": {
-                        "type": "object",
-                        "properties": {
-                            "alternate_screen": flag(),
-                            "bracketed_paste": flag(),
-                            "application_cursor": flag()
-                        }
-                    },
-                    "scrollback": text()
-                }
-            }
+            "handle": {"type": "integer"},
+            "status": {"type": "string"},
+            "exit_code": {"type": "integer"},
+            "reason": {"type": "string"},
+            "output": {"type": "string"},
+            "offset": {"type": "integer"}
         },
-        "required": ["handle", "status", "output", "offset", "omitted_bytes", "output_file", "transcript_file"]
+        "required": ["handle", "status"]
     });
     schema.as_object().cloned().unwrap_or_default()
 }
 
 /// What `jobs` answers.
 pub(super) fn list_schema() -> JsonObject {
-    let text = || json!({"type": "string"});
-    let integer = || json!({"type": "integer"});
+    let list = || json!({"type": "array", "items": {"type": "object"}});
     let schema = json!({
         "type": "object",
-        "properties": {"jobs": {"type": "array", "items": {
-            "type": "object",
-            "properties": {
-                "handle": integer(),
-                "name": text(),
-                "pid": integer(),
-                "status": status(),
-                "activity": text(),
-                "exit_code": integer(),
-                "signal": text(),
-                "command": text(),
-                "description": text(),
-                "session": text(),
-                "this_session": {"type": "boolean"},
-                "age_seconds": integer(),
-                "last_line": text(),
-                "ports": {"type": "array", "items": integer()},
-                "awaiting_input": awaiting(),
-                "unread_bytes": integer()
-            },
-            "required": ["handle", "status", "command"]
-        }}, "events": {"type": "array", "items": {
-            "type": "object",
-            "properties": {
-                "number": integer(),
-                "handle": integer(),
-                "name": text(),
-                "event": text(),
-                "count": integer(),
-                "text": text(),
-                "offset": integer(),
-                "age_seconds": integer()
-            }
-        }}},
+        "properties": {"jobs": list(), "events": list()},
         "required": ["jobs"]
     });
     schema.as_object().cloned().unwrap_or_default()
-}
-
-fn status() -> Value {
-    json!({"type": "string", "enum": ["starting", "running", "completed", "failed", "killed", "lost"]})
-}
-
-fn awaiting() -> Value {
-    let text = || json!({"type": "string"});
-    json!({
-        "type": "object",
-        "properties": {"level": text(), "kind": text(), "prompt": text(), "evidence": {"type": "object"}}
-    })
 }

@@ -5,21 +5,18 @@ use outlast_job::condition::CONDITIONS;
 use super::{Definition, Effect, Field};
 use crate::profiles::plain;
 
-/// How the conditions that `wait_for` knows are written, and when they hold.
+/// How the conditions that `wait_for` knows are written.
 fn conditions() -> String {
-    let rows: Vec<String> = CONDITIONS.iter().map(|row| format!("{}: {}", row.usage(), row.help)).collect();
-    rows.join("; ")
+    let rows: Vec<String> = CONDITIONS.iter().map(outlast_job::condition::ConditionWord::usage).collect();
+    rows.join(", ")
 }
 
 fn handle() -> Field {
-    Field::text("handle", "Job number or name, e.g. \"3\"")
+    Field::text("handle", "Job number or name")
 }
 
 fn max_output_size() -> Field {
-    Field::integer(
-        "max_output_size",
-        "Bytes of answer, default 16384; the middle is left out, with the call that reads it",
-    )
+    Field::integer("max_output_size", "Bytes, default 16384")
 }
 
 /// The seven, in the order in which they are learned.
@@ -33,43 +30,37 @@ fn run() -> Definition {
         parse: plain::run,
         title: "Run a command",
         description: "Run a bash command line as a job in a terminal. Returns as soon as it exits, prints \
-            ai_callback_pattern, waits for input, or opens a port, at the latest after ai_callback_delay \
+            ai_callback_pattern, awaits input or opens a port, at the latest after ai_callback_delay \
             seconds; then it goes on in the background under its handle, also when this server or you \
             restart. So nothing needs `&`, nohup or a guess: run servers, REPLs, installers and debuggers \
-            the same way and use the handle with send_input, wait_for, read_output and kill. `reason` says \
-            why the call returned: exit (see exit_code), pattern, awaiting_input (answer with send_input), \
-            port, or deadline (still running; not an error). Long builds: raise ai_callback_delay or call \
-            wait_for. Example: {\"command\": \"npm run dev\", \"name\": \"dev\", \"ai_callback_pattern\": \
-            \"ready in\"}",
+            the same way, and go on with send_input, wait_for, read_output or kill. Still running is not an \
+            error. Long builds: raise ai_callback_delay, or wait_for. Answers begin with our words; after a \
+            blank line, all is the job's own output.",
         effect: Effect::Acts,
         fields: vec![
-            Field::text("command", "Command line for bash").required(),
-            Field::text("description", "What it is for, shown by jobs"),
-            Field::text("dir_path", "Folder to run in; default: the server's"),
-            Field::pairs("env", "Variables to add"),
-            Field::text("name", "Name to use as a handle, e.g. \"dev\""),
+            Field::text("command", "").required(),
+            Field::text("description", "What it is for"),
+            Field::text("dir_path", "Folder; default: the server's"),
+            Field::pairs("env", ""),
+            Field::text("name", "To use as a handle, e.g. dev"),
             Field::flag("pty", "Default true; false: pipes, stderr apart"),
-            Field::flag("is_background", "Return at once (reason started)"),
-            Field::number("ai_callback_delay", "Seconds to stay with it, default 5"),
+            Field::flag("is_background", "Return at once"),
+            Field::number("ai_callback_delay", "Seconds, default 5"),
             Field::text(
                 "ai_callback_pattern",
-                "Regex; return when the output matches. Waits up to pattern_timeout instead of the delay",
+                "Regex in its output; waits pattern_timeout instead of the delay",
             ),
-            Field::number("pattern_timeout", "Seconds, default 30"),
-            Field::number("wait_for_output_seconds", "Same as ai_callback_delay"),
+            Field::number("pattern_timeout", "Default 30"),
             max_output_size(),
-            Field::number("timeout", "Kill it after so many seconds; default: never"),
-            Field::number(
-                "inactivity_timeout",
-                "Kill it after so many seconds without output; default: never",
-            ),
-            Field::flag("stream_output", ""),
+            Field::number("kill_after", "Seconds it may run; default: no limit"),
+            Field::number("kill_after_quiet", "Seconds it may print nothing"),
             Field::texts(
                 "notify",
-                "What to tell of later: exit, awaiting_input, port, pattern=REGEX, quiet=30s, stable; \
-                 default exit, awaiting_input",
+                "What to tell of later, as until of wait_for; default exit, awaiting_input",
             ),
+            Field::flag("again", "Start it although the same runs already"),
         ],
+        also: &["wait_for_output_seconds", "stream_output", "timeout", "inactivity_timeout"],
     }
 }
 
@@ -78,34 +69,28 @@ fn send() -> Definition {
         name: "send_input",
         parse: plain::send,
         title: "Type into a job",
-        description: "Type text and keys into a running job, then return what it printed after that, as \
-            soon as it asks again, exits or matches ai_callback_pattern, at the latest after \
-            ai_callback_delay. With a REPL, no pattern is needed. A full-screen program's screen comes back \
-            instead of its output. Examples: {\"handle\": \"3\", \"input\": \"print(2+2)\"}; {\"handle\": \
-            \"3\", \"special_keys\": [\"Ctrl-C\"]}",
+        description: "Type into a running job; returns what it printed after that as soon as it asks again, \
+            exits or matches, at the latest after ai_callback_delay. Several lines are typed as the program \
+            takes them. A full-screen program answers with the rows of its screen that changed; »…« is \
+            selected. Example: {\"handle\": \"3\", \"input\": \"print(2+2)\"}",
         effect: Effect::Acts,
         fields: vec![
             handle().required(),
-            Field::text("input", "Text to type, as it is"),
-            Field::flag(
-                "append_newline",
-                "Press Enter after input; default true, but false with special_keys",
-            ),
-            Field::flag(
-                "paste",
-                "Several lines: true as one paste, false line by line; default as suits the program",
-            ),
+            Field::text("input", ""),
+            Field::flag("append_newline", "Enter after input; default true, but false with special_keys"),
+            Field::flag("paste", "Several lines: true as one paste, false one by one; default as suits"),
             Field::texts(
                 "special_keys",
-                "Pressed after input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End \
-                 PageUp PageDown F1-F12 Ctrl-A..Ctrl-Z Alt-x",
+                "After input: Enter Tab Up Down Left Right Escape Backspace Space Delete Home End PageUp \
+                 PageDown F1-F12 Ctrl-C Alt-x ...",
             ),
-            Field::flag("eof", "End its input after that (Ctrl-D)"),
+            Field::flag("eof", "Then end its input"),
             Field::number("ai_callback_delay", "Seconds, default 3"),
-            Field::text("ai_callback_pattern", "Regex; return when what comes after the input matches"),
-            Field::number("pattern_timeout", "Seconds, default 30"),
+            Field::text("ai_callback_pattern", "Regex in what comes after"),
+            Field::number("pattern_timeout", "Default 30"),
             max_output_size(),
         ],
+        also: &[],
     }
 }
 
@@ -114,14 +99,11 @@ fn read_shell() -> Definition {
         name: "read_shell",
         parse: plain::read_shell,
         title: "Look at a job's screen",
-        description: "What the job's terminal shows now: text, cursor, size, modes. For full-screen \
-            programs (vim, top, menus, debuggers). For printed lines use read_output.",
+        description: "A job's whole screen now, for full-screen programs: rows with numbers, cursor, what is \
+            selected.",
         effect: Effect::Reads,
-        fields: vec![
-            handle().required(),
-            Field::integer("scrollback", "Also so many lines above the screen; default 0"),
-            max_output_size(),
-        ],
+        fields: vec![handle().required(), Field::integer("scrollback", "Lines above it")],
+        also: &["lines", "pid", "max_output_size"],
     }
 }
 
@@ -130,22 +112,21 @@ fn read_output() -> Definition {
         name: "read_output",
         parse: plain::read_output,
         title: "Read a job's output",
-        description: "Read what a job printed, as plain text (no colours, redrawn lines once). Without \
-            options: what is new since the last answer about this job, also after a restart. Or a part: \
-            offset/until (bytes), head/tail (lines), pattern (lines that match, numbered). Never waits; use \
-            wait_for for that. Example: {\"handle\": \"3\", \"pattern\": \"error|warning\"}",
+        description: "What a job printed, as plain text. Without options: what is new since the last answer \
+            about it. Never waits.",
         effect: Effect::Reads,
         fields: vec![
             handle().required(),
-            Field::integer("offset", "From this byte of the log; 0 for all"),
+            Field::integer("offset", "From this byte; 0 for all"),
             Field::integer("until", "Up to this byte"),
             Field::integer("head", "First lines"),
             Field::integer("tail", "Last lines"),
-            Field::text("pattern", "Regex: only lines that match"),
-            Field::flag("raw", "Bytes as they are, escapes shown"),
+            Field::text("pattern", "Regex: only lines that match, numbered"),
+            Field::flag("raw", "With escapes"),
             Field::flag("stderr", "Of a job with pty=false"),
             max_output_size(),
         ],
+        also: &[],
     }
 }
 
@@ -154,24 +135,20 @@ fn wait_for() -> Definition {
         name: "wait_for",
         parse: plain::wait_for,
         title: "Wait for a job",
-        description: "Wait for a job without polling; returns the moment one condition holds, with the new \
-            output. Default: until it exits or waits for input. Exit always ends it. reason deadline: the \
-            time is up, call again. Several handles: the first wins. Example: {\"handle\": \"dev\", \
-            \"pattern\": \"compiled|ERROR\", \"timeout\": 40}",
+        description: "Wait without polling; returns the moment one condition holds or the job exits. \
+            Default: until it exits or awaits input. Several handles: the first wins.",
         effect: Effect::Reads,
         fields: vec![
             handle(),
-            Field::texts("handles", "Several jobs"),
-            Field::texts("until", "Conditions; pattern, port, quiet_seconds and stable_checks imply theirs, or give their values")
-                .items(conditions()),
-            Field::text("pattern", "Regex, in output not shown yet; with gone, on the screen"),
-            Field::number("quiet_seconds", "Default 2"),
-            Field::integer("stable_checks", "Checks 1 s apart, default 3"),
-            Field::integer("port", "TCP port; 0 for any"),
-            Field::number("timeout", "Seconds, default and most: 50"),
-            Field::integer("offset", "Look for pattern from this byte; 0 for all output"),
+            Field::texts("handles", ""),
+            Field::texts("until", "Any of these").items(conditions()),
+            Field::text("pattern", "Regex in output not shown yet"),
+            Field::number("timeout", "Seconds; default: as long as a call may take"),
+            Field::integer("offset", "Look for pattern from this byte"),
+            Field::choice("output", &["new", "tail", "none"], "Of its output; default new, tail is 10 lines"),
             max_output_size(),
         ],
+        also: &["quiet_seconds", "stable_checks", "port"],
     }
 }
 
@@ -180,11 +157,15 @@ fn jobs() -> Definition {
         name: "jobs",
         parse: plain::jobs,
         title: "List jobs",
-        description: "What happened since you were last told (ended, asks, ...), then this session's jobs, \
-            those that need attention first: state, age, last line, ports, what each is for, unread bytes. \
-            Call it when you have lost track, e.g. after a restart or a summary of the conversation.",
+        description: "What happened since you were last told, then this session's jobs, those that need \
+            attention first. For when you have lost track.",
         effect: Effect::Reads,
-        fields: vec![Field::flag("all", "Also those of other sessions")],
+        fields: vec![
+            Field::flag("all", "Also of other sessions"),
+            Field::flag("running", "Only running ones"),
+            Field::integer("before", "Only older than this handle"),
+        ],
+        also: &[],
     }
 }
 
@@ -193,14 +174,14 @@ fn kill() -> Definition {
         name: "kill",
         parse: plain::kill,
         title: "End a job",
-        description: "End a job and everything it started: SIGTERM, then SIGKILL after a grace. Already \
-            ended is no error. With signal: send only that. To interrupt a command in a shell or REPL, \
-            send_input with Ctrl-C instead.",
+        description: "End a job and all it started: SIGTERM, then SIGKILL. To interrupt a command in a \
+            shell or REPL, send_input with Ctrl-C instead.",
         effect: Effect::Ends,
         fields: vec![
             handle().required(),
-            Field::text("signal", "e.g. INT, HUP, USR1"),
+            Field::text("signal", "Send only this, e.g. HUP"),
             Field::number("grace_seconds", "Default 0.2"),
         ],
+        also: &["max_output_size"],
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
         None if bounded => MAX_OUTPUT,
         None => usize::MAX,
     };
-    let range = ReadText { stream, from, to, lines, max };
+    let range = ReadText { stream, from, to, lines, max, reserve: None };
     if let Some(pattern) = &args.grep {
         return grep(&job, Grep { range, pattern: pattern.clone() }, out);
     }

@@ -19,17 +19,17 @@ fn events(client: &mut Client) -> Vec<Value> {
     client.tool("jobs", json!({}))["events"].as_array().cloned().unwrap_or_default()
 }
 
-fn has_ended(sandbox: &Sandbox) {
-    let job = sandbox.outlast().job("1").unwrap();
+fn has_ended(sandbox: &Sandbox, handle: &Value) {
+    let job = sandbox.outlast().job(&handle.to_string()).unwrap();
     eventually("the job has ended", || !job.info().unwrap().state.is_live());
 }
 
 /// Starts a job that says something and fails, and waits until it has, behind the client's back.
 fn job_that_fails(sandbox: &Sandbox, client: &mut Client) {
     let command = "read go; echo IMPORTANT RESULT; exit 3";
-    client.tool("run_shell_command", json!({"command": command, "is_background": true}));
-    sandbox.outlast().job("1").unwrap().type_line("go").unwrap();
-    has_ended(sandbox);
+    let started = client.tool("run_shell_command", json!({"command": command, "is_background": true}));
+    sandbox.outlast().job(&started["handle"].to_string()).unwrap().type_line("go").unwrap();
+    has_ended(sandbox, &started["handle"]);
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_named_session_and_a_named_thread_go_before_the_process() {
 fn the_next_conversation_is_told_once_what_one_that_is_gone_has_left() {
     let sandbox = Sandbox::new();
     let mut gone = another_agent(&sandbox);
-    job_that_fails(&sandbox, &mut gone);
     gone.tool("run_shell_command", json!({"command": "sleep 1000", "is_background": true}));
+    job_that_fails(&sandbox, &mut gone);
     let mut beside = another_agent(&sandbox);
     let words = text(&beside.call("jobs", json!({})));
     assert!(!words.contains("earlier"), "it still lives: {words}");
@@ -113,13 +113,13 @@ fn the_next_conversation_is_told_once_what_one_that_is_gone_has_left() {
     eventually("the agent is gone", || outlast_job::session::agent_lives(&agent) == Some(false));
     let mut next = another_agent(&sandbox);
     let words = text(&next.call("jobs", json!({})));
-    assert!(words.contains("still running from an earlier conversation here: job 2"), "{words}");
-    assert!(words.contains("job 1 exit") && words.contains("jobs(all=true)"), "{words}");
+    assert!(words.contains("still running from an earlier conversation here: job 1"), "{words}");
+    assert!(words.contains("job 2 exit") && words.contains("jobs(all=true)"), "{words}");
     let words = text(&next.call("jobs", json!({})));
     assert!(!words.contains("earlier"), "once: {words}");
     let words = text(&another_agent(&sandbox).call("jobs", json!({})));
-    assert!(!words.contains("job 1 exit"), "what was told is not told to the one after it: {words}");
-    assert!(next.refused("kill", json!({"handle": 2})).contains("belongs to another session"));
+    assert!(!words.contains("job 2 exit"), "what was told is not told to the one after it: {words}");
+    assert!(next.refused("kill", json!({"handle": 1})).contains("belongs to another session"));
 }
 
 /// Node connects by a pair of sockets where others use pipes; its process is found by who made them.

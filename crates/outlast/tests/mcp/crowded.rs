@@ -260,7 +260,7 @@ fn many_waits_and_sessions_share_one_thread_and_one_inotify() {
     let is_answered = |text: &str| text.contains("\"result\"");
     let sessions: Vec<String> = (0..SESSIONS).map(|_| server.initialize()).collect();
     for _ in 0..JOBS {
-        let command = json!({"command": "read line", "is_background": true});
+        let command = json!({"command": "read line", "is_background": true, "again": true});
         hear_until(&mut tool(&sessions[0], 2, "run_shell_command", command), is_answered);
     }
     for (i, session) in sessions.iter().enumerate() {

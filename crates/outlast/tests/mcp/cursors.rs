@@ -76,7 +76,7 @@ fn a_wait_begins_behind_what_was_shown() {
     let wait = json!({"handle": 1, "pattern": "built", "timeout": 0.3});
     let result = client.call("wait_for", wait.clone());
     assert_eq!(result["structuredContent"]["reason"], "deadline");
-    assert!(crate::client::text(&result).contains("does occur before"), "{result}");
+    assert!(crate::client::text(&result).contains("in output you were shown before"), "{result}");
     say(&sandbox, "built again");
     let found = client.tool("wait_for", wait);
     assert_eq!((&found["reason"], &found["output"]), (&json!("pattern"), &json!("built again.\n")));

@@ -24,26 +24,40 @@ fn told(sandbox: &Sandbox, event: EntryKind, job: &Value) {
 }
 
 #[test]
-fn any_answer_says_that_events_wait_and_jobs_shows_them_once() {
+fn any_answer_tells_what_happened_and_once() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
     let job = ended_unseen(&sandbox, &mut client, "read -t 0.2 x; echo broken; exit 3");
     let other = client.call("run_shell_command", json!({"command": "true"}));
-    assert!(text(&other).contains("note: 1 event waiting, jobs() shows what happened"), "{other}");
-    assert_eq!(other["structuredContent"]["events_waiting"], 1);
-    let list = client.call("jobs", json!({}));
-    let words = text(&list);
-    assert!(
-        words.starts_with(
-            "1 event new since you were last told:\n  job 1 exit: failed: exit code 3: broken ["
-        ),
-        "{words}"
-    );
-    let event = &list["structuredContent"]["events"][0];
+    assert!(text(&other).starts_with("job 2 · exit 0\njob 1 exit: failed: exit code 3: broken ["), "{other}");
+    let event = &other["structuredContent"]["events"][0];
     assert_eq!((&event["handle"], &event["event"]), (&job, &json!("exit")));
-    let again = client.call("jobs", json!({}));
-    assert!(text(&again).starts_with("job "), "{again}");
-    assert!(again["structuredContent"]["events"].is_null());
+    let again = client.call("run_shell_command", json!({"command": "true"}));
+    assert_eq!(text(&again), "job 3 · exit 0");
+    let list = client.call("jobs", json!({}));
+    assert!(text(&list).starts_with("job "), "{list}");
+    assert!(list["structuredContent"]["events"].is_null());
+}
+
+/// More than an answer tells is left for the next ones, in order, and none is lost.
+#[test]
+fn many_events_are_told_a_few_at_a_time() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    for i in 1..=5 {
+        let command = format!("read -t 0.5 x; exit {i}");
+        client.tool("run_shell_command", json!({"command": command, "is_background": true}));
+    }
+    (1..=5).for_each(|job| told(&sandbox, EntryKind::Exit, &json!(job)));
+    let mut said = String::new();
+    for more in ["2 events more: jobs()", "job 7 · exit 0"] {
+        let answer = text(&client.call("run_shell_command", json!({"command": "true"})));
+        assert!(answer.contains(more), "{answer}");
+        said.push_str(&answer);
+    }
+    for code in 1..=5 {
+        assert_eq!(said.matches(&format!("failed: exit code {code}")).count(), 1, "{said}");
+    }
 }
 
 #[test]
@@ -105,7 +119,7 @@ fn a_job_of_a_codex_thread_can_wake_that_thread() {
     client.meta["threadId"] = "7-8-9".into();
     let order = json!({"command": "echo thread $CODEX_THREAD_ID"});
     let answer = text(&client.call("run_shell_command", order.clone()));
-    assert!(answer.contains("\nthread 7-8-9\n"), "{answer}");
+    assert!(answer.ends_with("\n\nthread 7-8-9"), "{answer}");
     client.meta["io.modelcontextprotocol/clientInfo"]["name"] = "another".into();
     assert_eq!(client.tool("run_shell_command", order)["output"], "thread\n");
 }

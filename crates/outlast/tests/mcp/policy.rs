@@ -97,7 +97,7 @@ fn a_denied_command_is_not_run_by_any_tool() {
             client.refused(tool, json!({command: line, "confirmed": true}));
         }
         let answer = client.call(tool, json!({command: "echo fine"}));
-        assert!(answer["isError"] != true && text(&answer).contains("\nfine\n"), "{answer}");
+        assert!(answer["isError"] != true && text(&answer).ends_with("\n\nfine"), "{answer}");
     }
     let mut client = sandbox.client();
     let words = client.refused("run_shell_command", json!({"command": "touch here"}));
@@ -242,7 +242,7 @@ fn named(command: std::process::Command, name: &str) -> Client {
         "clientInfo": {"name": name, "version": "1"}}),
     );
     client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    client.tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}));
     client
 }
 
@@ -291,13 +291,14 @@ fn nobody_is_asked_where_nobody_is_and_that_is_noted() {
         let handle = sandbox.outlast().jobs().last().unwrap().handle.to_string();
         let decline = || json!({"action": "decline"});
         let (question, answer) = asked(&mut client, "kill", json!({"handle": handle}), decline());
-        assert!(question.is_none() && text(&answer).contains("killed"), "{name}: {answer}");
+        assert!(question.is_none() && text(&answer).contains("ended by kill"), "{name}: {answer}");
         let noted = audit(&sandbox)[before..].to_vec();
         assert!(noted.len() == 1 && noted[0]["answer"] == "headless", "{noted:?}");
         // Neither another's job nor a rule of the user is lifted by it.
         let mut other =
             Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
-        let started = other.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+        let started =
+            other.tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}));
         let (question, answer) = asked(&mut client, "kill", json!({"handle": started["handle"]}), decline());
         assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
         let mut client = named(headless(&sandbox, line, "--own ask"), name);
@@ -317,7 +318,7 @@ fn nobody_is_asked_where_nobody_is_and_that_is_noted() {
 fn the_question_shows_what_is_to_be_typed() {
     let sandbox = Sandbox::new();
     let mut client = that_can_ask(&sandbox, &[]);
-    client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    client.tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}));
     let no = || json!({"action": "decline"});
     let long = format!("echo start; {}; rm -rf precious", "x".repeat(5000));
     for (input, keys, wanted) in [
@@ -344,7 +345,8 @@ fn the_user_can_say_that_agents_need_not_be_asked_about() {
     for (sandbox, more) in [(&by_file, &[][..]), (&by_option, &["--own", "allow"])] {
         let mut client = that_can_ask(sandbox, more);
         let handle =
-            client.tool("run_shell_command", json!({"command": "cat", "is_background": true}))["handle"]
+            client.tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}))
+                ["handle"]
                 .clone();
         let (question, answer) = asked(
             &mut client,
@@ -360,8 +362,9 @@ fn the_user_can_say_that_agents_need_not_be_asked_about() {
     // A project can tighten that.
     write(&by_file.path().join(".outlast/policy.toml"), "[agents]\nkill = \"deny\"\n");
     let mut client = that_can_ask(&by_file, &[]);
-    let handle =
-        client.tool("run_shell_command", json!({"command": "cat", "is_background": true}))["handle"].clone();
+    let handle = client
+        .tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}))["handle"]
+        .clone();
     client.refused("kill", json!({"handle": handle}));
 }
 
@@ -370,7 +373,7 @@ fn outlast_itself_is_no_way_around_whose_job_it_is() {
     let sandbox = Sandbox::new();
     let mut owner =
         Client::start(sandbox.command(&["--session", "owner"])).initialized("2025-06-18", &json!({}));
-    owner.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    owner.tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}));
     let mut other = sandbox.client();
     for line in ["outlast kill 1", "x=1; env outlast --home h send 1 x", "sh -c 'outlast kill 1'"] {
         let words = other.refused("run_shell_command", json!({"command": line}));

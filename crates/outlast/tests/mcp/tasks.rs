@@ -54,7 +54,7 @@ fn a_long_call_becomes_a_task_that_the_next_server_knows() {
     let ended = result(&mut client, &id);
     assert_eq!(ended["status"], "completed", "{ended}");
     let answer = &ended["result"];
-    assert!(text(answer).starts_with("job 2 failed: exit code 4"), "{answer}");
+    assert!(text(answer).starts_with("job 2 · exit 4"), "{answer}");
     assert!(answer["structuredContent"]["output"].as_str().unwrap().ends_with("told stop\n"), "{answer}");
     assert_eq!(&get(&mut client, &id), &ended, "however often it is asked for");
     assert_eq!(client.tool("read_output", json!({"handle": 2}))["output"], "", "it was shown");
@@ -93,7 +93,7 @@ fn a_cancelled_task_leaves_the_job_alone_and_jobs_says_so() {
 #[test]
 fn nobody_else_gets_one() {
     let sandbox = Sandbox::new();
-    let run = json!({"command": "sleep 1000", "ai_callback_delay": 2.2});
+    let run = json!({"command": "sleep 1000", "ai_callback_delay": 2.2, "again": true});
     let older = Client::start(sandbox.command(&[])).initialized("2025-11-25", &capable());
     for mut client in [sandbox.modern(json!({})), older] {
         let result = client.call("run_shell_command", run.clone());

@@ -42,6 +42,9 @@ pub struct ReadText {
     pub lines: Option<Lines>,
     /// At most this many bytes of text: the head and the tail.
     pub max: usize,
+    /// How many of them are kept free, if something is left out, for the words that say so; none for a line between the two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<usize>,
 }
 
 /// A bounded piece of what a job printed.
