@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use outlast_testkit::has;
+
 use crate::client::{Sandbox, text};
 
 #[test]
@@ -171,4 +173,28 @@ fn what_is_not_known_is_ignored_and_told() {
     let words = text(&client.call("run_shell_command", arguments));
     assert!(words.contains("no parameter \"delay\""), "{words}");
     assert!(!words.contains("wait_for_previous"), "{words}");
+}
+
+/// Symptom that this guards against: a menu's screen is the same text whichever item is selected.
+#[test]
+fn a_menu_shows_what_is_selected_and_then_only_what_changed() {
+    if !has("whiptail") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let menu = "TERM=xterm-256color whiptail --menu 'Pick one' 15 40 4 r Red g Green; echo; echo done";
+    let words = text(&client.call("run_shell_command", json!({"command": menu})));
+    assert!(words.starts_with("job 1 · awaiting keys\n"), "{words}");
+    assert!(words.contains("»r Red") && words.contains("g Green") && words.contains("<Ok>"), "{words}");
+    let press = |client: &mut crate::client::Client, key: &str| {
+        text(&client.call("send_input", json!({"handle": 1, "special_keys": [key]})))
+    };
+    let words = press(&mut client, "Down");
+    assert!(words.contains("»g Green") && !words.contains("<Ok>"), "only what changed: {words}");
+    let words = press(&mut client, "Tab");
+    assert!(words.contains("»<Ok>«"), "{words}");
+    let whole = text(&client.call("read_shell", json!({"handle": 1})));
+    assert!(whole.contains("Red") && whole.contains("»<Ok>«"), "{whole}");
+    assert!(press(&mut client, "Enter").ends_with("done"), "no blank rows are left");
 }
