@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use outlast_protocol::order::KILL_GRACE_TEXT;
 
 use crate::values::{bytes, duration};
 
@@ -15,7 +14,7 @@ use crate::values::{bytes, duration};
 #[command(after_help = "\
 Examples:
   outlast kill web
-  outlast kill web --grace 5s
+  outlast kill web --grace 1m
   outlast kill web --signal HUP
   outlast kill --all")]
 pub struct KillArgs {
@@ -25,9 +24,10 @@ pub struct KillArgs {
     /// Every job of this session that runs.
     #[arg(short, long, conflicts_with = "jobs")]
     pub all: bool,
-    /// How long it may take to end by itself.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = KILL_GRACE_TEXT)]
-    pub grace: Duration,
+    /// How long it may take to end by itself [default: 10s at a terminal, where Ctrl-C hurries; else 200ms;
+    /// settings: grace_at_terminal and grace in [kill]].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub grace: Option<Duration>,
     /// Send this signal, and nothing else.
     #[arg(long, short, value_name = "NAME")]
     pub signal: Option<String>,

@@ -85,14 +85,19 @@ A foreground run, and a wait for the end, exit with the job's own code, or 128 +
 #[expect(missing_docs, reason = "a doc comment here would replace the help of the verb")]
 pub enum Verb {
     Run(Box<RunArgs>),
+    #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Jobs(JobsArgs),
     Show(ShowArgs),
     Read(ReadArgs),
     Logs(LogsArgs),
+    /// Follow what a job prints, as `logs -f` does.
+    #[command(hide = true)]
+    Tail(LogsArgs),
     Screen(ScreenArgs),
     Send(SendArgs),
     Secret(SecretArgs),
     Resize(ResizeArgs),
+    #[command(visible_alias = "fg")]
     Attach(AttachArgs),
     Replay(ReplayArgs),
     Wait(WaitArgs),
@@ -100,6 +105,7 @@ pub enum Verb {
     Watch(WatchArgs),
     Wakes(WakesArgs),
     Tmux(TmuxArgs),
+    #[command(visible_alias = "stop")]
     Kill(KillArgs),
     Rerun(RerunArgs),
     Pin(PinArgs),

@@ -103,6 +103,8 @@ pub struct ReadArgs {
 }
 
 /// Show what a job printed, and follow it.
+///
+/// `outlast tail JOB` is short for `outlast logs -f JOB`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -43,9 +43,10 @@ pub struct RunArgs {
     /// Come back when it has printed nothing for so long; it goes on in the background.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quiet_for: Option<Duration>,
-    /// With --pattern, --port, --awaiting-input or --quiet-for: come back after so long at the latest.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
-    pub deadline: Duration,
+    /// With --pattern, --port, --awaiting-input or --quiet-for: come back after so long at the latest
+    /// [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub deadline: Option<Duration>,
     /// End the job after so long.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
@@ -85,8 +86,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub bounds: BoundsArgs,
     /// Give the job no input: whatever it reads ends at once.
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, conflicts_with = "tty")]
     pub no_stdin: bool,
+    /// Let it read its terminal, whatever standard input is: it can be sent input later.
+    #[arg(short = 't', long, conflicts_with = "pipe")]
+    pub tty: bool,
     /// In the foreground: say nothing of our own.
     #[arg(short = 'q', long)]
     pub quiet: bool,

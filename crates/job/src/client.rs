@@ -49,7 +49,7 @@ use crate::local::{Local, LocalJob};
 use crate::registry::Home;
 use crate::registry::format::Info;
 use crate::registry::sweep::{Over, Swept, over_budget};
-use crate::settings::{Retention, Settings};
+use crate::settings::{LoadedSettings, Retention, Settings};
 use crate::spec::JobSpec;
 use crate::wakes::WakePlan;
 use crate::wire::{Wait, Waited};
@@ -67,7 +67,7 @@ impl Outlast {
     /// The user's own home and settings.
     ///
     /// # Errors
-    /// When the home cannot be used, or the settings do not load.
+    /// When the home cannot be used. Settings that do not load stop only what needs them: a start, for one.
     pub fn open() -> Result<Self, Failure> {
         Self::open_at(&Home::default_path()?)
     }
@@ -77,7 +77,7 @@ impl Outlast {
     /// # Errors
     /// As [`Outlast::open`].
     pub fn open_at(path: &Path) -> Result<Self, Failure> {
-        Ok(Self::of(Local::open(path, Settings::load()?)?))
+        Ok(Self::of(Local::open(path, LoadedSettings::load())?))
     }
 
     /// A home at a path, with default settings.
@@ -85,7 +85,7 @@ impl Outlast {
     /// # Errors
     /// When the home cannot be used.
     pub fn at(path: &Path) -> Result<Self, Failure> {
-        Ok(Self::of(Local::open(path, Settings::default())?))
+        Ok(Self::of(Local::open(path, LoadedSettings::default())?))
     }
 
     fn of(local: Local) -> Self {
@@ -115,6 +115,12 @@ impl Outlast {
     /// The settings in force.
     #[must_use]
     pub fn settings(&self) -> &Settings {
+        &self.local.settings.settings
+    }
+
+    /// The same, with what is wrong in them.
+    #[must_use]
+    pub fn loaded_settings(&self) -> &LoadedSettings {
         &self.local.settings
     }
 

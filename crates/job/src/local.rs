@@ -46,7 +46,7 @@ use crate::registry::format::Info;
 use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, INFO_LIMIT, JobDir, layout, names};
 use crate::secrets::{self, SharedMasks};
-use crate::settings::{Retention, Settings};
+use crate::settings::{LoadedSettings, Retention};
 use crate::spec::{Handle, Input, JobSpec, Run, Size};
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, ScreenShot, Status, Verb};
@@ -68,7 +68,7 @@ const MAX_OPEN_JOBS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) home: Home,
-    pub(crate) settings: Settings,
+    pub(crate) settings: LoadedSettings,
     /// The program that is run again to keep a job.
     program: Mutex<PathBuf>,
     /// Keepers made ahead, in a program that starts many jobs.
@@ -83,7 +83,7 @@ pub(crate) struct Local {
 impl Local {
     /// # Errors
     /// When the home cannot be used.
-    pub(crate) fn open(path: &Path, settings: Settings) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, settings: LoadedSettings) -> Result<Self, Failure> {
         Ok(Self {
             home: Home::open(path)?,
             settings,
@@ -106,10 +106,12 @@ impl Local {
 
     /// Starts a job; returns when the command runs.
     pub(crate) fn start(&self, spec: JobSpec) -> Result<Arc<OpenJob>, Failure> {
+        // A job that starts with other settings than the user wrote would be wrong for as long as it runs.
+        self.settings.all()?;
         let mut spec = spec.checked()?;
         spec.wakes.iter_mut().for_each(|wake| wake.pin(&spec.wake_env));
         let confined = spec.sandbox.is_some();
-        let order = start::order(self.home.path(), &self.settings, spec);
+        let order = start::order(self.home.path(), &self.settings.settings, spec);
         // Our standard input goes along with an order to a keeper of its own.
         let given = order.spec.input == Input::Given;
         let nursery = self.nursery.lock().ok().filter(|_| !given);
@@ -133,7 +135,7 @@ impl Local {
             return;
         }
         let (home, program) = (self.home.path().to_owned(), self.program());
-        let confined = self.settings.agents_sandbox.is_some();
+        let confined = self.settings.settings.agents_sandbox.is_some();
         let nursery = Arc::clone(&self.nursery);
         // Whatever is wrong is told when a job is to be started.
         let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {

@@ -311,14 +311,21 @@ impl Outbox {
         Ok(())
     }
 
-    /// Replaces the file by one without the oldest: first what nobody needs any more, then what must go. Leaves
-    /// at most `target` bytes, the newest entry, and a word about what went unread.
+    /// Replaces the file by one without what is acknowledged. If that is not enough, what every named reader has
+    /// taken goes too, and then what must go. Leaves at most `target` bytes, the newest entry, and a word about
+    /// what went unread.
     fn shorten(&self, target: u64) -> Result<(), Errno> {
-        let done = self.acked().max(reader::slowest(&self.path).unwrap_or(0));
+        let done = self.acked();
         let all = self.entries(0);
         let mut kept: Vec<&Entry> = all.iter().filter(|entry| entry.n > done).collect();
         let mut lines: Vec<Vec<u8>> = kept.iter().map(line).collect();
         let mut size: u64 = lines.iter().map(|line| line.len() as u64).sum();
+        if size > target {
+            let taken = reader::slowest(&self.path).unwrap_or(0);
+            let first = kept.partition_point(|entry| entry.n <= taken);
+            kept.drain(..first);
+            size -= lines.drain(..first).map(|line| line.len() as u64).sum::<u64>();
+        }
         let mut cut = 0;
         while size > target && cut + 1 < lines.len() {
             size -= lines[cut].len() as u64;

@@ -1,5 +1,7 @@
 //! The user's settings: `$OUTLAST_CONFIG`, else `$XDG_CONFIG_HOME/outlast/config.toml`, else
-//! `~/.config/outlast/config.toml`. A file that does not load is an error that says where it is wrong.
+//! `~/.config/outlast/config.toml`. What is wrong in it is told with its line and key.
+
+mod file;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +13,6 @@ use crate::limits::Limits;
 use crate::sandbox::Sandbox;
 use crate::secrets::SecretSettings;
 use crate::spec::LOG_CAP;
-use crate::units::{parse_bytes, parse_duration, parse_processors};
 use crate::wakes::Wake;
 
 /// All settings, with defaults filled in.
@@ -36,6 +37,25 @@ pub struct Settings {
     /// The limits for jobs that agents start.
     #[serde(default)]
     pub agents_limits: Limits,
+    /// How long a job may take to end by itself.
+    #[serde(default)]
+    pub kill: KillGrace,
+}
+
+/// How long a job that is to end may take to do so by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillGrace {
+    /// For agents and scripts.
+    pub grace: Duration,
+    /// For a person at a terminal.
+    pub at_terminal: Duration,
+}
+
+impl Default for KillGrace {
+    fn default() -> Self {
+        use outlast_protocol::order::{KILL_GRACE, KILL_GRACE_AT_TERMINAL};
+        Self { grace: KILL_GRACE, at_terminal: KILL_GRACE_AT_TERMINAL }
+    }
 }
 
 /// The last resort if the kernel does not say: a job that has been silent for long, and whose last line looks
@@ -119,99 +139,8 @@ impl Default for Settings {
             secrets: SecretSettings::default(),
             agents_sandbox: None,
             agents_limits: Limits::default(),
+            kill: KillGrace::default(),
         }
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct File {
-    retention: RetentionTable,
-    log: LogTable,
-    wake: Vec<crate::wakes::Table>,
-    watchdog: WatchdogTable,
-    secrets: SecretSettings,
-    agents: AgentsTable,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct AgentsTable {
-    sandbox: Option<SandboxTable>,
-    limits: LimitsTable,
-}
-
-/// Like the sandbox in a job's record, but an unknown key is an error here.
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct SandboxTable {
-    by: crate::sandbox::By,
-    writable: Vec<String>,
-    readable: Vec<String>,
-    network: crate::sandbox::Network,
-    unix_sockets: bool,
-    roots: Vec<String>,
-}
-
-impl From<SandboxTable> for Sandbox {
-    fn from(table: SandboxTable) -> Self {
-        let SandboxTable { by, writable, readable, network, unix_sockets, roots } = table;
-        Self { by, writable, readable, network, unix_sockets, roots }
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct LimitsTable {
-    memory: Option<String>,
-    processes: Option<u64>,
-    cpu: Option<f64>,
-    cpu_time: Option<String>,
-}
-
-impl LimitsTable {
-    fn resolved(self) -> Result<Limits, Failure> {
-        Ok(Limits {
-            memory: self.memory.as_deref().map(parse_bytes).transpose()?,
-            processes: self.processes,
-            cpu_milli: self.cpu.map(parse_processors).transpose()?,
-            cpu_time: self.cpu_time.as_deref().map(parse_duration).transpose()?,
-        })
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct WatchdogTable {
-    after: Option<String>,
-    prompts: Vec<String>,
-    not_prompts: Vec<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct RetentionTable {
-    age: Option<String>,
-    jobs: Option<usize>,
-    bytes: Option<String>,
-    young: Option<String>,
-    unread: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct LogTable {
-    cap: Option<String>,
-}
-
-impl WatchdogTable {
-    fn resolved(self) -> Result<Watchdog, Failure> {
-        for pattern in self.prompts.iter().chain(&self.not_prompts) {
-            outlast_stream::PatternSet::compile(&[pattern])
-                .map_err(|error| Failure::usage(format!("[watchdog]: {error}")))?;
-        }
-        let after = self.after.as_deref().map_or(Ok(Watchdog::default().after), parse_duration)?;
-        Ok(Watchdog { after, prompts: self.prompts, not_prompts: self.not_prompts })
     }
 }
 
@@ -225,47 +154,88 @@ impl Settings {
             .or_else(|| var("HOME").map(|home| home.join(".config/outlast/config.toml")))
     }
 
-    /// Reads the file; without one, returns the defaults.
-    ///
-    /// # Errors
-    /// A usage failure that names the file and the line.
-    pub fn load() -> Result<Self, Failure> {
-        let Some(path) = Self::path() else { return Ok(Self::default()) };
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text).map_err(|failure| Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(Failure::usage(format!("{} can't be read: {error}", path.display()))),
-        }
-    }
-
     /// Reads settings from the text of the file.
     ///
     /// # Errors
-    /// A usage failure that names the line.
+    /// A usage failure that names the line and the key.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        let file: File =
-            toml::from_str(text).map_err(|error| Failure::usage(error.to_string().trim_end()))?;
-        let default = Self::default();
-        let keep = default.retention;
-        file.secrets.check()?;
-        Ok(Self {
-            retention: Retention {
-                age: file.retention.age.as_deref().map_or(Ok(keep.age), parse_duration)?,
-                jobs: file.retention.jobs.unwrap_or(keep.jobs),
-                bytes: file.retention.bytes.as_deref().map_or(Ok(keep.bytes), parse_bytes)?,
-                young: file.retention.young.as_deref().map_or(Ok(keep.young), parse_duration)?,
-                unread: file.retention.unread.as_deref().map_or(Ok(keep.unread), parse_duration)?,
-            },
-            log_cap: file.log.cap.as_deref().map_or(Ok(default.log_cap), parse_bytes)?,
-            wakes: file.wake.into_iter().map(crate::wakes::Table::wake).collect::<Result<_, _>>()?,
-            watchdog: file.watchdog.resolved()?,
-            secrets: file.secrets,
-            agents_sandbox: file.agents.sandbox.map(Sandbox::from),
-            agents_limits: file.agents.limits.resolved()?,
-        })
+        let loaded = LoadedSettings::parse(text);
+        loaded.all().map(|()| loaded.settings)
+    }
+}
+
+/// The settings as far as they could be read. A wrong value stops only what needs it: nobody is kept from ending
+/// a job by a typing error in `[retention]`.
+#[derive(Clone, Debug, Default)]
+pub struct LoadedSettings {
+    /// What was read; a section that is wrong has its defaults.
+    pub settings: Settings,
+    mistakes: Vec<Mistake>,
+}
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// `[retention]`
+    Retention,
+    /// `[log]`
+    Log,
+    /// `[[wake]]`
+    Wake,
+    /// `[watchdog]`
+    Watchdog,
+    /// `[secrets]`
+    Secrets,
+    /// `[agents]`
+    Agents,
+    /// `[kill]`
+    Kill,
+}
+
+/// What is wrong with the file.
+#[derive(Clone, Debug)]
+struct Mistake {
+    /// None if it concerns the whole file.
+    section: Option<Section>,
+    failure: Failure,
+}
+
+impl LoadedSettings {
+    /// Reads the file; without one, returns the defaults.
+    #[must_use]
+    pub fn load() -> Self {
+        let Some(path) = Settings::path() else { return Self::default() };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let mut loaded = Self::parse(&text);
+                for mistake in &mut loaded.mistakes {
+                    mistake.failure.message = format!("{}, {}", path.display(), mistake.failure.message);
+                }
+                loaded
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
+            Err(error) => {
+                let failure = Failure::usage(format!("{} can't be read: {error}", path.display()));
+                Self { mistakes: vec![Mistake { section: None, failure }], ..Self::default() }
+            }
+        }
+    }
+
+    /// Insists that the whole file could be read.
+    ///
+    /// # Errors
+    /// The first mistake, with line and key.
+    pub fn all(&self) -> Result<(), Failure> {
+        self.mistakes.first().map_or(Ok(()), |mistake| Err(mistake.failure.clone()))
+    }
+
+    /// Insists that a section could be read.
+    ///
+    /// # Errors
+    /// The first mistake in it, with line and key.
+    pub fn section(&self, section: Section) -> Result<(), Failure> {
+        let wrong = |mistake: &&Mistake| mistake.section.is_none_or(|wrong| wrong == section);
+        self.mistakes.iter().find(wrong).map_or(Ok(()), |mistake| Err(mistake.failure.clone()))
     }
 }
 
@@ -278,6 +248,42 @@ mod tests {
         let failure = Settings::parse("[retention]\njobs = 5\nagee = \"7d\"\n").unwrap_err();
         assert!(failure.message.contains("line 3"), "{}", failure.message);
         assert!(failure.message.contains("agee"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_line_and_key_and_stops_only_its_section() {
+        let loaded =
+            LoadedSettings::parse("[log]\ncap = \"2MiB\"\n\n[retention]\njobs = 5\nage = \"7 weeks\"\n");
+        let failure = loaded.section(Section::Retention).unwrap_err();
+        assert!(failure.message.contains("line 6: retention.age: \"7 weeks\""), "{}", failure.message);
+        assert!(loaded.section(Section::Kill).is_ok());
+        assert!(loaded.all().is_err());
+        assert_eq!((loaded.settings.log_cap, loaded.settings.retention), (2 << 20, Retention::default()));
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_stops_every_section() {
+        let loaded = LoadedSettings::parse("[retention]\nage = 7d\n");
+        assert!(loaded.section(Section::Kill).unwrap_err().message.contains("line 2"));
+        let loaded = LoadedSettings::parse("[kill]\ngrace = \"1s\"\n[retentoin]\nage = \"7d\"\n");
+        let failure = loaded.all().unwrap_err();
+        assert!(failure.message.contains("line 3: retentoin"), "{}", failure.message);
+        assert!(failure.message.contains("retention"), "{}", failure.message);
+        assert_eq!(loaded.settings.kill.grace, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn wrong_wakes_patterns_and_limits_are_named_too() {
+        for (text, line, key) in [
+            ("[[wake]]\nkind = \"file\"\npath = \"a\"\n[[wake]]\nkind = \"pigeon\"\n", "line 4", "wake"),
+            ("[watchdog]\nprompts = [\"(\"]\n", "line 2", "watchdog.prompts"),
+            ("[secrets]\n\npatterns = [\"(\"]\n", "line 1", "secrets"),
+            ("[agents.limits]\nmemory = \"much\"\n", "line 2", "memory"),
+            ("[kill]\ngrace_at_terminal = \"soon\"\n", "line 2", "kill.grace_at_terminal"),
+        ] {
+            let failure = Settings::parse(text).unwrap_err();
+            assert!(failure.message.contains(line) && failure.message.contains(key), "{}", failure.message);
+        }
     }
 
     #[test]

@@ -136,6 +136,15 @@ impl JobSpec {
         }
     }
 
+    /// The files that its program's name could mean, the best one first. None if there is no such program.
+    #[must_use]
+    pub fn program_files(&self) -> Vec<std::path::PathBuf> {
+        let path = self.env.get("PATH").map(std::ffi::OsStr::new);
+        let program = self.argv().into_iter().next().unwrap_or_default();
+        let cwd = std::path::Path::new(&self.cwd);
+        outlast_pty::spawn::find_program(program.as_ref(), path, cwd).unwrap_or_default()
+    }
+
     /// Checks what can be checked before anything is started.
     ///
     /// # Errors
@@ -217,8 +226,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
     if fits {
         return Ok(());
     }
-    Err(Failure::usage(format!("{name:?} can't be a job's name"))
-        .hint("a name is a letter, then letters, digits, '.', '_' or '-', at most 64 in all"))
+    Err(Failure::usage(format!("{name:?} can't be a job's name")).hint(
+        "give a letter, then letters, digits, '.', '_' or '-', at most 64 in all; for example --name web",
+    ))
 }
 
 /// The environment of a command in a terminal: it is told which kind, unless the caller said so itself.

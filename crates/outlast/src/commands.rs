@@ -28,14 +28,24 @@ mod wait;
 mod wakes;
 mod watch;
 
-use outlast_cli::{Cli, Verb};
-use outlast_job::{Failure, Outlast};
+use outlast_cli::{Cli, LogsArgs, Verb};
+use outlast_job::{Failure, Kind, Outlast};
 
 use crate::output::Output;
 
 /// Runs the verb; returns the exit code.
 pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
+    let makes_home =
+        matches!(&cli.verb, Verb::Run(_) | Verb::Mcp(_) | Verb::Acp(_) | Verb::Tmux(_) | Verb::Doctor(_));
     let open = || {
+        if let Some(home) = cli.home.as_ref().filter(|home| !home.exists() && !makes_home) {
+            let home = home.display();
+            return Err(Failure::new(
+                Kind::BadHome,
+                format!("there are no jobs at {home}: it does not exist"),
+            )
+            .hint(format!("check --home; a first job makes it: outlast --home {home} run COMMAND")));
+        }
         let outlast = match &cli.home {
             Some(home) => Outlast::open_at(home),
             None => Outlast::open(),
@@ -50,6 +60,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Show(args) => show::show(&open()?, &args, out),
         Verb::Read(args) => read::read(&open()?, &args, out),
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
+        Verb::Tail(args) => logs::logs(&open()?, &LogsArgs { follow: true, ..args }, out),
         Verb::Screen(args) => screen::screen(&open()?, &args, out),
         Verb::Send(args) => send::send(&open()?, &args, out),
         Verb::Secret(args) => secret::secret(&open()?, &args, out),

@@ -9,9 +9,12 @@ mod install;
 mod last_job;
 mod live;
 mod output;
+mod suggest;
 mod table;
 mod terminal;
 mod viewer;
+
+use std::io::Write;
 
 use clap::Parser;
 
@@ -28,7 +31,13 @@ fn main() {
     outlast_job::client::init::fork_if_first();
     let cli = match outlast_cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => match suggest::unknown_verb(&error) {
+            Some(said) => {
+                let _ = std::io::stderr().lock().write_all(said.as_bytes());
+                exit(output::USAGE);
+            }
+            None => error.exit(),
+        },
     };
     let mut out = output::Output::new(cli.json);
     let code = match commands::run(cli, &mut out) {

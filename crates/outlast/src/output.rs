@@ -18,7 +18,8 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self { json, colour: !no_colour && std::io::stdout().is_terminal(), unfinished: false }
     }
 
@@ -96,7 +97,7 @@ impl Output {
 
 fn exit_code(kind: Kind) -> i32 {
     match kind {
-        Kind::Usage => 2,
+        Kind::Usage => USAGE,
         Kind::NoSuchJob => 3,
         Kind::Denied => DENIED,
         Kind::NotRunning
@@ -109,6 +110,8 @@ fn exit_code(kind: Kind) -> i32 {
     }
 }
 
+/// The exit code for a command line that cannot be meant.
+pub(crate) const USAGE: i32 = 2;
 /// The exit code for what is not allowed.
 pub(crate) const DENIED: i32 = 5;
 /// The exit code for a deadline that has come.

@@ -212,6 +212,12 @@ pub const CONDITIONS: &[ConditionWord] = &[
         make: |value| {
             let checks =
                 value.map_or(Ok(Stable::default().checks), |text| number(text, "a number of checks"))?;
+            if checks == 0 {
+                return Err(Failure::usage(
+                    "a screen stands still only if it was looked at more than 0 times",
+                )
+                .hint("write for example stable=3"));
+            }
             Ok(Condition::Stable(Stable { checks, ..Stable::default() }))
         },
     },

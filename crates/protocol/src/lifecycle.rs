@@ -198,6 +198,23 @@ pub enum EndedBy {
     },
     /// The kernel ran out of memory.
     OomKiller,
+    /// A key that its terminal turned into a signal.
+    Key {
+        /// The key, for example `Ctrl-C`.
+        key: Box<str>,
+        /// The session that typed it, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<Box<str>>,
+    },
+    /// It wrote into a pipe or socket that nobody reads any more (`SIGPIPE`).
+    BrokenPipe,
+    /// It used more CPU time than it was allowed to.
+    CpuLimit {
+        /// The limit, in milliseconds.
+        limit_ms: u64,
+    },
+    /// A fault of its own, such as a bad memory access or a failed assertion.
+    Crash,
     /// A signal from a process outside the job; the kernel does not tell which.
     Outside,
     /// The heir was killed, and the kernel hung up the terminal.
@@ -219,6 +236,11 @@ impl EndedBy {
                 format!("by its inactivity limit of {} s", *limit_ms as f64 / 1000.0)
             }
             EndedBy::OomKiller => "by the kernel, which ran out of memory".into(),
+            EndedBy::Key { key, session: Some(session) } => format!("by {key} typed by session {session}"),
+            EndedBy::Key { key, session: None } => format!("by {key} typed into its terminal"),
+            EndedBy::BrokenPipe => "because nobody reads what it writes any more".into(),
+            EndedBy::CpuLimit { limit_ms } => format!("by its CPU limit of {} s", *limit_ms as f64 / 1000.0),
+            EndedBy::Crash => "by a fault of its own".into(),
             EndedBy::Outside => "by a signal from outside (sender unknown)".into(),
             EndedBy::Hangup => "by hang-up: its heir process was killed".into(),
             EndedBy::Unknown => "by something this version does not know".into(),

@@ -7,8 +7,8 @@ use crate::words::words;
 
 /// How long a job may take to end by itself when it is ended, unless the order says otherwise.
 pub const KILL_GRACE: Duration = Duration::from_millis(200);
-/// [`KILL_GRACE`] as a person writes it.
-pub const KILL_GRACE_TEXT: &str = "200ms";
+/// How long a person at a terminal lets a job take to end by itself, as `docker stop` does.
+pub const KILL_GRACE_AT_TERMINAL: Duration = Duration::from_secs(10);
 
 words! {
     /// Through which door an order comes.
@@ -66,11 +66,6 @@ words! {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_grace_is_written_as_it_is() {
-        assert_eq!(crate::units::parse_duration(KILL_GRACE_TEXT).ok(), Some(KILL_GRACE));
-    }
 
     #[test]
     fn no_name_means_two_tools() {

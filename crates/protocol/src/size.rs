@@ -20,19 +20,22 @@ impl Default for Size {
 }
 
 impl Size {
-    /// The largest side that can be asked for: past it a screen would spend its memory on blanks.
-    pub const MAX: u16 = 2000;
+    /// The most columns that can be asked for: past it a screen would spend its memory on blanks.
+    pub const MAX_COLS: u16 = 1000;
+    /// The most rows.
+    pub const MAX_ROWS: u16 = 500;
 
     /// Checks that a terminal of this size makes sense.
     ///
     /// # Errors
     /// A usage failure that names the limits.
     pub fn checked(self) -> Result<Self, Failure> {
-        if (1..=Self::MAX).contains(&self.cols) && (1..=Self::MAX).contains(&self.rows) {
+        if (1..=Self::MAX_COLS).contains(&self.cols) && (1..=Self::MAX_ROWS).contains(&self.rows) {
             return Ok(self);
         }
-        let (cols, rows, max) = (self.cols, self.rows, Self::MAX);
+        let (cols, rows) = (self.cols, self.rows);
+        let (max_cols, max_rows) = (Self::MAX_COLS, Self::MAX_ROWS);
         Err(Failure::usage(format!("a terminal can't be {cols}x{rows}"))
-            .hint(format!("give columns x rows, each from 1 to {max}, for example --size 120x40")))
+            .hint(format!("give 1 to {max_cols} columns and 1 to {max_rows} rows, for example 120x40")))
     }
 }

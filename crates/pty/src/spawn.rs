@@ -132,7 +132,8 @@ impl Command {
     /// [`SpawnError`], if nothing was started.
     pub fn spawn(self) -> Result<Pid, SpawnError> {
         let program = self.argv.first().cloned().unwrap_or_default();
-        let candidates = find_program(&program, &self.env, &self.cwd)?;
+        let path = self.env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
+        let candidates = find_program(&program, path, &self.cwd)?;
         let image = Image::new(&self, &candidates)?;
         let (said, say) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
@@ -304,9 +305,12 @@ fn read_report(said: &OwnedFd) -> Option<(u8, io::Error)> {
 }
 
 /// The files that a program's name could mean, in the order of `PATH`.
-fn find_program(
+///
+/// # Errors
+/// There is none.
+pub fn find_program(
     program: &OsStr,
-    env: &[(OsString, OsString)],
+    path: Option<&OsStr>,
     cwd: &std::path::Path,
 ) -> Result<Vec<PathBuf>, SpawnError> {
     let missing = || SpawnError::NoSuchProgram { program: program.to_owned() };
@@ -317,10 +321,9 @@ fn find_program(
         let path = cwd.join(program);
         return if path.exists() { Ok(vec![path]) } else { Err(missing()) };
     }
-    let path = env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.clone());
-    let path = path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
+    let path = path.unwrap_or_else(|| OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     let mut found = Vec::new();
-    for file in std::env::split_paths(&path).map(|folder| cwd.join(folder).join(program)) {
+    for file in std::env::split_paths(path).map(|folder| cwd.join(folder).join(program)) {
         if file.is_file() {
             let runs = rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok();
             found.push(file);

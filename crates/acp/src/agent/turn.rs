@@ -11,7 +11,6 @@ use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, 
 use outlast_job::request::{Lines, ReadText, Text};
 use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Send, Wait, Waited, wait_any};
 use outlast_policy::{OrderKind, Start, TypedInput};
-use outlast_protocol::KILL_GRACE;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::commands::{self, Part, Prompt};
@@ -123,7 +122,7 @@ fn obey(client: &Client, turn: &Turn, prompt: Prompt) -> Result<(), Failure> {
         Prompt::Kill { job } => {
             let job = find(&job)?;
             let _pass = pass(client, OrderKind::Kill { job: &job, force: false })?;
-            let killed = job.kill(KILL_GRACE, &client.owner)?;
+            let killed = job.kill(client.shared.outlast.settings().kill.grace, &client.owner)?;
             let how = if killed.already_ended { "had already ended" } else { "has ended" };
             client.say(format!("Job {} {how}: {}\n", job.handle(), ending(&job.info_to_show()?.state)));
             Ok(())
@@ -187,7 +186,8 @@ fn report(client: &Client, job: &Job, waited: &Waited) -> Result<(), Failure> {
 fn reply(client: &Client, turn: &Turn, job: &Job, send: Send) -> Result<(), Failure> {
     let input = TypedInput::new(send)?;
     let pass = pass(client, OrderKind::Send { job, input: &input })?;
-    let sent = job.send(&input.passed(&pass), None)?;
+    let sent =
+        job.send(&Send { session: Some(client.owner.clone()), ..input.passed(&pass).into_owned() }, None)?;
     let until = Wait::for_exit().or(Condition::AwaitingInput).from(sent.offset);
     let waited = turn.wait(job, &until, Some(REPLY))?;
     let text = joined(job, &job.read_text(sent.offset, OUTPUT)?);

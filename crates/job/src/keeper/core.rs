@@ -291,6 +291,8 @@ pub(super) struct Core {
     next_event: u64,
     /// The last signal somebody asked us to send: who, if the command dies of it.
     last_signal: Option<(Signal, String)>,
+    /// The last key that its terminal turned into a signal: who typed it, if the command dies of it.
+    last_key: Option<typing::SignalKey>,
     last_output: Instant,
     last_input: Instant,
     /// Whether the record on the disk lacks something.
@@ -321,6 +323,7 @@ impl Core {
             notifier: beginning.notifier,
             next_event: beginning.next_event,
             last_signal: None,
+            last_key: None,
             last_output,
             last_input: limits.started,
             limits,

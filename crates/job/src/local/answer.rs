@@ -17,7 +17,7 @@ use crate::log::timing;
 use crate::notify::Notify;
 use crate::outbox::{Outbox, reader};
 use crate::registry::layout;
-use crate::settings::Settings;
+use crate::settings::{Section, Settings};
 use crate::spec::{JobSpec, Size};
 use crate::wire::{Cursor, ScreenShot};
 
@@ -30,7 +30,7 @@ impl Local {
     pub(crate) fn answer(&self, masked: bool, request: Request) -> Result<Answer, Failure> {
         Ok(match request {
             Request::Start(start) => {
-                let job = self.start(spec_of(*start, &self.settings)?)?;
+                let job = self.start(spec_of(*start, &self.settings.settings)?)?;
                 Answer::Started(job.dir.handle())
             }
             Request::Find { job } => Answer::Found(self.find(&job)?.dir.handle()),
@@ -41,7 +41,8 @@ impl Local {
             Request::Ack(ack) => Answer::Acknowledged(self.acknowledge(&ack)?),
             Request::Remove { job } => Answer::Removed { freed: self.remove(job)? },
             Request::Prune { dry_run } => {
-                let swept = self.prune(&self.settings.retention, dry_run)?;
+                self.settings.section(Section::Retention)?;
+                let swept = self.prune(&self.settings.settings.retention, dry_run)?;
                 Answer::Pruned(Pruned { removed: swept.removed, freed: swept.freed, kept: swept.kept })
             }
         })

@@ -98,7 +98,8 @@ impl Viewing {
     /// Passes keys on, as they are.
     pub fn press(&mut self, bytes: &[u8]) -> bool {
         for piece in bytes.chunks(crate::wire::INPUT_PIECE) {
-            let send = Send { bytes: base64::encode(piece), ..Send::default() };
+            let session = Some(crate::session::current());
+            let send = Send { bytes: base64::encode(piece), session, ..Send::default() };
             if !self.ask(&Verb::Send(send)) {
                 return false;
             }

@@ -132,14 +132,14 @@ mod tests {
     use crate::local::Local;
     use crate::registry::claim::Fresh;
     use crate::registry::layout;
-    use crate::settings::Settings;
+    use crate::settings::LoadedSettings;
     use crate::spec::{JobSpec, Run};
     use outlast_protocol::request::{ReadText, Text};
 
     /// What a job's log reads as, within a bound.
     fn read(log: &str, max: usize) -> Text {
         let folder = tempfile::tempdir().unwrap();
-        let local = Local::open(folder.path(), Settings::default()).unwrap();
+        let local = Local::open(folder.path(), LoadedSettings::default()).unwrap();
         let fresh = Fresh::make(&local.home).unwrap();
         let (dir, info, _lock) =
             fresh.claim(&local.home, &JobSpec::new(Run::Shell("true".into())), 1).unwrap();

@@ -28,6 +28,7 @@ pub(crate) fn examine(local: &Local) -> Vec<Finding> {
     vec![
         home(local),
         disk(local),
+        settings(local),
         budget(local),
         holes(local),
         terminals(),
@@ -63,8 +64,20 @@ fn disk(local: &Local) -> Finding {
     finding("disk", enough, said)
 }
 
+fn settings(local: &Local) -> Finding {
+    let file = crate::settings::Settings::path();
+    match (local.settings.all(), file) {
+        (Err(failure), _) => finding("settings", false, failure.to_string()),
+        (Ok(()), Some(file)) if file.exists() => finding("settings", true, file.display().to_string()),
+        (Ok(()), Some(file)) => {
+            finding("settings", true, format!("defaults: there is no {}", file.display()))
+        }
+        (Ok(()), None) => finding("settings", true, "defaults: HOME is not set"),
+    }
+}
+
 fn budget(local: &Local) -> Finding {
-    match local.prune(&local.settings.retention, true) {
+    match local.prune(&local.settings.settings.retention, true) {
         Ok(swept) => match swept.over {
             Some(over) => finding("budget", false, over.words()),
             None => finding("budget", true, format!("{} finished jobs are kept", swept.kept)),

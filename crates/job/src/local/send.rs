@@ -73,7 +73,8 @@ impl LocalJob {
     }
 
     pub(super) fn send_piece(&self, send: &Send, patience: Duration) -> Result<Sent, Failure> {
-        match self.ask(&Verb::Send(send.clone()), patience)? {
+        let session = send.session.clone().or_else(|| Some(crate::session::current()));
+        match self.ask(&Verb::Send(Send { session, ..send.clone() }), patience)? {
             Some(Answer::Sent(sent)) => Ok(sent),
             Some(other) => Err(unexpected(&other)),
             None => Err(self.not_running()),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use outlast_job::request::ReadText;
 use outlast_job::wire::Sent;
-use outlast_job::{Condition, Failure, Job, Reason, Wait, Waited, check_wait};
+use outlast_job::{Condition, Failure, Job, Reason, Send, Wait, Waited, check_wait};
 use outlast_policy::{Pass, TypedInput};
 
 use super::parked::Step;
@@ -40,7 +40,10 @@ impl Engine {
         let patience = self.patience(order.delay);
         let began = Instant::now();
         let limit = patience.allowed.max(Duration::from_secs(2));
-        let sent = job.send(&order.input.passed(pass), Some(limit))?;
+        let sent = job.send(
+            &Send { session: Some(caller.session.clone()), ..order.input.passed(pass).into_owned() },
+            Some(limit),
+        )?;
         let wait = wait.from(sent.offset);
         SentInput { job: job.clone(), caller: caller.clone(), order, sent, began, patience }.wait(self, wait)
     }

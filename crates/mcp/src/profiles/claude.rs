@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use outlast_job::{Failure, Job};
-use outlast_protocol::KILL_GRACE;
 
 use crate::arguments::Arguments;
 use crate::calls::{Call, CallOrder};
@@ -112,6 +111,7 @@ fn parse_output(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure>
 
 fn parse_kill(engine: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
     let job = job(engine, arguments, "shell_id")?;
-    let order = KillOrder { signal: None, grace: KILL_GRACE, budget: budget(None) };
+    let grace = engine.outlast.settings().kill.grace;
+    let order = KillOrder { signal: None, grace, budget: budget(None) };
     Ok(CallOrder::Kill { job, order }.into())
 }

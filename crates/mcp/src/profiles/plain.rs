@@ -5,7 +5,6 @@ use std::time::Duration;
 use outlast_job::notify::Notify;
 use outlast_job::{Failure, Job, Send};
 use outlast_policy::TypedInput;
-use outlast_protocol::KILL_GRACE;
 
 use super::gemini;
 use crate::arguments::{Arguments, missing};
@@ -161,7 +160,7 @@ pub(crate) fn kill(engine: &Engine, arguments: &Arguments) -> Result<Call, Failu
     let job = handle(engine, arguments)?;
     let order = KillOrder {
         signal: arguments.filled("signal")?,
-        grace: arguments.seconds("grace_seconds")?.unwrap_or(KILL_GRACE),
+        grace: arguments.seconds("grace_seconds")?.unwrap_or(engine.outlast.settings().kill.grace),
         budget: bound(arguments)?,
     };
     Ok(CallOrder::Kill { job, order }.into())

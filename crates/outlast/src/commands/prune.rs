@@ -1,7 +1,7 @@
 //! `outlast prune`.
 
 use outlast_cli::PruneArgs;
-use outlast_job::settings::Retention;
+use outlast_job::settings::{Retention, Section};
 use outlast_job::{Failure, Outlast};
 use outlast_policy::OrderKind;
 
@@ -11,6 +11,10 @@ use crate::output::Output;
 pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Prune { dry_run: args.dry_run })?;
     let set = &outlast.settings().retention;
+    let says_all = args.all || (args.age.is_some() && args.keep.is_some() && args.size.is_some());
+    if !says_all {
+        outlast.loaded_settings().section(Section::Retention)?;
+    }
     let keep = if args.all {
         Retention::nothing()
     } else if args.age.is_none() && args.keep.is_none() && args.size.is_none() {

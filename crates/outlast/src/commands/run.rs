@@ -1,19 +1,25 @@
 //! `outlast run`.
 
+mod mistakes;
+
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use outlast_cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy, any_if_zero};
 use outlast_job::client::MAX_OUTPUT;
 use outlast_job::clock::millis;
+use outlast_job::lifecycle::{EndedBy, Receipt};
 use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
 use outlast_job::sandbox::{By, Network, Sandbox};
 use outlast_job::units::parse_processors;
 use outlast_job::wakes::{Wake, WakePlan};
 use outlast_job::wire::Attach;
-use outlast_job::{Condition, Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait, check_wait};
+use outlast_job::{
+    Condition, Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait, check_wait, session,
+};
 use outlast_policy::{OrderKind, Pass, Start};
 use outlast_protocol::JobReport;
 
@@ -24,7 +30,11 @@ use crate::output::{DEADLINE, Output};
 use crate::terminal;
 use crate::viewer::{self, ShowFrom};
 
+/// How long `run` waits for what it was told to wait for, unless told otherwise.
+const DEADLINE_OF_RUN: Duration = Duration::from_secs(30);
+
 pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
+    mistakes::check_options(&args)?;
     let mut until = vec![Condition::Exit];
     until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
     until.extend(args.quiet_for.map(|quiet| Condition::Quiet { ms: millis(quiet) }));
@@ -34,6 +44,10 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     // A bad pattern is told before anything runs.
     check_wait(&wait)?;
     let spec = spec(outlast, &args)?.checked()?;
+    if let Some(mistake) = mistakes::of_program(&spec, &args) {
+        out.failure(&mistake.failure);
+        return Ok(mistake.code);
+    }
     let _pass = may_run(outlast, &args, &spec)?;
     let wakes = outlast.wakes_of(&spec);
     let job = outlast.start(spec)?;
@@ -41,7 +55,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return started(&job, wakes, out);
     }
     if goes_on(&args) {
-        let waited = job.wait(&wait, Some(args.deadline))?;
+        let waited = job.wait(&wait, Some(args.deadline.unwrap_or(DEADLINE_OF_RUN)))?;
         let info = job.info_to_show()?;
         let code = match waited.reason {
             Reason::Exit => exit_code(&info.state),
@@ -74,7 +88,7 @@ fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<Pass, Fa
         run: &spec.run,
         folder: Path::new(&spec.cwd),
         env: &env,
-        fed: !args.no_stdin && !args.background && !goes_on(args) && is_fed(),
+        fed: input(args) == Input::Given && is_fed(),
     };
     let pass = gate.pass(OrderKind::Start(start))?;
     for command in args.wake.iter().filter_map(|wake| wake.strip_prefix("exec:")) {
@@ -95,7 +109,7 @@ pub(super) fn is_fed() -> bool {
 fn input(args: &RunArgs) -> Input {
     if args.no_stdin {
         Input::Nothing
-    } else if args.background || goes_on(args) || std::io::stdin().is_terminal() {
+    } else if args.tty || args.background || goes_on(args) || std::io::stdin().is_terminal() {
         Input::Typed
     } else {
         Input::Given
@@ -245,6 +259,7 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             let info = job.info_to_show()?;
             if let Some(receipt) = info.state.receipt()
                 && (!receipt.left_behind.is_empty() || info.state.signal().is_some())
+                && !is_own_key(receipt)
                 && !front.quiet
             {
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
@@ -268,6 +283,13 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             Ok(0)
         }
     }
+}
+
+/// Whoever has pressed Ctrl-C knows why it ended.
+fn is_own_key(receipt: &Receipt) -> bool {
+    let own = session::current();
+    receipt.left_behind.is_empty()
+        && matches!(&receipt.ended_by, EndedBy::Key { session: Some(session), .. } if **session == *own)
 }
 
 /// The exit code that stands for how a job ended.

@@ -145,3 +145,19 @@ fn octave_answers_after_its_output() {
     ];
     answers(&sandbox, &job, &exchanges);
 }
+
+/// A program that waits without having printed anything is shown as waiting.
+#[test]
+fn a_reader_without_a_prompt_is_listed_as_waiting() {
+    let sandbox = sandbox();
+    sandbox.start(["--name", "ct", "cat"]);
+    let row = outlast_testkit::eventually("`jobs` shows what waits", outlast_testkit::TEST_TIMEOUT, || {
+        let row = sandbox.json(["jobs"])["jobs"][0].clone();
+        if row["awaiting_input"].is_object() { Ok(row) } else { Err(row) }
+    });
+    assert_eq!(
+        (&row["activity"], &row["awaiting_input"]["level"]),
+        (&"awaiting_input".into(), &"certain".into())
+    );
+    sandbox.run(["kill", "ct"]).ok();
+}

@@ -112,3 +112,37 @@ fn as_the_first_process_of_a_container_it_leaves_no_zombie() {
     });
     assert_eq!(server.hang_up(), Some(0), "and ends as the program does");
 }
+
+/// Runs a command to its end; returns who ended it.
+fn ended_by(sandbox: &Sandbox, args: &[&str]) -> (String, Value) {
+    let job = sandbox.start(args);
+    (job.to_string(), sandbox.wait_for_end(job)["ended_by"].clone())
+}
+
+/// The receipt names the cause, where the kernel tells it.
+#[test]
+fn receipts_name_the_cause_and_not_somebody_outside() {
+    let sandbox = sandbox();
+    let (_, by) = ended_by(&sandbox, &["kill -PIPE $$"]);
+    assert_eq!(by, "because nobody reads what it writes any more");
+    let (_, by) = ended_by(&sandbox, &["ulimit -c 0; kill -SEGV $$"]);
+    assert_eq!(by, "by a fault of its own");
+    let (_, by) = ended_by(&sandbox, &["--cpu-time", "1s", "while :; do :; done"]);
+    assert_eq!(by, "by its CPU limit of 1 s");
+    let (_, by) = ended_by(&sandbox, &["kill -USR1 $$"]);
+    assert_eq!(by, "by a signal from outside (sender unknown)");
+}
+
+#[test]
+fn a_receipt_says_who_typed_the_key_that_ended_it() {
+    let sandbox = sandbox();
+    for (key, signal, name) in [("Ctrl-C", "SIGINT", "Ctrl-C"), ("Ctrl-\\", "SIGQUIT", "Ctrl-\\")] {
+        let job = sandbox.fixture_job(&["says-and-sleeps", "up"]);
+        sandbox.wait_for_text(job, "up");
+        let call = sandbox.call(["send", &job.to_string(), "--no-wait", "--key", key]);
+        call.env("OUTLAST_SESSION", "somebody").run().ok();
+        let ended = sandbox.wait_for_end(job);
+        assert_eq!(ended["signal"], signal, "{ended}");
+        assert_eq!(ended["ended_by"], format!("by {name} typed by session somebody"), "{ended}");
+    }
+}

@@ -6,7 +6,7 @@ use crate::sandbox;
 
 /// Compares with a file beside this one; `OUTLAST_BLESS=1` writes it anew.
 #[track_caller]
-fn compare(name: &str, seen: &str) {
+pub(crate) fn compare(name: &str, seen: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help").join(name);
     if std::env::var_os("OUTLAST_BLESS").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

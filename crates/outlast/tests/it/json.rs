@@ -78,7 +78,7 @@ fn a_foreground_run_answers_when_it_has_ended() {
         (&answer["reason"], &answer["exit_code"], &answer["status"]),
         (&"exit".into(), &5.into(), &"failed".into())
     );
-    let ran = sandbox.call(["--json", "run", "--", "no-such-program-anywhere", "x"]).run().code(1);
+    let ran = sandbox.call(["--json", "run", "--", "no-such-program-anywhere", "x"]).run().code(127);
     let error = ran.json();
     assert_eq!(error["error"]["kind"], "cannot_start", "{error}");
     has(&error["error"], &["message", "hint"]);

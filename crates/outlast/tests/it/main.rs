@@ -24,6 +24,7 @@ mod locked_out;
 mod log_trouble;
 mod logs;
 mod manage;
+mod mistakes;
 mod names;
 mod nested;
 mod nursery;

@@ -371,6 +371,7 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["jobs"], "jobs"),
     (&["read", "1"], "read_output"),
     (&["logs", "1"], "read_output"),
+    (&["tail", "1"], "read_output"),
     (&["replay", "1", "--at", "0s"], "read_output"),
     (&["screen", "1"], "read_shell"),
     (&["wait", "1", "--quiet-for", "1ms"], "wait_for"),

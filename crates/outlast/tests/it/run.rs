@@ -36,8 +36,9 @@ fn the_job_gets_the_folder_and_the_environment_that_were_asked_for() {
         r#"pwd; echo "A=$A B=${B-none} C=${C-none} home=${OUTLAST_HOME-none} s=${OUTLAST_SESSION-none}""#;
     let call = sandbox.call(["run", "--cwd", "../elsewhere", "-e", "A=1=2", "--env", "C", line]);
     let ran = call.env("B", "inherited").env("C", "removed").run().ok();
-    let expected = format!("{}\nA=1=2 B=inherited C=none home=none s=none\n", folder.display());
-    assert_eq!(ran.text(), expected, "our own variables never reach a job");
+    let expected =
+        format!("{}\nA=1=2 B=inherited C=none home={} s=none\n", folder.display(), sandbox.home().display());
+    assert_eq!(ran.text(), expected, "of our own variables only the home and the job reach it");
     let info = std::fs::read_to_string(sandbox.job(1).join("info.json")).unwrap();
     assert!(!info.contains("inherited") && !info.contains("1=2\""), "no values in the record: {info}");
     assert!(info.contains("\"B\""), "the names are: {info}");
@@ -72,20 +73,42 @@ fn a_run_with_a_pattern_comes_back_when_it_is_printed() {
 }
 
 #[test]
-fn what_can_not_start_says_why_and_leaves_a_receipt() {
+fn what_can_not_start_says_why_and_leaves_no_job() {
     let sandbox = sandbox();
     let plain_file = sandbox.work().join("plain");
     std::fs::write(&plain_file, "no program").unwrap();
     let plain_file = plain_file.to_str().unwrap();
-    let cases: [(&[&str], &str, &str); 3] = [
-        (&["--", "no-such-program-anywhere", "x"], "no-such-program-anywhere", "no_such_program"),
-        (&["--", plain_file, "x"], plain_file, "not_executable"),
-        (&["--cwd", "/no/such/folder", "--", "true"], "/no/such/folder", "no_such_folder"),
-    ];
-    for (i, (args, named, kind)) in cases.into_iter().enumerate() {
-        let handle = i as u64 + 1;
-        let ran = sandbox.call(["run", "-d"]).args(args).run().code(1).says(named);
+    for (args, named, code) in [
+        (&["--", "no-such-program-anywhere", "x"][..], "no-such-program-anywhere", 127),
+        (&["--", plain_file, "x"], "chmod +x", 126),
+        (&["--cwd", "/no/such/folder", "--", "true"], "/no/such/folder", 1),
+    ] {
+        let ran = sandbox.call(["run", "-d"]).args(args).run().code(code).says(named);
         assert!(ran.stdout.is_empty(), "no handle of a job that never ran: {ran}");
+    }
+    assert!(!sandbox.job(1).exists());
+}
+
+/// What only the kernel can tell, and what agents ask for, leaves a record.
+#[test]
+fn a_start_that_fails_leaves_a_receipt() {
+    use outlast_job::{JobSpec, Outlast, Run};
+    let sandbox = sandbox();
+    let outlast = Outlast::at(sandbox.home()).unwrap().kept_by(sandbox.program());
+    let plain_file = sandbox.work().join("plain");
+    std::fs::write(&plain_file, "no program").unwrap();
+    let plain_file = plain_file.to_str().unwrap();
+    let cases = [
+        ("no-such-program-anywhere", "/", "no-such-program-anywhere", "no_such_program"),
+        (plain_file, "/", plain_file, "not_executable"),
+        ("true", "/no/such/folder", "/no/such/folder", "no_such_folder"),
+    ];
+    for (i, (program, cwd, named, kind)) in cases.into_iter().enumerate() {
+        let handle = i as u64 + 1;
+        let mut spec = JobSpec::in_session(Run::Program(vec![program.into(), "x".into()]), "test");
+        spec.cwd = cwd.into();
+        let failure = outlast.start(spec).unwrap_err();
+        assert!(failure.message.contains(named), "{failure}");
         let info = sandbox.info(handle);
         assert_eq!(info["status"], "failed", "{info}");
         assert_eq!(info["outcome"], "not_started", "{info}");

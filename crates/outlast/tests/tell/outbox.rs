@@ -85,6 +85,21 @@ fn what_is_acknowledged_does_not_come_again() {
     assert_eq!(entry(&sandbox, "exit")["n"], 4);
 }
 
+/// What a named reader has read stays until it is acknowledged, too.
+#[test]
+fn what_is_not_acknowledged_stays_whoever_has_read_it() {
+    let sandbox = sandbox();
+    for _ in 0..2 {
+        let job = sandbox.start(["true"]);
+        sandbox.wait_for_end(job);
+    }
+    eventually("two events", TEST_TIMEOUT, || Some(()).filter(|()| entries(&sandbox).len() == 2).ok_or(()));
+    assert_eq!(sandbox.run(["events", "--reader", "z"]).ok().text().lines().count(), 2);
+    sandbox.run(["events", "--ack", "1"]).ok();
+    let left: Vec<u64> = entries(&sandbox).iter().map(|entry| entry["n"].as_u64().unwrap()).collect();
+    assert_eq!(left, [2]);
+}
+
 #[test]
 fn many_keepers_at_once_leave_no_gap() {
     let sandbox = sandbox();

@@ -17,6 +17,7 @@ const VERBS: &[(&str, Does)] = &[
     ("show 3", Does::Looks(Tool::Jobs)),
     ("read 3", Does::Looks(Tool::Read)),
     ("logs 3", Does::Looks(Tool::Read)),
+    ("tail web", Does::Looks(Tool::Read)),
     ("screen 3", Does::Looks(Tool::Screen)),
     ("replay 3", Does::Looks(Tool::Read)),
     ("wait 3", Does::Looks(Tool::Wait)),

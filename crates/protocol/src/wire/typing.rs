@@ -30,6 +30,9 @@ pub struct Send {
     /// The keeper may type the first line only: the client sends the rest when the program asks again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_steps: bool,
+    /// The session that types.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 /// What became of something typed.

@@ -8,7 +8,9 @@ use outlast_pty::signal;
 use rustix::process::Signal;
 
 use super::phase::{CommandEnd, Ended, Phase, Retry, Running, Saving, outcome_of};
+use super::typing::SignalKey;
 use super::{Core, Effect, Effects, Heir, Now};
+use crate::clock::millis;
 use crate::lifecycle::{EndedBy, Receipt, State, Used};
 use crate::registry::replace::Durability;
 use crate::wire::event::EventKind;
@@ -30,6 +32,8 @@ impl Core {
         self.phase = Phase::Running(Running { command, stopped: false, by: None, ending: None });
         effects.push(Effect::WriteRecord(Durability::Process));
         self.event(EventKind::Started { pid: command.as_raw_nonzero().get() }, now, effects);
+        // A program may wait for input without ever printing anything.
+        self.plan_probe(now.at);
     }
 
     /// The command was stopped, or goes on.
@@ -107,6 +111,30 @@ impl Core {
             EndedBy::Hangup
         } else if end.out_of_memory {
             EndedBy::OomKiller
+        } else {
+            self.cause_of(number, end.used.as_ref())
+        }
+    }
+
+    /// What a signal that we did not send says about its cause.
+    fn cause_of(&self, number: i32, used: Option<&Used>) -> EndedBy {
+        let is = |signal: Signal| signal.as_raw() == number;
+        let typed = self.last_key.as_ref().filter(|key| is(key.signal));
+        if let Some(SignalKey { key, session, .. }) = typed {
+            return EndedBy::Key { key: key.as_str().into(), session: session.as_deref().map(Into::into) };
+        }
+        if let Some(limit_ms) = self.record.cpu_limit().map(millis) {
+            // One that goes on after SIGXCPU gets SIGKILL soon.
+            let is_past = used.is_some_and(|used| used.user_ms + used.system_ms >= limit_ms);
+            if is(Signal::XCPU) || (is(Signal::KILL) && is_past) {
+                return EndedBy::CpuLimit { limit_ms };
+            }
+        }
+        let faults = [Signal::SEGV, Signal::ABORT, Signal::BUS, Signal::FPE, Signal::ILL, Signal::SYS];
+        if is(Signal::PIPE) {
+            EndedBy::BrokenPipe
+        } else if faults.into_iter().any(is) {
+            EndedBy::Crash
         } else {
             EndedBy::Outside
         }

@@ -60,6 +60,15 @@ impl Ending {
         }
     }
 
+    /// Somebody who asks again may shorten the grace, never make it longer.
+    fn hurry(&mut self, sooner: Option<Instant>) {
+        if let Step::Grace { until } = &mut self.step
+            && let Some(sooner) = sooner
+        {
+            *until = sooner.min(*until);
+        }
+    }
+
     pub(super) fn forget_peer(&mut self, peer: super::PeerId) {
         self.asked.retain(|client| client.peer != peer);
     }
@@ -85,11 +94,12 @@ impl Core {
             asked.into_iter().for_each(|client| effects.reply(client, Answer::Error(failure.clone().into())));
             return;
         };
+        let at = now.at;
         if let Some(ending) = slot {
+            ending.hurry(at.checked_add(grace));
             ending.asked.extend(asked);
             return;
         }
-        let at = now.at;
         let step = if grace.is_zero() {
             Step::Force { next: at, until: at + GIVE_UP_AFTER }
         } else {

@@ -47,6 +47,11 @@ impl Record {
     }
 
     /// Where the job's input comes from.
+    /// How much CPU time each of its processes may use.
+    pub(super) fn cpu_limit(&self) -> Option<std::time::Duration> {
+        self.info.limits.cpu_time
+    }
+
     pub(super) fn input(&self) -> Input {
         self.info.input
     }

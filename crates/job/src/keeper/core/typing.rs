@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use rustix::process::Signal;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::several_lines::Portion;
@@ -223,10 +224,26 @@ impl Core {
         match queued {
             Err(failure) => effects.reply(client, Answer::Error(failure.into())),
             Ok(sent) => {
+                self.note_signal_key(send, modes);
                 self.typing.unanswered.push(Unanswered { client, sent, held: false });
                 self.note_input(now, effects);
                 effects.push(Effect::WriteInput);
             }
+        }
+    }
+
+    /// Remembers who typed a key that the terminal turns into a signal: the command may die of it.
+    fn note_signal_key(&mut self, send: &Send, modes: Option<LineModes>) {
+        let Some(modes) = modes.filter(|modes| modes.signals) else { return };
+        // What was typed last is at the end of the queue.
+        let signal_of = |byte: &u8| match *byte {
+            0 => None,
+            byte if byte == modes.interrupt => Some((Signal::INT, byte)),
+            byte if byte == modes.quit => Some((Signal::QUIT, byte)),
+            _ => None,
+        };
+        if let Some((signal, byte)) = self.typing.queue.iter().rev().find_map(signal_of) {
+            self.last_key = Some(SignalKey { signal, key: key_name(byte), session: send.session.clone() });
         }
     }
 
@@ -444,6 +461,23 @@ impl Core {
                 no("the program reads keys by itself, as shells and editors do, and may show them")
             }
         }
+    }
+}
+
+/// A key that the terminal turns into a signal, and who typed it.
+#[derive(Clone, Debug)]
+pub(super) struct SignalKey {
+    pub(super) signal: Signal,
+    pub(super) key: String,
+    pub(super) session: Option<String>,
+}
+
+/// How a person calls the key of a control character.
+fn key_name(byte: u8) -> String {
+    match byte {
+        1..=0x1f => format!("Ctrl-{}", char::from(byte + 0x40)),
+        0x7f => "Backspace".to_owned(),
+        byte => char::from(byte).to_string(),
     }
 }
 

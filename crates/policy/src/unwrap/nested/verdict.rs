@@ -30,7 +30,8 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Jobs(args) => jobs(&args),
         Verb::Show(ShowArgs { job: _ }) => looks(Tool::Jobs),
         Verb::Read(args) => read(&args),
-        Verb::Logs(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ }) => {
+        Verb::Logs(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ })
+        | Verb::Tail(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ }) => {
             looks(Tool::Read)
         }
         Verb::Screen(ScreenArgs { job: _, scrollback: _, plain: _ }) => looks(Tool::Screen),
@@ -143,6 +144,7 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
         // Walls around a command do not make another of it.
         bounds: _,
         no_stdin: _,
+        tty: _,
         quiet: _,
     } = args;
     if words.at_end(&command).is_none() {
