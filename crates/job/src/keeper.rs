@@ -16,6 +16,7 @@ mod nursery;
 mod ready;
 mod inherited;
 mod confinement;
+pub(crate) mod guard;
 mod shared;
 mod heir;
 pub(crate) mod nested;
@@ -49,6 +50,7 @@ use channel::Channel;
 use core::{Beginning, Core, Effects, Input, TimeLimits};
 use disk_reserve::DiskReserve;
 use events::EventLog;
+use guard::Guard;
 use inherited::Inherited;
 use peers::{PeerId, Peers};
 use probe::ProbeThread;
@@ -77,6 +79,7 @@ struct Keeper {
     /// For reading the log back.
     search_buffer: SearchBuffer,
     probe: Option<ProbeThread>,
+    guard: Option<Guard>,
     signals: outlast_pty::signals::Signals,
     /// Whether the kernel says that no child is left.
     childless: bool,
@@ -92,7 +95,7 @@ struct Keeper {
 
 impl Keeper {
     /// A keeper with what it has inherited; what a dead one left is taken up.
-    fn new(inherited: Inherited, info: Info, command: Pid, has_heir: bool) -> std::io::Result<Self> {
+    fn new(mut inherited: Inherited, info: Info, command: Pid, has_heir: bool) -> std::io::Result<Self> {
         let signals = outlast_pty::signals::Signals::catch(&[Signal::CHILD, Signal::TERM, Signal::USR1])?;
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
         let (channels, outputs): (Vec<Channel>, Vec<core::Output>) =
@@ -124,11 +127,12 @@ impl Keeper {
             channels,
             timing: TimingWriter::new(inherited.timing.try_clone()?),
             events,
-            peers: Peers::default(),
+            peers: Peers::of(inherited.home.path()),
             request_notes: RequestNotes::new(inherited.shared.requests),
             noted: BTreeMap::new(),
             search_buffer: SearchBuffer::default(),
             probe: None,
+            guard: inherited.guard.take(),
             signals,
             childless: outlast_pty::reap::peek(None) == outlast_pty::reap::Peeked::NoChildren,
             children_changed: false,

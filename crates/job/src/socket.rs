@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -67,9 +67,16 @@ pub(crate) struct PeerCheck {
     unconfined: HashMap<Pid, u64>,
     /// How many seccomp filters we are under ourselves.
     filters: Option<u32>,
+    /// Our home: programs of its guarded jobs are under a filter more.
+    home: PathBuf,
 }
 
 impl PeerCheck {
+    /// Checks peers of keepers in this home.
+    pub(crate) fn of(home: &Path) -> Self {
+        Self { home: home.to_owned(), ..Self::default() }
+    }
+
     /// Checks the peer: by user, by ancestors, and by seccomp filters.
     pub(crate) fn who(&mut self, peer: &UnixStream) -> PeerTrust {
         if !peer_is_us(peer).unwrap_or(false) {
@@ -88,8 +95,10 @@ impl PeerCheck {
             use outlast_pty::confine::filters_of;
             // The number only grows. If ours did, we are just stricter.
             self.filters = self.filters.or_else(|| filters_of(rustix::process::getpid()));
-            // It is under more filters than we are, so it is confined.
-            if filters_of(pid).zip(self.filters).is_none_or(|(theirs, own)| theirs > own) {
+            // It is under more filters than we are, so it is confined; unless it is only guarded.
+            let Some((theirs, own)) = filters_of(pid).zip(self.filters) else { return true };
+            let is_guarded = || crate::keeper::guard::guarding(&self.home, pid).is_some();
+            if theirs > own + 1 || theirs == own + 1 && !is_guarded() {
                 return true;
             }
         }

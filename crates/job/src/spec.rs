@@ -59,6 +59,9 @@ pub struct JobSpec {
     /// disk.
     #[serde(default)]
     pub server: Option<crate::sandbox::Server>,
+    /// Rules for what its programs execute, for a job that an agent asked for. Never written to disk.
+    #[serde(default)]
+    pub guard: Option<outlast_rules::exec::ExecRules>,
     /// How much it may use.
     #[serde(default)]
     pub limits: crate::limits::Limits,
@@ -102,6 +105,7 @@ impl JobSpec {
             wakes: Vec::new(),
             sandbox: None,
             server: None,
+            guard: None,
             limits: crate::limits::Limits::default(),
         }
     }

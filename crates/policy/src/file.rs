@@ -40,6 +40,15 @@ pub(crate) struct Agents {
     pub(crate) others: Option<Decision>,
 }
 
+/// Whether rules also hold for what a job really executes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Guard {
+    #[default]
+    On,
+    Off,
+}
+
 /// One file.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
@@ -47,6 +56,8 @@ pub(crate) struct Layer {
     pub(crate) default: Decision,
     pub(crate) rules: Vec<Arc<Rule>>,
     pub(crate) agents: Agents,
+    /// Whether rules also hold for what a job really executes.
+    pub(crate) guard: Guard,
     /// What is odd about it, but no error.
     pub(crate) notes: Vec<String>,
 }
@@ -55,6 +66,7 @@ pub(crate) struct Layer {
 #[serde(default, deny_unknown_fields)]
 struct File {
     default: Decision,
+    guard: Guard,
     agents: AgentsTable,
     rule: Vec<Spanned<RuleTable>>,
 }
@@ -112,7 +124,8 @@ impl Layer {
         }
         let agents =
             Agents { kill: parsed.agents.kill, input: parsed.agents.input, others: parsed.agents.others };
-        let mut layer = Self { file, default: parsed.default, rules, agents, notes: Vec::new() };
+        let mut layer =
+            Self { file, default: parsed.default, rules, agents, guard: parsed.guard, notes: Vec::new() };
         layer.notes = layer.dead_rules();
         Ok(layer)
     }

@@ -16,6 +16,7 @@ use outlast_job::registry::format::Info;
 use outlast_job::{Failure, Handle, Job, Kind};
 use outlast_protocol::Door;
 use outlast_protocol::{Call, Hint};
+use outlast_rules::exec::ExecRules;
 
 use crate::audit::Audit;
 use crate::decision::{Decision, Tool};
@@ -64,21 +65,23 @@ struct Act<'a> {
     typed: Option<String>,
     /// After how much input it is judged.
     typed_after: Option<u64>,
+    /// The rules for what the job executes.
+    guard: Option<ExecRules>,
 }
 
 impl<'a> Act<'a> {
     fn of(session: &'a str, tool: Tool, what: String) -> Self {
-        Self { session, tool, job: None, what, typed: None, typed_after: None }
+        Self { session, tool, job: None, what, typed: None, typed_after: None, guard: None }
     }
 
     fn free(&self) -> Judged {
-        Judged::Free(Pass { typed_after: self.typed_after })
+        Judged::Free(Pass { typed_after: self.typed_after, guard: self.guard.clone() })
     }
 }
 
 impl Judged {
     fn free() -> Self {
-        Self::Free(Pass { typed_after: None })
+        Self::Free(Pass { typed_after: None, guard: None })
     }
 }
 
@@ -166,7 +169,13 @@ impl Gate {
             said = policy.judge_run(start.run, start.env, start.fed);
         }
         let verdict = policy.judge_tool(Tool::Run).and(said);
-        let act = Act::of(session, Tool::Run, start.run.display());
+        let mut act = Act::of(session, Tool::Run, start.run.display());
+        if self.door.is_agents() || Self::is_in_a_job() {
+            act.guard = policy.exec_rules();
+            if let Some(guard) = act.guard.as_mut().filter(|_| verdict.decision == Decision::Ask) {
+                guard.granted = policy.asked_commands(start.run);
+            }
+        }
         if verdict.decision == Decision::Allow && self.door.is_agents() && !verdict.reaches.is_empty() {
             let others = policy.for_agents(self.own).others;
             let why = "it uses outlast itself, and so could touch any job";
@@ -303,7 +312,7 @@ impl Gate {
     /// # Errors
     /// [`Kind::Denied`] unless it is a yes; [`Kind::System`] when a yes can't be noted.
     pub fn answered(&self, question: &Question, answer: Answer) -> Result<Pass, Failure> {
-        let pass = Pass { typed_after: question.typed_after };
+        let pass = Pass { typed_after: question.typed_after, guard: question.guard.clone() };
         if answer == Answer::Unable && question.allows(answer) {
             return Ok(pass);
         }
@@ -395,6 +404,7 @@ impl Gate {
             rule: rule.map(|rule| rule.shown()),
             place: rule.map(|rule| rule.place.to_string()),
             typed_after: act.typed_after,
+            guard: act.guard.clone(),
         }
     }
 

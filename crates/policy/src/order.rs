@@ -11,6 +11,7 @@ use std::path::Path;
 use outlast_job::wire::{Send, base64};
 use outlast_job::{Failure, Job, Run, keys};
 use outlast_protocol::Tool;
+use outlast_rules::exec::ExecRules;
 use outlast_stream::Key;
 
 /// What somebody wants, and who.
@@ -141,6 +142,16 @@ pub struct TypedInput {
 pub struct Pass {
     /// After how much input it was judged: should somebody type in between, the keeper refuses.
     pub(crate) typed_after: Option<u64>,
+    /// The rules for what the job executes.
+    pub(crate) guard: Option<ExecRules>,
+}
+
+impl Pass {
+    /// The rules for what the job executes that was asked for, if there are any.
+    #[must_use]
+    pub fn guard(&self) -> Option<ExecRules> {
+        self.guard.clone()
+    }
 }
 
 impl OrderKind<'_> {

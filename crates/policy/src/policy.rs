@@ -5,17 +5,22 @@ use std::path::{Path, PathBuf};
 
 use outlast_job::Run;
 use outlast_job::settings::Settings;
+use outlast_rules::exec::{ExecDecision, ExecRule, ExecRules};
 
 use crate::decision::{Decision, Tool};
-use crate::file::{Layer, LoadError};
+use crate::file::{Guard, Layer, LoadError};
 use crate::judge::Verdict;
-use crate::reading::{Piece, Reading};
-use crate::word::plain_words;
+use crate::reading::{FoundPiece, Piece, Reading};
+use crate::rule::{Rule, Strength};
+use crate::word::{Word, plain_words};
 
 /// Where a project keeps its policy.
 const IN_PROJECT: &str = ".outlast/policy.toml";
 /// A larger policy file is refused.
 const MAX_POLICY_BYTES: u64 = 1 << 20;
+
+/// More commands of one line than this are asked about again when they are executed.
+const MAX_GRANTED: usize = 64;
 
 /// What agents may do to jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +200,45 @@ impl Policy {
         verdict
     }
 
+    /// The rules for what an agent's job really executes; none where no rule denies or asks for a program.
+    #[must_use]
+    pub fn exec_rules(&self) -> Option<ExecRules> {
+        let guarded = self.layers.iter().filter(|layer| layer.guard == Guard::On);
+        let rules: Vec<ExecRule> =
+            guarded.flat_map(|layer| &layer.rules).filter_map(|rule| exec_rule(rule)).collect();
+        let answer_within_ms = outlast_rules::exec::ANSWER_WITHIN_MS;
+        (!rules.is_empty()).then_some(ExecRules { rules, granted: Vec::new(), answer_within_ms })
+    }
+
+    /// The commands of a line that a person is asked about, where it is certain what they are. Who agrees to the line agrees
+    /// to each of them, once.
+    pub(crate) fn asked_commands(&self, run: &Run) -> Vec<Vec<String>> {
+        let reading = match run {
+            Run::Shell(line) => Reading::of_line(line),
+            Run::Program(argv) => Reading::of_words(plain_words(argv), false),
+        };
+        let rules: Vec<_> = self.layers.iter().flat_map(|layer| &layer.rules).collect();
+        let is_asked = |words: &[Word]| {
+            rules.iter().any(|rule| {
+                rule.decision > Decision::Allow
+                    && rule.is_about(Tool::Run)
+                    && rule.speaks_of(words) > Strength::No
+            })
+        };
+        let command = |found: &FoundPiece| match &found.piece {
+            Piece::Command { words, .. } if is_asked(words) => {
+                words.iter().map(|word| word.known().map(str::to_owned)).collect::<Option<Vec<_>>>()
+            }
+            Piece::Command { .. }
+            | Piece::Write { .. }
+            | Piece::Opaque { .. }
+            | Piece::Mention { .. }
+            | Piece::Bare
+            | Piece::Tool { .. } => None,
+        };
+        reading.found.iter().filter_map(command).take(MAX_GRANTED).collect()
+    }
+
     pub(crate) fn judge(&self, tool: Tool, reading: &Reading) -> Verdict {
         let mut verdict =
             Verdict::of(self.layers.iter().flat_map(|layer| layer.judge(tool, reading)).collect());
@@ -209,6 +253,23 @@ impl Policy {
         verdict.folders.clone_from(&reading.folders);
         verdict
     }
+}
+
+/// A rule about programs, as a keeper is told of it; none for what is no program.
+fn exec_rule(rule: &Rule) -> Option<ExecRule> {
+    let decision = match rule.decision {
+        Decision::Allow => return None,
+        Decision::Ask => ExecDecision::Ask,
+        Decision::Deny => ExecDecision::Deny,
+    };
+    let is_about_programs = rule.prefix.first().is_some_and(|first| !first.iter().all(|word| word == ">"));
+    is_about_programs.then(|| ExecRule {
+        decision,
+        prefix: rule.prefix.clone(),
+        shown: rule.shown(),
+        place: rule.place.to_string(),
+        why: rule.why.clone(),
+    })
 }
 
 fn read(path: &Path) -> Result<Option<Layer>, LoadError> {

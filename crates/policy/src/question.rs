@@ -3,6 +3,7 @@
 
 use outlast_job::{Failure, Handle, Kind};
 use outlast_protocol::{Door, Tool};
+use outlast_rules::exec::ExecRules;
 
 use crate::order::TypedInput;
 
@@ -43,6 +44,8 @@ pub struct Question {
     pub place: Option<String>,
     /// After how much input it was judged.
     pub(crate) typed_after: Option<u64>,
+    /// The rules for what the job executes, should a person agree.
+    pub(crate) guard: Option<ExecRules>,
 }
 
 /// The answer to a question.

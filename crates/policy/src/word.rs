@@ -1,65 +1,6 @@
-//! A word of a command as the shell would pass it on, as far as the text tells.
+//! Words of a command line, as far as its text tells. The words themselves are in `outlast-rules`, which keepers use too.
 
-/// How much is known about a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Exactly its text.
-    Plain,
-    /// A pattern for file names, which expands to one or more words.
-    Glob,
-    /// Computed when the command runs: it could be anything.
-    Dynamic,
-}
-
-/// A word without its quotes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) text: String,
-    pub(crate) kind: Kind,
-}
-
-impl Word {
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: Kind::Plain }
-    }
-
-    pub(crate) fn dynamic() -> Self {
-        Self { text: String::new(), kind: Kind::Dynamic }
-    }
-
-    /// Appends another part.
-    pub(crate) fn append(&mut self, part: &Self) {
-        self.text.push_str(&part.text);
-        self.kind = match (self.kind, part.kind) {
-            (Kind::Dynamic, _) | (_, Kind::Dynamic) => Kind::Dynamic,
-            (Kind::Glob, _) | (_, Kind::Glob) => Kind::Glob,
-            (Kind::Plain, Kind::Plain) => Kind::Plain,
-        };
-    }
-
-    pub(crate) fn is_plain(&self) -> bool {
-        self.kind == Kind::Plain
-    }
-
-    /// The text, if it is certain.
-    pub(crate) fn known(&self) -> Option<&str> {
-        self.is_plain().then_some(self.text.as_str())
-    }
-
-    pub(crate) fn is_option(&self) -> bool {
-        self.text.len() > 1 && self.text.starts_with('-') && self.kind != Kind::Dynamic
-    }
-}
-
-/// The file name of a path.
-pub(crate) fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Plain words from arguments.
-pub(crate) fn plain_words(argv: &[String]) -> Vec<Word> {
-    argv.iter().map(Word::plain).collect()
-}
+pub(crate) use outlast_rules::{Kind, Word, base, plain_words};
 
 /// The words as one line; `None` if some of them are unknown.
 pub(crate) fn joined(words: &[Word]) -> Option<String> {

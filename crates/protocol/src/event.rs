@@ -87,9 +87,29 @@ pub enum EventKind {
     },
     /// The heir died; nobody would take over now.
     HeirGone,
+    /// A program of the job was not executed: a rule denies it.
+    ExecRefused {
+        /// Which, and why.
+        #[serde(flatten)]
+        refused: Box<ExecRefused>,
+    },
     /// Something a newer version knows.
     #[serde(other)]
     Unknown,
+}
+
+/// A program that was not executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecRefused {
+    /// The process that wanted to execute it.
+    pub pid: i32,
+    /// The program and its arguments, cut to a readable length.
+    pub command: String,
+    /// Why not, in words.
+    pub why: String,
+    /// Where the rule is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 impl EventKind {
@@ -109,6 +129,7 @@ impl EventKind {
             Self::LogCapped { .. } => "log_capped",
             Self::TookOver { .. } => "took_over",
             Self::HeirGone => "heir_gone",
+            Self::ExecRefused { .. } => "exec_refused",
             Self::Unknown => "unknown",
         }
     }
@@ -139,6 +160,8 @@ words! {
         Gone = "gone",
         /// It has printed lines.
         Lines = "lines",
+        /// A program of it was not executed, because of a rule.
+        ExecRefused = "exec_refused",
         /// Its log cannot be written, or can be again.
         LogTrouble = "log_trouble",
         /// Somebody could not be woken.

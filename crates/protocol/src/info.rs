@@ -88,6 +88,9 @@ pub struct Info {
     /// What this kernel really enforces of it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_by: Option<String>,
+    /// What judges the programs that it executes, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard_by: Option<String>,
     /// Its resource limits.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub limits: Limits,

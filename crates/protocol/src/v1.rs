@@ -252,6 +252,7 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::LogCapped { .. }
         | EventKind::TookOver { .. }
         | EventKind::HeirGone
+        | EventKind::ExecRefused { .. }
         | EventKind::Unknown => None,
     }
 }

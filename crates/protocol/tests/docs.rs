@@ -52,6 +52,7 @@ event_words! {
     LogCapped = "log_capped",
     TookOver = "took_over",
     HeirGone = "heir_gone",
+    ExecRefused = "exec_refused",
 }
 
 #[test]

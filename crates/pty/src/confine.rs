@@ -8,7 +8,7 @@
 
 mod landlock;
 mod network;
-mod seccomp;
+pub(crate) mod seccomp;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -165,7 +165,7 @@ fn drop_capabilities() {
 }
 
 /// From now on, no program that it executes gets more privileges than it has.
-fn no_new_privileges() -> io::Result<()> {
+pub(crate) fn no_new_privileges() -> io::Result<()> {
     // SAFETY: numbers only.
     #[expect(unsafe_code, reason = "prctl")]
     let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };

@@ -14,6 +14,8 @@ pub mod spawn;
 #[cfg(target_os = "linux")]
 pub mod bounded;
 pub mod confine;
+#[cfg(target_os = "linux")]
+pub mod exec_guard;
 pub mod limits;
 pub mod signals;
 pub mod reap;

@@ -64,6 +64,9 @@ pub struct Confinement {
     /// The sandbox it runs in.
     #[cfg(target_os = "linux")]
     pub sandbox: Option<crate::confine::PreparedSandbox>,
+    /// Has every program that it executes judged first.
+    #[cfg(target_os = "linux")]
+    pub guard: Option<crate::exec_guard::Installer>,
     /// Its resource limits.
     pub limits: crate::limits::Limits,
     /// Descriptors that it inherits besides the standard three.
@@ -123,6 +126,7 @@ enum Step {
     Exec = 3,
     Limits = 4,
     Sandbox = 5,
+    Guard = 6,
 }
 
 impl Command {
@@ -185,6 +189,7 @@ impl Command {
         let what = match step {
             step if step == Step::Limits as u8 => Some("its limits can't be set"),
             step if step == Step::Sandbox as u8 => Some("the sandbox can't be entered"),
+            step if step == Step::Guard as u8 => Some("the exec guard can't be installed"),
             _ => None,
         };
         if let Some(what) = what {
@@ -285,6 +290,13 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
             && let Err(error) = sandbox.apply()
         {
             return (Step::Sandbox, error);
+        }
+        // Last, so that the first program is judged too.
+        #[cfg(target_os = "linux")]
+        if let Some(guard) = &confinement.guard
+            && let Err(error) = guard.apply()
+        {
+            return (Step::Guard, error);
         }
         let mut refused = None;
         for path in &image.paths {

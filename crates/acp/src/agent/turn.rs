@@ -144,7 +144,7 @@ fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(),
     spec.confine_for_agent(settings);
     let env = BTreeMap::new();
     let start = Start { run: &spec.run, folder: spec.cwd.as_ref(), env: &env, fed: false };
-    let _pass = pass(client, OrderKind::Start(start))?;
+    spec.guard = pass(client, OrderKind::Start(start))?.guard();
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();
     let info = job.info()?;

@@ -154,6 +154,7 @@ fn call(entry: &Entry) -> Option<String> {
             | EventKind::LogCapped { .. }
             | EventKind::TookOver { .. }
             | EventKind::HeirGone
+            | EventKind::ExecRefused { .. }
             | EventKind::Unknown,
         )
         | None => last_lines(),

@@ -268,7 +268,10 @@ impl Conditions {
         let own = |reason: Reason| self.is_told(reason);
         match what {
             EventKind::Watch { .. } => true,
-            EventKind::Exit { .. } | EventKind::LogFailing { .. } | EventKind::LogResumed { .. } => {
+            EventKind::Exit { .. }
+            | EventKind::ExecRefused { .. }
+            | EventKind::LogFailing { .. }
+            | EventKind::LogResumed { .. } => {
                 let exit = |check: &Check| matches!(check, Check::Exit);
                 own(Reason::Exit)
                     || self.subscriptions.iter().any(|it| it.watch().is_some() && it.checks.iter().any(exit))

@@ -39,7 +39,7 @@ use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::secrets::SharedMasks;
 use crate::spec::{Handle, Size};
-use crate::wire::event::{Event, EventKind};
+use crate::wire::event::{Event, EventKind, ExecRefused};
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, Awaiting, Verb};
 use phase::Phase;
@@ -116,6 +116,8 @@ pub(super) enum Input<'a> {
     FolderRemoved,
     /// Our heir died.
     HeirDied,
+    /// A program of the job was not executed.
+    ExecRefused(Box<ExecRefused>),
     /// We were asked to end (`SIGTERM`).
     Terminated,
     /// A probe is done.
@@ -377,6 +379,10 @@ impl Core {
             Input::SignalSent { client, count } => self.on_signal_sent(client, count, effects),
             Input::RecordWritten(written) => self.on_record_written(written, now.at, effects),
             Input::FolderRemoved => self.on_folder_removed(),
+            Input::ExecRefused(mut refused) => {
+                refused.command = self.hide(&refused.command);
+                self.event(EventKind::ExecRefused { refused }, now, effects);
+            }
             Input::HeirDied => self.on_heir_died(now, effects),
             Input::Terminated => self.on_terminated(now, effects),
             Input::Probed(result) => self.on_probed(*result, now, effects),

@@ -70,6 +70,7 @@ fn take_over(mut inherited: Inherited, client: UnixStream, end: End) -> i32 {
     info.heir = None;
     info.takeovers += 1;
     let input_lost = inherited.shared.queued_input();
+    inherited.take_up_guard();
     let Ok(mut keeper) = Keeper::new(inherited, info, command, false) else { return 1 };
     let record = keeper.inherited.job.open_to_rewrite(crate::registry::layout::INFO).ok();
     keeper.hold_record(record);

@@ -4,13 +4,15 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use outlast_pty::spawn::{Stdio, above_stdio};
+use outlast_pty::exec_guard::Listener;
+use outlast_pty::spawn::{Confinement, Stdio, above_stdio};
 use outlast_pty::{Command, Pty, SessionLeader, SpawnError};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
+use super::guard::{self, CallNotes, Guard, Marker};
 use super::shared::Shared;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
@@ -72,7 +74,28 @@ pub(super) struct Inherited {
     pub(super) shared: Shared,
     /// What must be hidden.
     pub(super) masks: SharedMasks,
+    /// For a job whose programs are judged: what keeper and heir both need for that.
+    pub(super) guard_ends: Option<GuardEnds>,
+    /// The thread that judges, until the keeper takes it.
+    pub(super) guard: Option<Guard>,
     pub(super) _lock: Lock,
+}
+
+/// What an heir needs to go on judging.
+#[derive(Debug)]
+pub(super) struct GuardEnds {
+    /// Where the listener waits for the heir, should it be needed.
+    pub(super) arrives: OwnedFd,
+    /// Where the command sends it.
+    pub(super) sent: OwnedFd,
+    pub(super) notes: CallNotes,
+}
+
+impl GuardEnds {
+    pub(super) fn open() -> std::io::Result<Self> {
+        let (arrives, sent) = outlast_pty::exec_guard::line()?;
+        Ok(Self { arrives, sent, notes: CallNotes::new()? })
+    }
 }
 
 impl Ends {
@@ -166,7 +189,8 @@ impl Inherited {
             Ends::Pipes { .. } => self.spec.env.clone(),
         };
         let env = with_own_variables(env, info.handle, self.home.path(), self.spec.sandbox.is_some());
-        let confined = self.confine(env)?;
+        let mut confined = self.confine(env)?;
+        info.guard_by = self.install_guard(&mut confined.confinement)?;
         info.sandbox_by = confined.sandbox_by;
         info.limited_by = confined.limited_by;
         let stdio = match &mut self.ends {
@@ -197,6 +221,44 @@ impl Inherited {
         let pid = command.spawn().map_err(|error| explain(&error, is_confined))?;
         self.shared.set_command(pid);
         Ok(pid)
+    }
+
+    /// Starts the thread that judges what the job executes, and has the command install the filter. Returns what does it,
+    /// in words.
+    fn install_guard(&mut self, confinement: &mut Confinement) -> Result<Option<String>, StartError> {
+        let (Some(rules), Some(ends)) = (&self.spec.guard, &self.guard_ends) else { return Ok(None) };
+        let cannot = |error: std::io::Error| StartError {
+            kind: "no_guard".into(),
+            message: format!("the rules for programs of this job can't be enforced: {error}"),
+            hint:
+                "this kernel or container does not allow it; guard = \"off\" in your policy.toml does without"
+                    .into(),
+        };
+        if let Some(outer) = guard::guarding(self.home.path(), rustix::process::getpid()) {
+            // One tree of processes can have one guard.
+            return Ok(Some(format!("the guard of job {outer}")));
+        }
+        let (arrives, sent) = outlast_pty::exec_guard::line().map_err(cannot)?;
+        let heirs = ends.sent.try_clone().map_err(cannot)?;
+        let marker = Marker::leave(&self.home, self.job.handle()).map_err(cannot)?;
+        let path = self.spec.env.get("PATH").map(String::as_str);
+        let order = guard::Rules { rules, notes: ends.notes, path };
+        let guard = Guard::start(guard::From::Line(arrives), order, marker).map_err(cannot)?;
+        confinement.guard = Some(outlast_pty::exec_guard::Installer::new(vec![sent, heirs]).map_err(cannot)?);
+        self.guard = Some(guard);
+        Ok(Some("seccomp user notification".into()))
+    }
+
+    /// The heir of a keeper that judged goes on with it: who waits for an answer gets one.
+    pub(super) fn take_up_guard(&mut self) {
+        let (Some(rules), Some(ends)) = (&self.spec.guard, &self.guard_ends) else { return };
+        let listener = Listener::receive(ends.arrives.as_fd(), false);
+        let marker = Marker::leave(&self.home, self.job.handle());
+        if let (Ok(Some(listener)), Ok(marker)) = (listener, marker) {
+            let path = self.spec.env.get("PATH").map(String::as_str);
+            let order = guard::Rules { rules, notes: ends.notes, path };
+            self.guard = Guard::start(guard::From::Inherited(listener), order, marker).ok();
+        }
     }
 
     /// What the kernel calls the command's ends, as its processes' descriptors show them.

@@ -174,6 +174,11 @@ pub(super) struct Peers {
 }
 
 impl Peers {
+    /// The clients of a keeper in this home.
+    pub(super) fn of(home: &std::path::Path) -> Self {
+        Self { door: PeerCheck::of(home), ..Self::default() }
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = (PeerId, &Peer)> {
         self.all.iter().map(|(id, peer)| (*id, peer))
     }

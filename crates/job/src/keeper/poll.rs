@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::Keeper;
 use super::core::Input;
+use super::guard::{Guard, Told};
 use super::peers::PeerId;
 use super::probe::ProbeThread;
 
@@ -28,6 +29,8 @@ pub(super) enum Ready {
     PeerRoom(PeerId),
     /// A probe is done.
     Probe,
+    /// The guard has something to tell.
+    Guard,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -50,6 +53,9 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Ready> {
     }
     if let Some(probe) = &keeper.probe {
         sources.push((Ready::Probe, PollFd::from_borrowed_fd(probe.wake(), PollFlags::IN)));
+    }
+    if let Some(guard) = &keeper.guard {
+        sources.push((Ready::Guard, PollFd::from_borrowed_fd(guard.wake(), PollFlags::IN)));
     }
     for (id, peer) in keeper.peers.all() {
         if peer.may_ask() {
@@ -104,6 +110,15 @@ impl Keeper {
                 if let Some(result) = self.probe.as_ref().and_then(ProbeThread::take) {
                     self.feed(Input::Probed(Box::new(result)));
                 }
+            }
+            Ready::Guard => self.on_guard(),
+        }
+    }
+
+    fn on_guard(&mut self) {
+        for told in self.guard.as_ref().map(Guard::take).unwrap_or_default() {
+            match told {
+                Told::Refused(refused) => self.feed(Input::ExecRefused(refused)),
             }
         }
     }

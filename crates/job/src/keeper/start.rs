@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
 
 use super::core::Input as CoreInput;
-use super::inherited::{Ends, Files, Inherited, system_error};
+use super::inherited::{Ends, Files, GuardEnds, Inherited, system_error};
 use super::nursery::{self, FirstWord};
 use super::ready::{Made, Ready};
 use super::shared::Shared;
@@ -206,6 +206,12 @@ fn prepare(
             }
             let Made { output, timing, events, listener } = made;
             let masks = SharedMasks::new(masks.into());
+            let guard_ends = match spec.guard.as_ref().map(|_| GuardEnds::open()).transpose() {
+                Ok(ends) => ends,
+                Err(error) => {
+                    return Err(not_started(&job, info, system_error("cannot open a socket", error)));
+                }
+            };
             let inherited = Inherited {
                 home,
                 job,
@@ -221,6 +227,8 @@ fn prepare(
                 listener,
                 shared,
                 masks,
+                guard_ends,
+                guard: None,
                 _lock: lock,
             };
             Ok((inherited, info))

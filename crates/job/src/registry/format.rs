@@ -40,6 +40,7 @@ pub fn claimed(handle: Handle, spec: &JobSpec, created_at: u64) -> Info {
         errors_gone: Gone::default(),
         sandbox: spec.sandbox.clone(),
         sandbox_by: None,
+        guard_by: None,
         limits: spec.limits.clone(),
         limited_by: None,
         takeovers: 0,

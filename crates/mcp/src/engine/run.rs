@@ -68,22 +68,18 @@ impl RunOrder {
 }
 
 impl Engine {
-    pub(crate) fn run(
-        &self,
-        caller: &Caller,
-        order: RunOrder,
-        _pass: &Pass,
-    ) -> Result<Step<Answer>, Failure> {
+    pub(crate) fn run(&self, caller: &Caller, order: RunOrder, pass: &Pass) -> Result<Step<Answer>, Failure> {
         // A caller who knows what to look for is not told of less.
         let seen = order.pattern.clone().map_or(Condition::Port(None), Condition::Pattern);
         let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen).from(0);
         check_wait(&wait)?;
-        let spec = self.spec(caller, &order)?;
+        let mut spec = self.spec(caller, &order)?;
         if !order.again
             && let Some(twin) = self.running_twin(&spec)
         {
             return self.not_again(caller, &twin).map(Step::Done);
         }
+        spec.guard = pass.guard();
         let wakes = self.outlast.wakes_of(&spec);
         let job = self.outlast.start(spec)?;
         let patience =

@@ -20,7 +20,7 @@ use crate::terminal;
 pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = named_or_last(outlast, args.job.as_deref(), out)?;
     let info = job.info()?;
-    let spec = spec(&info, args).checked()?;
+    let mut spec = spec(&info, args).checked()?;
     let gate = CliGate::open(outlast.home())?;
     let set = args.env.iter().filter_map(|setting| setting.split_once('='));
     let env: BTreeMap<String, String> = set.map(|(name, value)| (name.into(), value.into())).collect();
@@ -30,7 +30,7 @@ pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Re
         env: &env,
         fed: spec.input == Input::Given && run::is_fed(),
     };
-    let _pass = gate.pass(OrderKind::Start(start))?;
+    spec.guard = gate.pass(OrderKind::Start(start))?.guard();
     if info.state.is_live() {
         end_first(&job, args, &gate, out)?;
     }

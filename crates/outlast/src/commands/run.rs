@@ -43,12 +43,12 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     let wait = Wait::of(until).from(0);
     // A bad pattern is told before anything runs.
     check_wait(&wait)?;
-    let spec = spec(outlast, &args)?.checked()?;
+    let mut spec = spec(outlast, &args)?.checked()?;
     if let Some(mistake) = mistakes::of_program(&spec, &args) {
         out.failure(&mistake.failure);
         return Ok(mistake.code);
     }
-    let _pass = may_run(outlast, &args, &spec)?;
+    spec.guard = may_run(outlast, &args, &spec)?.guard();
     let wakes = outlast.wakes_of(&spec);
     let job = outlast.start(spec)?;
     if args.background {

@@ -20,3 +20,4 @@ mod crowded;
 mod node;
 mod masking;
 mod walls;
+mod exec_guard;

@@ -11,33 +11,33 @@ use rustix::process::Pid;
 use super::{ConfineError, Network};
 
 #[cfg(target_arch = "x86_64")]
-const PROCESSOR: Option<u32> = Some(0xC000_003E);
+pub(crate) const PROCESSOR: Option<u32> = Some(0xC000_003E);
 #[cfg(target_arch = "aarch64")]
-const PROCESSOR: Option<u32> = Some(0xC000_00B7);
+pub(crate) const PROCESSOR: Option<u32> = Some(0xC000_00B7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const PROCESSOR: Option<u32> = None;
+pub(crate) const PROCESSOR: Option<u32> = None;
 
 /// On x86-64, numbers from here on are the x32 set of the same calls.
 #[cfg(target_arch = "x86_64")]
-const X32: u32 = 0x4000_0000;
+pub(crate) const X32: u32 = 0x4000_0000;
 
-const LOAD: u16 = 0x20;
-const IF_EQUAL: u16 = 0x15;
+pub(crate) const LOAD: u16 = 0x20;
+pub(crate) const IF_EQUAL: u16 = 0x15;
 #[cfg(target_arch = "x86_64")]
-const IF_AT_LEAST: u16 = 0x35;
+pub(crate) const IF_AT_LEAST: u16 = 0x35;
 const IF_ANY_BIT: u16 = 0x45;
 const AND: u16 = 0x54;
-const RETURN: u16 = 0x06;
+pub(crate) const RETURN: u16 = 0x06;
 
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
+pub(crate) const NUMBER: u32 = 0;
+pub(crate) const ARCHITECTURE: u32 = 4;
 /// Where the lower half of an argument is. Both supported processors store it first.
 const fn argument(index: u32) -> u32 {
     16 + 8 * index
 }
 
-const ALLOW: u32 = 0x7fff_0000;
-const fn refuse(errno: i32) -> u32 {
+pub(crate) const ALLOW: u32 = 0x7fff_0000;
+pub(crate) const fn refuse(errno: i32) -> u32 {
     0x0005_0000 | errno as u32
 }
 
@@ -142,11 +142,11 @@ pub(super) struct Filter {
     program: Vec<libc::sock_filter>,
 }
 
-fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+pub(crate) fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-fn number(call: libc::c_long) -> u32 {
+pub(crate) fn number(call: libc::c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 

@@ -346,6 +346,9 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
         }
         EventKind::WentOn => (EntryKind::WentOn, "it no longer waits for input".into()),
         EventKind::Port { port } => (EntryKind::Port, format!("it listens on port {port}")),
+        EventKind::ExecRefused { refused } => {
+            (EntryKind::ExecRefused, format!("not executed: {} ({})", refused.command, refused.why))
+        }
         EventKind::LogFailing { error } => {
             (EntryKind::LogTrouble, format!("its log can't be written: {error}"))
         }

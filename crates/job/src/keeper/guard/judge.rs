@@ -1,0 +1,237 @@
+//! What an execution really runs, and what the rules say of it.
+//!
+//! A program is judged under the name it is called by, as the program that it is a copy of, and as what it hands on
+//! without another `execve`: the interpreter of a script, the program of a dynamic loader, the applet of busybox. What
+//! executes its own program, such as `env` or `nice`, is seen when it does.
+
+use outlast_protocol::event::ExecRefused;
+use outlast_pty::exec_guard::ExecCall;
+use outlast_pty::exec_guard::memory;
+use outlast_pty::exec_guard::program::Program;
+use outlast_rules::exec::{ExecDecision, ExecFinding, ExecRules};
+use outlast_rules::loader::{self, Loaded, MAX_INTERPRETERS};
+use outlast_rules::{Word, base, plain_words};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::known_programs::KnownPrograms;
+
+/// How much of a command is told.
+const MAX_TOLD_BYTES: usize = 500;
+
+/// What is done about an execution.
+#[derive(Debug)]
+pub(in crate::keeper) enum Judgement {
+    Allow,
+    /// With what is told of it, if that is known.
+    Refuse(Option<Box<ExecRefused>>),
+}
+
+/// The rules, and what is known of programs.
+#[derive(Debug)]
+pub(in crate::keeper) struct Judge {
+    rules: ExecRules,
+    programs: KnownPrograms,
+}
+
+/// What a process wants to execute.
+struct Wanted {
+    path: Vec<u8>,
+    argv: Vec<String>,
+    cut: bool,
+}
+
+/// It cannot be said what would run.
+#[derive(Debug, PartialEq, Eq)]
+struct Unreadable;
+
+/// What an execution could be called.
+#[derive(Debug, Default)]
+struct Commands {
+    all: Vec<Vec<Word>>,
+}
+
+/// A program that is about to run, as far as it is looked into.
+struct Step<'a> {
+    path: &'a str,
+    argv: &'a [String],
+    cut: bool,
+    /// How many programs ran into each other before it.
+    depth: usize,
+    /// Whether only a file that may be executed can run.
+    needs_permission: bool,
+}
+
+impl Judge {
+    /// `path` is where the job looks for its programs.
+    pub(in crate::keeper) fn new(rules: ExecRules, path: Option<&str>) -> Self {
+        let programs = KnownPrograms::find(rules.programs(), path);
+        Self { rules, programs }
+    }
+
+    /// Judges a call. `use_grant` uses an agreed command up, and `still_waits` says whether the process that was read is
+    /// the one that called.
+    pub(in crate::keeper) fn judge(
+        &mut self,
+        call: &ExecCall,
+        use_grant: impl Fn(usize) -> bool,
+        still_waits: impl Fn(&ExecCall) -> bool,
+    ) -> Judgement {
+        let Ok(path) = memory::path(call) else { return Judgement::Refuse(None) };
+        let program = match Program::of(call, &path) {
+            Ok(program) if program.is_executable() => Ok(program),
+            // There is nothing to execute: the kernel says so itself. Searches in `PATH` make many of these.
+            Ok(_) => return Judgement::Allow,
+            Err(error) if is_missing(error) => return Judgement::Allow,
+            Err(_) => Err(Unreadable),
+        };
+        let Ok(memory::Arguments { argv, cut }) = memory::arguments(call) else {
+            return Judgement::Refuse(None);
+        };
+        if !still_waits(call) {
+            return Judgement::Refuse(None);
+        }
+        let wanted = Wanted { path, argv, cut };
+        let commands = match program.and_then(|program| self.commands(call.pid, &program, &wanted)) {
+            Ok(commands) => commands.all,
+            Err(Unreadable) => {
+                let why = "it cannot be told what it would run".to_owned();
+                return Judgement::Refuse(Some(told(call, &wanted, None, why)));
+            }
+        };
+        let Some(ExecFinding { decision, rule }) = self.rules.judge(&commands) else {
+            return Judgement::Allow;
+        };
+        let mut used = Vec::new();
+        while decision == ExecDecision::Ask
+            && let Some(grant) = self.rules.grant_for(&commands, |grant| used.contains(&grant))
+        {
+            if use_grant(grant) {
+                return Judgement::Allow;
+            }
+            used.push(grant);
+        }
+        let why = match decision {
+            ExecDecision::Deny => format!("the rule \"{}\" denies it", rule.shown),
+            ExecDecision::Ask => format!("the rule \"{}\" wants a person to agree first", rule.shown),
+        };
+        Judgement::Refuse(Some(told(call, &wanted, Some(rule.place.clone()), why)))
+    }
+
+    /// What the call could be called.
+    fn commands(&mut self, pid: Pid, program: &Program, wanted: &Wanted) -> Result<Commands, Unreadable> {
+        let path = if wanted.path.is_empty() {
+            program.name().to_string_lossy().into_owned()
+        } else {
+            String::from_utf8_lossy(&wanted.path).into_owned()
+        };
+        let mut commands = Commands::default();
+        let step =
+            Step { path: &path, argv: &wanted.argv, cut: wanted.cut, depth: 0, needs_permission: true };
+        self.look_into(pid, program, &step, &mut commands)?;
+        Ok(commands)
+    }
+
+    fn look_into(
+        &mut self,
+        pid: Pid,
+        program: &Program,
+        step: &Step<'_>,
+        commands: &mut Commands,
+    ) -> Result<(), Unreadable> {
+        if step.needs_permission && !program.is_executable() {
+            return Ok(());
+        }
+        let arguments = step.argv.get(1..).unwrap_or_default();
+        commands.add(step.path, arguments, step.cut);
+        let name = base(step.path);
+        let found = self.programs.look(program, name).map_err(|_| Unreadable)?;
+        for copy_of in &found.copy_of {
+            commands.add(copy_of, arguments, step.cut);
+        }
+        if found.many_in_one || loader::MANY_IN_ONE.contains(&name) {
+            let called = step.argv.first().map_or("", |called| base(called)).trim_start_matches('-');
+            if !loader::MANY_IN_ONE.contains(&called) {
+                commands.add(called, arguments, step.cut);
+            }
+            if let Some((applet, rest)) = arguments.split_first() {
+                commands.add(applet, rest, step.cut);
+            }
+        }
+        if step.depth >= MAX_INTERPRETERS {
+            return Err(Unreadable);
+        }
+        if found.loader || loader::is_loader_name(name) {
+            match loader::loaded(step.argv) {
+                Loaded::Nothing => {}
+                Loaded::Unknown => return Err(Unreadable),
+                Loaded::Program(index) => {
+                    let path = &step.argv[index];
+                    // Without a folder it is searched like a library.
+                    if !path.contains('/') {
+                        return Err(Unreadable);
+                    }
+                    let argv = &step.argv[index..];
+                    let next =
+                        Step { path, argv, cut: step.cut, depth: step.depth + 1, needs_permission: false };
+                    self.follow(pid, &next, commands)?;
+                }
+            }
+        }
+        if let Some(line) = &found.shebang {
+            let mut argv = vec![line.interpreter.clone()];
+            argv.extend(line.argument.clone());
+            argv.push(step.path.to_owned());
+            argv.extend_from_slice(arguments);
+            let path = line.interpreter.clone();
+            let next = Step {
+                path: &path,
+                argv: &argv,
+                cut: step.cut,
+                depth: step.depth + 1,
+                needs_permission: true,
+            };
+            self.follow(pid, &next, commands)?;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, pid: Pid, next: &Step<'_>, commands: &mut Commands) -> Result<(), Unreadable> {
+        match Program::at(pid, next.path.as_bytes()) {
+            Ok(program) => self.look_into(pid, &program, next, commands),
+            Err(error) if is_missing(error) => Ok(()),
+            Err(_) => Err(Unreadable),
+        }
+    }
+}
+
+impl Commands {
+    fn add(&mut self, program: &str, arguments: &[String], cut: bool) {
+        let mut words = vec![Word::plain(program)];
+        words.extend(plain_words(arguments));
+        if cut {
+            words.push(Word::dynamic());
+        }
+        self.all.push(words);
+    }
+}
+
+/// Whether an error says that there is no such file.
+fn is_missing(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG)
+}
+
+/// What is told of an execution that did not happen.
+fn told(call: &ExecCall, wanted: &Wanted, place: Option<String>, why: String) -> Box<ExecRefused> {
+    let path = String::from_utf8_lossy(&wanted.path);
+    let mut command = path.into_owned();
+    for argument in wanted.argv.iter().skip(1) {
+        command.push(' ');
+        command.push_str(argument);
+        if command.len() > MAX_TOLD_BYTES {
+            break;
+        }
+    }
+    command.truncate(command.floor_char_boundary(MAX_TOLD_BYTES));
+    Box::new(ExecRefused { pid: call.pid.as_raw_nonzero().get(), command, why, place })
+}

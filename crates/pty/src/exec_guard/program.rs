@@ -1,0 +1,196 @@
+//! Which file a process would execute, seen from where it stands: its own root, folder and descriptors.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat, openat2, readlinkat, statat,
+};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::ExecCall;
+
+/// As many links in a row as the kernel follows.
+const MAX_LINKS: usize = 40;
+const PROC_FS: i64 = 0x9fa0;
+
+/// A file that a process would execute.
+#[derive(Debug)]
+pub struct Program {
+    file: OwnedFd,
+    /// Which file it is, and which state of it.
+    pub identity: Identity,
+    mode: u32,
+}
+
+/// Which file, in which state: it changes when the content does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The file system.
+    pub device: u64,
+    /// The file in it.
+    pub inode: u64,
+    /// Its length.
+    pub size: u64,
+    changed: (i64, u64),
+}
+
+impl Program {
+    /// Finds the program of a call.
+    ///
+    /// # Errors
+    /// `ENOENT` and the like if there is no such file; others if it cannot be looked at.
+    pub fn of(call: &ExecCall, path: &[u8]) -> Result<Self, Errno> {
+        let pid = call.pid;
+        if path.is_empty() {
+            if !call.at {
+                return Err(Errno::NOENT);
+            }
+            // The descriptor itself.
+            let link = format!("/proc/{}/fd/{}", pid.as_raw_nonzero(), descriptor(call));
+            return Self::new(open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
+        }
+        let descriptor = descriptor(call);
+        if call.at && descriptor != libc::AT_FDCWD {
+            let folder = format!("/proc/{}/fd/{descriptor}", pid.as_raw_nonzero());
+            return Self::find(pid, &folder, path);
+        }
+        Self::at(pid, path)
+    }
+
+    /// Finds a program by a path, as a process would.
+    ///
+    /// # Errors
+    /// As [`Program::of`].
+    pub fn at(pid: Pid, path: &[u8]) -> Result<Self, Errno> {
+        Self::find(pid, &format!("/proc/{}/cwd", pid.as_raw_nonzero()), path)
+    }
+
+    fn find(pid: Pid, folder: &str, path: &[u8]) -> Result<Self, Errno> {
+        let look = OFlags::PATH | OFlags::CLOEXEC;
+        let root = open(format!("/proc/{}/root", pid.as_raw_nonzero()), look, Mode::empty())?;
+        let absolute = path.starts_with(b"/");
+        let (start, resolve) = if absolute {
+            (None, ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT)
+        } else {
+            (Some(open(folder, look, Mode::empty())?), ResolveFlags::NO_MAGICLINKS)
+        };
+        let from = start.as_ref().unwrap_or(&root);
+        let name = OsStr::from_bytes(path);
+        // An absolute link below a relative path leads to our root instead of theirs.
+        let found = if absolute || is_our_root(&root) {
+            openat2(from, name, look, Mode::empty(), resolve)
+        } else {
+            Err(Errno::LOOP)
+        };
+        match found {
+            // Links of `/proc` mean something else to each process, and old kernels lack the call.
+            Err(Errno::LOOP | Errno::XDEV | Errno::NOSYS | Errno::AGAIN) => {
+                let from = from.try_clone().map_err(|_| Errno::MFILE)?;
+                Self::new(walk(pid, &root, from, path)?)
+            }
+            found => Self::new(found?),
+        }
+    }
+
+    /// A file of our own view.
+    ///
+    /// # Errors
+    /// As [`Program::of`].
+    pub fn ours(path: &std::path::Path) -> Result<Self, Errno> {
+        Self::new(open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    fn new(file: OwnedFd) -> Result<Self, Errno> {
+        let stat = fstat(&file)?;
+        let identity = Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        };
+        Ok(Self { file, identity, mode: stat.st_mode })
+    }
+
+    /// Whether the kernel could execute it at all: a regular file that somebody may execute.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::RegularFile && self.mode & 0o111 != 0
+    }
+
+    /// Opens it to read what is in it.
+    ///
+    /// # Errors
+    /// It may not be read.
+    pub fn open(&self) -> Result<OwnedFd, Errno> {
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        open(link, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
+    }
+
+    /// What it is called where it lies.
+    #[must_use]
+    pub fn name(&self) -> OsString {
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let path =
+            rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes).unwrap_or_default();
+        OsString::from_vec(path)
+    }
+}
+
+/// The descriptor of an `execveat`: the lower half of its first argument.
+fn descriptor(call: &ExecCall) -> i32 {
+    u32::try_from(call.arguments[0] & u64::from(u32::MAX)).unwrap_or(u32::MAX).cast_signed()
+}
+
+fn is_our_root(root: &OwnedFd) -> bool {
+    let ours = statat(rustix::fs::CWD, "/", AtFlags::empty());
+    fstat(root)
+        .ok()
+        .zip(ours.ok())
+        .is_some_and(|(theirs, ours)| (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino))
+}
+
+/// Follows a path step by step, with `/proc/self` and the like as they are for that process.
+fn walk(pid: Pid, root: &OwnedFd, start: OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let look = OFlags::PATH | OFlags::CLOEXEC;
+    let again = |root: &OwnedFd| root.try_clone().map_err(|_| Errno::MFILE);
+    let split = |path: &[u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let mut here = start;
+    let mut steps: VecDeque<Vec<u8>> = split(path).into();
+    let mut links = 0;
+    while let Some(step) = steps.pop_front() {
+        if step.is_empty() || step == b"." {
+            continue;
+        }
+        let name = OsStr::from_bytes(&step);
+        let next = openat(&here, name, look | OFlags::NOFOLLOW, Mode::empty())?;
+        if FileType::from_raw_mode(fstat(&next)?.st_mode) != FileType::Symlink {
+            here = next;
+            continue;
+        }
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(Errno::LOOP);
+        }
+        let in_proc = fstatfs(&next).is_ok_and(|of| of.f_type == PROC_FS);
+        let target = match step.as_slice() {
+            b"self" | b"thread-self" if in_proc => pid.as_raw_nonzero().to_string().into_bytes(),
+            // All others of a process jump straight to a file.
+            _ if in_proc && step != b"mounts" && step != b"net" => {
+                here = openat(&here, name, look, Mode::empty())?;
+                continue;
+            }
+            _ => readlinkat(next.as_fd(), "", Vec::new())?.into_bytes(),
+        };
+        if target.starts_with(b"/") {
+            here = again(root)?;
+        }
+        for step in split(&target).into_iter().rev() {
+            steps.push_front(step);
+        }
+    }
+    Ok(here)
+}
