@@ -47,9 +47,14 @@ if sys.argv[3:]:
     print("the job ended while no sidecar was there; the next one told the agent, once")
     sys.exit(0)
 check(len(prompts(editor)) == 1, f"the editor prompted {len(prompts(editor))} times")
-job = [message for message in editor if (message.get("update") or {}).get("tool_call") == "outlast-job-1"]
+# The agent's own call, which the editor sees end only with the job.
+calls = [message["update"]["tool_call"] for message in editor if (message.get("update") or {}).get("stream")]
+check(len(set(calls)) == 1 and not calls[0].startswith("outlast-job-"), f"the lines came on {set(calls)}")
+job = [message for message in editor if (message.get("update") or {}).get("tool_call") == calls[0]]
 ticks = [message["update"]["text"] for message in job if message["update"]["stream"]]
 check("\n".join(ticks) == "TICK:1\nTICK:2\nTICK:3", f"the editor saw {ticks}")
+ends = [message for message in job if message["update"]["status"] in ("completed", "failed")]
+check(len(ends) == 1, f"the call ended {len(ends)} times")
 check(job[-1]["update"]["status"] == "failed", f"the job ended as {job[-1]['update']['status']}")
 told = prompts(agent)
 check(len(told) == 2, f"the agent was prompted {len(told)} times")
@@ -58,4 +63,4 @@ answers = {message["id"]: message["ms"] for message in agent if message["kind"] 
 check(told[1]["id"] in answers, "it did not answer")
 check(answers[told[0]["id"]] < told[1]["ms"], "it was prompted while it worked")
 wake = told[1]["ms"] - answers[told[0]["id"]]
-print(f"job shown live, turn ended, woken once by its end ({wake / 1000:.1f} s after the turn), answered in {(answers[told[1]['id']] - told[1]['ms']) / 1000:.1f} s")
+print(f"job shown live on the agent's own call, turn ended, woken once by its end ({wake / 1000:.1f} s after the turn), answered in {(answers[told[1]['id']] - told[1]['ms']) / 1000:.1f} s")

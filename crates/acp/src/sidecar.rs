@@ -12,7 +12,10 @@
 //! side: output is queued, and the threads that bring more wait while a queue is full. Lines that need no
 //! change pass as the same bytes.
 
+mod agent_streams;
+mod around;
 pub mod budget;
+mod calls;
 mod conversation;
 mod jobs;
 mod queue;
@@ -28,8 +31,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use around::{Around, Sides};
 use budget::Limits;
-use conversation::{Around, Conversation, Sides, first_text};
+use calls::{Calls, Recognised, without_tag};
+use conversation::Conversation;
+use jobs::Begin;
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
@@ -37,10 +43,11 @@ use outlast_job::{EntryKind, Failure, Handle, Outlast, process_tree};
 use queue::Queue;
 use serde_json::json;
 use state::{Saved, States};
-use wire::{Message, OfSession, Update, add_to_list};
+use wire::{Message, OfSession, Update, add_to_list, first_text};
 
 use crate::lines::{LineReader, exit_code, start_agent};
 use crate::showing::{GEMINI_STREAM_MARK, NEW_LINES, STREAM_MARK};
+use crate::shown::Shown;
 
 /// How many lines and events may wait for the one thread.
 const MAX_QUEUED_INPUTS: usize = 256;
@@ -51,6 +58,22 @@ const DESCENDANT_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Filters a session's events to those that its agent has not seen yet in an answer of our tools.
 pub type Unknown = dyn Fn(&Home, &str, Vec<Entry>) -> Vec<Entry> + Send + Sync;
+
+/// A call of our tools that tells more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoreCall {
+    /// Reads a job's output from an offset.
+    ReadFrom(Handle, u64),
+    /// Reads what is new of a job's output.
+    ReadNew(Handle),
+    /// Types into a job.
+    Type(Handle),
+    /// Reads a job's screen.
+    Screen(Handle),
+}
+
+/// Writes a call in the words of the tools that the agent has.
+pub type CallWords = dyn Fn(MoreCall) -> String + Send + Sync;
 
 /// When and how to wake the agent.
 pub struct Options {
@@ -70,6 +93,8 @@ pub struct Options {
     pub server: Vec<String>,
     /// Filters events to those that are new to the agent.
     pub unknown: Arc<Unknown>,
+    /// How the agent's tools are called.
+    pub words: Arc<CallWords>,
 }
 
 impl fmt::Debug for Options {
@@ -109,6 +134,18 @@ struct Opening {
     told: Option<u64>,
     /// The end of the last text, for a mark that is split over two updates.
     last_text: String,
+    /// The agent's tool calls that it has replayed.
+    calls: Calls,
+    /// The editor knows what it was shown.
+    resumed: bool,
+}
+
+/// A tool call of the agent that has ended.
+struct EndedCall {
+    session: String,
+    recognised: Recognised,
+    /// What the editor sees instead of the agent's own line.
+    line: Option<Vec<u8>>,
 }
 
 struct Sidecar {
@@ -249,8 +286,9 @@ impl Sidecar {
                 let params = message.params::<serde_json::Value>().unwrap_or_default();
                 self.terminals = params["clientCapabilities"]["_meta"]["terminal_output"] == true;
             }
-            (Some("session/new" | "session/fork"), Some(id)) => return self.open(id, None, text),
-            (Some("session/load" | "session/resume"), Some(id)) => return self.open(id, session(), text),
+            (Some("session/new" | "session/fork"), Some(id)) => return self.open(id, None, text, false),
+            (Some("session/load"), Some(id)) => return self.open(id, session(), text, false),
+            (Some("session/resume"), Some(id)) => return self.open(id, session(), text, true),
             (Some("session/prompt"), Some(id)) => {
                 if let Some(session) = session().filter(|session| self.conversations.contains_key(session)) {
                     return self.prompted(&session, id, text);
@@ -298,10 +336,13 @@ impl Sidecar {
     }
 
     /// The editor opens a session: adds our tools to the request.
-    fn open(&mut self, request: &str, id: Option<String>, text: &str) {
+    fn open(&mut self, request: &str, id: Option<String>, text: &str, resumed: bool) {
         let saved = id.as_ref().and_then(|id| self.states.load(id)).filter(|saved| !saved.owner.is_empty());
         let fresh = || Saved { owner: format!("acp-sidecar-{:016x}", crate::random()), ..Saved::default() };
-        let saved = saved.unwrap_or_else(fresh);
+        let mut saved = saved.unwrap_or_else(fresh);
+        if saved.key.is_empty() && !self.options.no_jobs {
+            saved.key = format!("{:016x}{:016x}", crate::random(), crate::random());
+        }
         let params =
             Message::peek(text).and_then(|message| message.params::<serde_json::Value>()).unwrap_or_default();
         let servers = params["mcpServers"].as_array();
@@ -310,12 +351,17 @@ impl Sidecar {
         let name = if taken { "outlast-sidecar" } else { "outlast" };
         let (program, arguments) =
             self.options.server.split_first().map_or(("outlast", &[][..]), |(p, a)| (p, a));
-        let arguments: Vec<&str> =
+        let mut arguments: Vec<&str> =
             arguments.iter().map(String::as_str).chain(["--session", &saved.owner]).collect();
+        if !self.options.no_jobs {
+            arguments.extend(["--call-key", &saved.key]);
+        }
         let server = json!({ "name": name, "command": program, "args": arguments, "env": [] });
         // If it cannot be added, the request passes unchanged: the session works without our tools.
         let line = add_to_list(text, "mcpServers", &server.to_string()).unwrap_or_else(|| text.to_owned());
-        self.opening.insert(request.to_owned(), Opening { id, saved, told: None, last_text: String::new() });
+        let calls = Calls::new(if self.options.no_jobs { "" } else { &saved.key });
+        let opening = Opening { id, saved, told: None, last_text: String::new(), calls, resumed };
+        self.opening.insert(request.to_owned(), opening);
         self.sides.agent.push(line.into_bytes());
     }
 
@@ -324,7 +370,15 @@ impl Sidecar {
         let Some(message) = Message::peek(text) else { return self.sides.editor.push(line) };
         if message.method.as_deref() == Some("session/update") {
             self.updated(text, &message);
-            return self.sides.editor.push(line);
+            let ended = self.tool_call_ended(text, &message);
+            let changed = ended.as_ref().and_then(|ended| ended.line.clone());
+            self.sides.editor.push(changed.unwrap_or(line));
+            if let Some(ended) = ended
+                && let Some(calls) = self.calls(&ended.session)
+            {
+                calls.told(&ended.recognised);
+            }
+            return;
         }
         if !message.is_response() {
             return self.sides.editor.push(line);
@@ -358,17 +412,22 @@ impl Sidecar {
     /// The agent has opened a session.
     fn opened(&mut self, opening: Opening, of: Option<String>) {
         let Some(id) = of.or(opening.id) else { return };
-        let owner = opening.saved.owner.clone();
+        let (owner, resumed) = (opening.saved.owner.clone(), opening.resumed);
         if let Some(conversation) = self.conversations.get_mut(&id).filter(|open| open.saved.owner == owner) {
             // It was open already, and continues to wait.
             conversation.show_again();
         } else {
             let Ok(outbox) = Outbox::open(self.outlast.home(), &owner) else { return };
-            let conversation = Conversation::open(id.clone(), opening.saved, outbox, opening.told);
+            let shown = Shown::open(Arc::clone(&self.states.dir), &owner);
+            let Opening { saved, told, calls, .. } = opening;
+            let conversation = Conversation::open(id.clone(), saved, outbox, told, calls, shown);
             // Save at once: jobs may run before anything else is saved.
             self.states.save(&id, &conversation.saved);
             self.conversations.insert(id.clone(), conversation);
             self.watch_outbox(&id, &owner);
+        }
+        if resumed {
+            self.go_on(&id);
         }
         let running =
             self.outlast.jobs().into_iter().filter(|info| info.session == owner && info.state.is_live());
@@ -410,8 +469,8 @@ impl Sidecar {
     fn updated(&mut self, text: &str, message: &Message<'_>) {
         let streams = text.contains("stream_output\"");
         let loading = self.opening.values().any(|opening| opening.id.is_some());
-        let delivering = self.conversations.values().any(Conversation::is_delivering);
-        if !streams && !loading && !delivering {
+        let reacts = self.conversations.values().any(Conversation::awaits_reaction);
+        if !streams && !loading && !reacts {
             return;
         }
         let Some(update) = message.params::<Update<'_>>() else { return };
@@ -427,14 +486,52 @@ impl Sidecar {
         let stream = (meta[GEMINI_STREAM_MARK] == true || meta[STREAM_MARK] == true)
             .then(|| meta[NEW_LINES].as_str().map_or_else(|| update.text(), ToOwned::to_owned));
         let call = update.update["toolCallId"].as_str().unwrap_or_default().to_owned();
-        self.with(session, |conversation, around| {
+        self.with(session, |conversation, _| {
             if works {
-                conversation.heard(around);
+                conversation.heard();
             }
             if let Some(lines) = stream.filter(|lines| !lines.trim().is_empty()) {
                 conversation.note_stream(&call, &lines);
             }
         });
+    }
+
+    /// The tool calls of a session, also of one that is being opened.
+    fn calls(&mut self, session: &str) -> Option<&mut Calls> {
+        if let Some(conversation) = self.conversations.get_mut(session) {
+            return Some(&mut conversation.calls);
+        }
+        let opening = self.opening.values_mut().find(|opening| opening.id.as_deref() == Some(session));
+        opening.map(|opening| &mut opening.calls)
+    }
+
+    /// A tool call of the agent has ended. While the job that it has started goes on, the editor does not see that.
+    fn tool_call_ended(&mut self, text: &str, message: &Message<'_>) -> Option<EndedCall> {
+        if self.options.no_jobs || !text.contains("\"toolCallId\"") || text.contains("/stream_output\"") {
+            return None;
+        }
+        let update = message.params::<Update<'_>>()?;
+        if !matches!(update.update["status"].as_str(), Some("completed" | "failed")) {
+            return None;
+        }
+        let session = update.session_id.into_owned();
+        let outlast = self.outlast.clone();
+        let lives = |job: Handle| {
+            outlast.job(&job.to_string()).and_then(|job| job.info()).is_ok_and(|info| info.state.is_live())
+        };
+        let recognised = self.calls(&session)?.ended(&update.update, lives);
+        let line = (recognised.hold || recognised.started.is_some()).then(|| {
+            let mut message: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+            let update = &mut message["params"]["update"];
+            if recognised.hold {
+                update["status"] = "in_progress".into();
+            }
+            if let Some((_, tag)) = &recognised.started {
+                without_tag(update, tag);
+            }
+            format!("{message}\n").into_bytes()
+        });
+        Some(EndedCall { session, recognised, line })
     }
 
     /// A job was started. If it belongs to one of our sessions, the editor sees it.
@@ -447,8 +544,22 @@ impl Sidecar {
             return;
         }
         conversation.followed.push(handle);
-        let closed = Arc::clone(&conversation.closed);
-        jobs::follow(job, conversation.id.clone(), self.terminals, self.sides.editor.clone(), closed);
+        let decision = conversation.calls.place(handle);
+        jobs::follow(job, conversation.to_editor(&self.sides, self.terminals), Begin::Anew(decision));
+    }
+
+    /// The editor knows the calls of jobs that it has seen begin: they go on from where it was.
+    fn go_on(&mut self, session: &str) {
+        let Some(conversation) = self.conversations.get_mut(session).filter(|_| !self.options.no_jobs) else {
+            return;
+        };
+        for (handle, place) in conversation.shown.open_calls() {
+            if let Ok(job) = self.outlast.job(&handle.to_string()) {
+                conversation.followed.push(handle);
+                conversation.calls.held.hold(&place.call);
+                jobs::follow(job, conversation.to_editor(&self.sides, self.terminals), Begin::GoOn(place));
+            }
+        }
     }
 }
 

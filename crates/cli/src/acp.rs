@@ -43,19 +43,23 @@ pub struct AcpAgentArgs {}
 #[command(after_help = "\
 Examples:
   outlast acp sidecar -- gemini --acp
-  outlast acp sidecar --turns 3 --events ended,awaiting_input -- codex-acp")]
+  outlast acp sidecar --per-hour 20 --events exit,awaiting_input -- codex-acp")]
 pub struct SidecarArgs {
-    /// Wake the agent at most so many times in a row; a prompt of the user begins a new row.
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
-    pub turns: u32,
-    /// And at most so many times in an hour.
-    #[arg(long, value_name = "COUNT", default_value_t = 30)]
+    /// Wake the agent at most so many times in a minute.
+    #[arg(long, value_name = "COUNT", default_value_t = 4)]
+    pub per_minute: u32,
+    /// And at most so many times in an hour: a quarter at once, the rest spread. Ends of jobs and questions have a
+    /// quarter more.
+    #[arg(long, value_name = "COUNT", default_value_t = 60)]
     pub per_hour: u32,
+    /// And at most so many times in a row; a prompt of the user begins a new row [default: no such limit].
+    #[arg(long, value_name = "COUNT")]
+    pub turns: Option<u32>,
     /// At most so much text in one prompt; more becomes counts.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "8KiB")]
     pub prompt_bytes: u64,
     /// At most so much text in an hour.
-    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "128KiB")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "512KiB")]
     pub bytes_per_hour: u64,
     /// How long events are gathered before the agent is woken.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]

@@ -37,6 +37,9 @@ pub struct McpArgs {
     /// Whoever starts this prompts the agent when something happened.
     #[arg(long, hide = true)]
     pub prompted: bool,
+    /// The key by which whoever starts this recognises the calls that start jobs.
+    #[arg(long, hide = true, value_name = "KEY")]
+    pub call_key: Option<String>,
 }
 
 /// Check that this machine can do what jobs need.

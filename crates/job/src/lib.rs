@@ -37,6 +37,8 @@ pub mod spec;
 #[doc(hidden)]
 pub mod session;
 #[doc(hidden)]
+pub mod call_tag;
+#[doc(hidden)]
 pub mod lifecycle;
 #[doc(hidden)]
 pub mod settings;

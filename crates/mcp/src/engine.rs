@@ -56,6 +56,8 @@ pub(crate) struct Engine {
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
     prompted: bool,
+    /// The key of the tags in answers that start jobs.
+    call_key: Option<String>,
     /// What the tools are called here.
     pub(crate) words: Words,
 }
@@ -123,6 +125,7 @@ impl Engine {
             tasks,
             longest_call,
             prompted,
+            call_key: options.call_key.clone(),
             words,
         })
     }

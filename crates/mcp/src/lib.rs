@@ -40,3 +40,4 @@ pub use http::serve_http;
 pub use options::{LONGEST_CALL, Options, PROGRESS_EVERY, Profile};
 pub use outlast_policy::Decision;
 pub use stdio::serve_stdio;
+pub use words::Words;

@@ -70,6 +70,8 @@ pub struct Options {
     pub require_token: bool,
     /// Whoever started the server prompts the agent when something happened, as the ACP sidecar does.
     pub prompted: bool,
+    /// The key of the tags by which whoever started the server recognises the calls that start jobs.
+    pub call_key: Option<String>,
     /// What is offered besides the tools; for testing the server itself.
     pub extras: Option<Arc<dyn Extras>>,
 }
@@ -86,6 +88,7 @@ impl Default for Options {
             session_idle: SESSION_IDLE,
             require_token: true,
             prompted: false,
+            call_key: None,
             extras: None,
         }
     }

@@ -7,7 +7,7 @@ use crate::options::Profile;
 
 /// The names of a profile.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Words(pub(crate) Profile);
+pub struct Words(pub Profile);
 
 impl Words {
     /// What the server says of itself.
@@ -51,8 +51,15 @@ impl Words {
         self.reads(&job.to_string(), &format!(", offset={from}, raw=true"))
     }
 
+    /// The call that reads on from an offset.
+    #[must_use]
+    pub fn read_from(self, job: Handle, from: u64) -> String {
+        self.reads(&job.to_string(), &format!(", offset={from}"))
+    }
+
     /// The call that reads what is new.
-    pub(crate) fn read_new(self, job: &str) -> String {
+    #[must_use]
+    pub fn read_new(self, job: &str) -> String {
         self.reads(job, "")
     }
 
@@ -65,7 +72,8 @@ impl Words {
     }
 
     /// The call that types.
-    pub(crate) fn type_into(self, job: &str) -> String {
+    #[must_use]
+    pub fn type_into(self, job: &str) -> String {
         let job = value(job);
         match self.0 {
             Profile::Plain | Profile::Gemini | Profile::Claude => {
@@ -73,6 +81,12 @@ impl Words {
             }
             Profile::Codex => format!("write_stdin(session_id={job}, chars=\"...\\n\")"),
         }
+    }
+
+    /// The call that reads the screen.
+    #[must_use]
+    pub fn screen(self, job: &str) -> String {
+        format!("read_shell(handle={})", value(job))
     }
 
     /// The call that ends a job.
@@ -105,7 +119,7 @@ impl Words {
         let command = if self.0 == Profile::Codex { "cmd" } else { "command" };
         match call {
             Call::Read(job) | Call::Follow(job) => self.read_new(job),
-            Call::Screen(job) => format!("read_shell(handle={})", value(job)),
+            Call::Screen(job) => self.screen(job),
             Call::Send(job) => self.type_into(job),
             Call::Kill(job) => self.end(job),
             Call::AttachShared(job) => format!("ask the user to attach to job {job} with a shared keyboard"),

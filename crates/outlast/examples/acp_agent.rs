@@ -8,11 +8,14 @@
 //!   stream TEXT    ends the turn, then shows TEXT as a stream of its own
 //!   run COMMAND    runs it and waits for its end
 //!   lines COMMAND  starts it, with each of its lines an event
+//!   watch COMMAND  the same, in a tool call that it shows
+//!   call COMMAND   runs it and waits for its end, in a tool call that it shows
+//!   flood COUNT    ends the turn, then shows a stream of its own of so many updates
 //!   jobs           lists them with the server's tool
 //!
 //! Every prompt goes into `$AGENT_HISTORY` as one line of JSON when it comes; `session/load` tells it again. While one
 //! process has the conversation open, another waits. `$AGENT_TOLD` is what it does when it is told events: `loop` starts a
-//! job, `hang` works until it is cancelled, `refuse` answers with an error, `hold FIFO` waits there without a word.
+//! job, `die` says something, forgets all and exits, `hang` works until it is cancelled, `refuse` answers with an error, `hold FIFO` waits there without a word.
 
 #![expect(
     clippy::unwrap_used,
@@ -93,6 +96,17 @@ fn update(session: &str, update: &Value) {
     say(&json!({ "method": "session/update", "params": { "sessionId": session, "update": update } }));
 }
 
+fn streamed(session: &str, text: &str) {
+    update(
+        session,
+        &json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "shell-1", "status": "in_progress",
+            "content": [{ "type": "content", "content": { "type": "text", "text": text } }],
+            "_meta": { "gemini-cli/stream_output": true, "pid": 1 },
+        }),
+    );
+}
+
 fn texts(content: &Value) -> String {
     let blocks = content.as_array().unwrap().iter();
     blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
@@ -105,6 +119,10 @@ impl Agent {
             "session/new" => {
                 self.open(params);
                 json!({ "sessionId": "conversation" })
+            }
+            "session/resume" => {
+                self.open(params);
+                json!({})
             }
             "session/load" => {
                 self.open(params);
@@ -154,6 +172,8 @@ impl Agent {
             "job" => self.start(rest, "background"),
             "lines" => self.start(rest, "lines"),
             "run" => self.start(rest, "foreground"),
+            "watch" => self.shown(session, rest, "lines"),
+            "call" => self.shown(session, rest, "foreground"),
             "jobs" => self.call("jobs", &json!({}))["content"][0]["text"].as_str().unwrap().to_owned(),
             "hold" => {
                 let _ = File::open(rest).unwrap();
@@ -172,6 +192,12 @@ impl Agent {
             let content = json!({ "type": "text", "text": words });
             update(session, &json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
         }
+        if word == "die" {
+            if let Some(file) = &*self.history.lock().unwrap() {
+                file.set_len(0).unwrap();
+            }
+            std::process::exit(9);
+        }
         let cancelled = self.turns.lock().unwrap().remove(session).unwrap_or(false);
         let reason = if cancelled { "cancelled" } else { "end_turn" };
         if word == "refuse" {
@@ -179,24 +205,41 @@ impl Agent {
         } else {
             say(&json!({ "id": id, "result": { "stopReason": reason } }));
         }
-        if word == "stream" {
-            update(
-                session,
-                &json!({
-                    "sessionUpdate": "tool_call_update", "toolCallId": "shell-1", "status": "in_progress",
-                    "content": [{ "type": "content", "content": { "type": "text", "text": rest } }],
-                    "_meta": { "gemini-cli/stream_output": true, "pid": 1 },
-                }),
-            );
+        match word {
+            "stream" => streamed(session, rest),
+            "flood" => (1..=rest.parse::<u64>().unwrap()).for_each(|n| streamed(session, &format!("EV:{n}"))),
+            _ => {}
         }
     }
 
+    /// A tool call, as agents show it.
+    fn shown(&self, session: &str, command: &str, how: &str) -> String {
+        let call = format!("call-{}", self.server.lock().unwrap().as_ref().unwrap().calls);
+        update(
+            session,
+            &json!({ "sessionUpdate": "tool_call", "toolCallId": call, "status": "pending", "title": "run" }),
+        );
+        let result = self.run(command, how);
+        let content = json!([{ "type": "content", "content": result["content"][0] }]);
+        update(
+            session,
+            &json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": call, "status": "completed",
+                "content": content, "rawOutput": result,
+            }),
+        );
+        "done".into()
+    }
+
     fn start(&self, command: &str, how: &str) -> String {
+        format!("started {}", self.run(command, how)["structuredContent"]["handle"])
+    }
+
+    fn run(&self, command: &str, how: &str) -> Value {
         let background = how != "foreground";
-        let result = self.call("run_shell_command", &json!({
+        self.call("run_shell_command", &json!({
             "command": command, "is_background": background, "ai_callback_delay": 30, "stream_output": how == "lines",
-        }));
-        format!("started {}", result["structuredContent"]["handle"])
+        }))
     }
 
     fn call(&self, tool: &str, arguments: &Value) -> Value {

@@ -1,24 +1,27 @@
 //! One session between an editor and its agent: which prompt is in flight, which prompts wait, and which
 //! events the agent does not know yet.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_job::clock::now_ms;
 use outlast_job::outbox::reader::{Reader, acknowledge};
+use outlast_job::outbox::tail::{Looked, Tail};
 use outlast_job::outbox::{Entry, Outbox};
-use outlast_job::registry::Home;
-use outlast_job::{EntryKind, Handle, Outlast};
+use outlast_job::{EntryKind, Handle};
 use serde_json::json;
 
-use super::Options;
-use super::budget;
+use super::agent_streams::AgentStreams;
+use super::around::{Around, Sides};
+use super::budget::{self, Exhausted};
+use super::calls::Calls;
 use super::event_text;
-use super::queue::Queue;
-use super::state::{Saved, States};
-use super::wire::{Message, add_to_list};
+use super::jobs::ToEditor;
+use super::state::Saved;
+use super::wire::{Message, add_to_list, begins_with_command};
+use crate::shown::Shown;
 
 /// Our reader's name in an outbox.
 const READER: &str = "acp-sidecar";
@@ -26,13 +29,8 @@ const READER: &str = "acp-sidecar";
 const TOOLS: &str = "mcp";
 /// The most events that are read for one prompt; more wait for the next.
 const MAX_EVENTS_PER_PROMPT: usize = 20_000;
-
-/// The queues to both sides.
-#[derive(Clone, Debug)]
-pub(crate) struct Sides {
-    pub(crate) editor: Queue,
-    pub(crate) agent: Queue,
-}
+/// A pause between wakes that is shorter is not worth a word to the user.
+const WORTH_SAYING: Duration = Duration::from_secs(60);
 
 /// A prompt that the agent is working on.
 #[derive(Debug)]
@@ -42,6 +40,8 @@ struct Flight {
     ours: bool,
     /// It contains all events up to this number.
     delivering: Option<u64>,
+    /// The agent has reacted to it.
+    heard: bool,
 }
 
 /// Why the agent is not woken until the user's next prompt.
@@ -53,6 +53,13 @@ enum Paused {
     Refused,
 }
 
+/// Why the budget keeps the agent from being woken.
+#[derive(Debug, PartialEq, Eq)]
+enum Blocked {
+    Until(Instant),
+    ByRow,
+}
+
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Conversation {
@@ -61,17 +68,30 @@ pub(crate) struct Conversation {
     outbox: Outbox,
     /// Our reader of the outbox; `None` while another sidecar reads for the same session.
     reader: Option<Reader>,
+    /// How far the outbox was read, and what in it is not done.
+    tail: Tail,
+    entries: Vec<Entry>,
     /// All events up to this number are delivered, or need no delivery.
     done: u64,
+    /// Output that the agent streams by itself.
+    streams: AgentStreams,
+    /// The agent's tool calls.
+    pub(crate) calls: Calls,
+    pub(crate) shown: Arc<Shown>,
     flight: Option<Flight>,
     waiting: VecDeque<String>,
     /// When the first event came that is not delivered yet.
     since: Option<Instant>,
     paused: Option<Paused>,
+    /// The budget is used up until then, or until the user speaks; something urgent is looked at before.
+    blocked: Option<Blocked>,
     /// The user was told that the budget is used up.
     user_knows: bool,
     /// An earlier sidecar may have delivered all events up to this number.
     doubtful: Option<u64>,
+    /// An earlier sidecar has sent all events up to this number to an agent that died over them: whatever our tools say they
+    /// have told, the agent does not know it.
+    lost: u64,
     /// Tells the threads that stream jobs to stop.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) followed: Vec<Handle>,
@@ -80,7 +100,14 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Opens a session. `told` is the highest event in what the agent replayed; `None` if it replayed
     /// nothing.
-    pub(crate) fn open(id: String, mut saved: Saved, outbox: Outbox, told: Option<u64>) -> Self {
+    pub(crate) fn open(
+        id: String,
+        mut saved: Saved,
+        outbox: Outbox,
+        told: Option<u64>,
+        calls: Calls,
+        shown: Shown,
+    ) -> Self {
         let reader = Reader::open(&outbox, READER, true).ok();
         let done = reader.as_ref().map_or(0, Reader::seen);
         let delivering = saved.delivering.take().filter(|delivering| *delivering > done);
@@ -89,13 +116,20 @@ impl Conversation {
             saved,
             outbox,
             reader,
+            tail: Tail::default(),
+            entries: Vec::new(),
             done,
+            streams: AgentStreams::default(),
+            calls,
+            shown: Arc::new(shown),
             flight: None,
             waiting: VecDeque::new(),
             since: None,
             paused: None,
+            blocked: None,
             user_knows: false,
             doubtful: None,
+            lost: delivering.unwrap_or(0),
             closed: Arc::default(),
             followed: Vec::new(),
         };
@@ -114,6 +148,7 @@ impl Conversation {
         self.reader = None;
         self.reader = Reader::open(&outbox, READER, true).ok();
         self.outbox = outbox;
+        self.tail = Tail::default();
     }
 
     /// All events up to a number are delivered.
@@ -127,6 +162,7 @@ impl Conversation {
     fn skip_to(&mut self, number: u64) {
         if number > self.done {
             self.done = number;
+            self.entries.retain(|entry| entry.n > number);
             // If this cannot be written, events are delivered again after a restart, which is better than not
             // at all.
             let _ = acknowledge(&self.outbox, READER, number);
@@ -141,9 +177,9 @@ impl Conversation {
             return;
         }
         self.saved.spent.user_spoke();
-        (self.paused, self.user_knows) = (None, false);
+        (self.paused, self.blocked, self.user_knows) = (None, None, false);
         let id = Message::peek(&line).and_then(|message| message.id()).unwrap_or("null").to_owned();
-        let mut flight = Flight { id, ours: false, delivering: None };
+        let mut flight = Flight { id, ours: false, delivering: None, heard: false };
         let entries = if begins_with_command(&line) { Vec::new() } else { self.news(around) };
         let mut line = line;
         if !entries.is_empty() {
@@ -168,6 +204,7 @@ impl Conversation {
         // it.
         around.states.save(&self.id, &self.saved);
         self.flight = Some(flight);
+        self.calls.turn_began();
         if !line.ends_with('\n') {
             line.push('\n');
         }
@@ -181,6 +218,7 @@ impl Conversation {
             Some(flight) if message.id() == Some(flight.id.as_str()) => flight.ours,
             _ => return None,
         };
+        self.calls.turn_ended();
         if message.is_error() {
             // It is unknown what the agent keeps of a prompt that it refused: the events go along with the
             // next one.
@@ -195,26 +233,33 @@ impl Conversation {
                 );
                 self.tell_user(&text, around);
             }
-        } else {
-            self.heard(around);
+        } else if let Some(delivering) = self.flight.as_ref().and_then(|flight| flight.delivering) {
+            // Not before: an agent that dies over its turn may have forgotten the prompt.
+            self.acknowledge(delivering);
+            self.saved.delivering = None;
+            around.states.save(&self.id, &self.saved);
         }
         self.flight = None;
         Some(ours)
     }
 
-    /// The agent works on the prompt: its events are delivered.
-    pub(crate) fn heard(&mut self, around: &Around<'_>) {
-        let Some(delivering) = self.flight.as_mut().and_then(|flight| flight.delivering.take()) else {
-            return;
-        };
-        self.acknowledge(delivering);
-        self.saved.delivering = None;
-        around.states.save(&self.id, &self.saved);
+    /// The agent works on the prompt: our tools need not mention its events.
+    pub(crate) fn heard(&mut self) {
+        if let Some(flight) = &mut self.flight
+            && let Some(delivering) = flight.delivering
+            && !std::mem::replace(&mut flight.heard, true)
+        {
+            let _ = acknowledge(&self.outbox, TOOLS, delivering);
+        }
+    }
+
+    fn is_delivering(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.delivering.is_some())
     }
 
     /// Whether events are in flight that the agent has not reacted to.
-    pub(crate) fn is_delivering(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.delivering.is_some())
+    pub(crate) fn awaits_reaction(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.delivering.is_some() && !flight.heard)
     }
 
     /// Sends the next prompt of the user, if one waits and nothing is in flight.
@@ -251,8 +296,26 @@ impl Conversation {
 
     /// The outbox may have changed.
     pub(crate) fn look(&mut self, around: &Around<'_>) {
+        self.read_outbox(around);
         if self.since.is_none() && !self.is_delivering() && !self.news(around).is_empty() {
             self.since = Some(Instant::now());
+        }
+    }
+
+    /// Reads what is new in the outbox, at the cost of only that.
+    fn read_outbox(&mut self, around: &Around<'_>) {
+        let (anew, mut more) = match self.tail.look(&self.outbox) {
+            Looked::More(more) => (false, more),
+            Looked::Anew(all) => (true, all),
+        };
+        more.retain(|entry| entry.n > self.done);
+        if more.iter().any(|entry| is_urgent(entry) && around.options.wakes(entry.event)) {
+            self.blocked = None;
+        }
+        if anew {
+            self.entries = more;
+        } else {
+            self.entries.extend(more);
         }
     }
 
@@ -261,10 +324,13 @@ impl Conversation {
         if self.reader.is_none() {
             return Vec::new();
         }
-        let all = self.outbox.entries(self.done);
-        let last = all.last().map(|entry| entry.n);
-        let wanted = all.into_iter().filter(|entry| around.options.wakes(entry.event)).collect();
-        let mut entries = (around.options.unknown)(around.home, &self.saved.owner, wanted);
+        self.keep_streams();
+        self.read_outbox(around);
+        let last = self.entries.last().map(|entry| entry.n);
+        let wanted = self.entries.iter().filter(|entry| around.options.wakes(entry.event));
+        let (mut entries, wanted): (Vec<Entry>, Vec<Entry>) =
+            wanted.cloned().partition(|entry| entry.n <= self.lost);
+        entries.extend((around.options.unknown)(around.home, &self.saved.owner, wanted));
         if let Some(passed) = entries.first().map_or(last, |entry| Some(entry.n - 1)) {
             self.skip_to(passed);
         }
@@ -276,18 +342,35 @@ impl Conversation {
     fn compose(&self, entries: &[Entry], around: &Around<'_>) -> String {
         let again =
             self.doubtful.is_some_and(|number| entries.first().is_some_and(|entry| entry.n <= number));
-        event_text::compose(entries, &self.saved.owner, around.options.prompt_bytes, again)
+        event_text::compose(entries, &self.saved.owner, around.options, again)
     }
 
     /// Wakes the agent if it is idle, there are events to deliver, and the budget allows it. Returns when to
     /// try again.
     pub(crate) fn wake(&mut self, around: &Around<'_>) -> Option<Duration> {
+        let now = Instant::now();
+        let gathered = match self.streams.due() {
+            Some(due) if now < due => Some(due - now),
+            Some(_) => {
+                self.keep_streams();
+                None
+            }
+            None => None,
+        };
+        let woken = self.wake_with(now, around);
+        [gathered, woken].into_iter().flatten().min()
+    }
+
+    fn wake_with(&mut self, now: Instant, around: &Around<'_>) -> Option<Duration> {
         let since = self.since?;
         if self.flight.is_some() || self.off(around) || self.paused.is_some() {
             return None;
         }
-        let due = since + around.options.window;
-        let now = Instant::now();
+        let due = match self.blocked {
+            Some(Blocked::ByRow) => return None,
+            Some(Blocked::Until(until)) => until.max(since + around.options.window),
+            None => since + around.options.window,
+        };
         if now < due {
             return Some(due - now);
         }
@@ -296,32 +379,52 @@ impl Conversation {
             self.since = None;
             return None;
         }
-        let clock = now_ms();
-        let urgent =
-            entries.iter().any(|entry| matches!(entry.event, EntryKind::Exit | EntryKind::AwaitingInput));
-        if let Err(exhausted) = self.saved.spent.check(&around.options.limits, urgent, clock) {
-            if !std::mem::replace(&mut self.user_knows, true) {
-                let (why, count) = (exhausted.why, entries.len());
-                self.tell_user(
-                    &format!(
-                        "Outlast does not wake the agent any more: {why}. Events that wait: {count}. \
-                         They go along with your next prompt."
-                    ),
-                    around,
-                );
-            }
-            return exhausted.until_ms.map(|at| budget::until(at, clock));
+        let (clock, limits) = (now_ms(), &around.options.limits);
+        let urgent = entries.iter().any(is_urgent);
+        if let Err(exhausted) = self.saved.spent.check(limits, urgent, clock) {
+            return self.block(&exhausted, entries.len(), clock, around);
         }
+        self.blocked = None;
         let text = self.compose(&entries, around);
         let id = format!("\"outlast-{:016x}\"", crate::random());
         let params = json!({ "sessionId": self.id, "prompt": [{ "type": "text", "text": text }] });
         let line =
             format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{params}}}");
-        self.saved.spent.spend(urgent, clock, text.len());
+        self.saved.spent.spend(limits, urgent, clock, text.len());
         self.show_injected(&text, around);
-        let flight = Flight { id, ours: true, delivering: entries.last().map(|entry| entry.n) };
+        let delivering = entries.last().map(|entry| entry.n);
+        let flight = Flight { id, ours: true, delivering, heard: false };
         self.send(line, flight, around);
         None
+    }
+
+    /// The budget is used up: says so to the user, once, unless it is only for a moment.
+    fn block(
+        &mut self,
+        exhausted: &Exhausted,
+        count: usize,
+        clock: u64,
+        around: &Around<'_>,
+    ) -> Option<Duration> {
+        let wait = exhausted.until_ms.map(|at| budget::until(at, clock));
+        self.blocked = Some(wait.map_or(Blocked::ByRow, |wait| Blocked::Until(Instant::now() + wait)));
+        let why = &exhausted.why;
+        let text = match wait {
+            None => format!(
+                "Outlast does not wake the agent any more: {why}. Events that wait: {count}. They go along with your \
+                 next prompt."
+            ),
+            Some(wait) => format!(
+                "Outlast wakes the agent less often now: {why}. Events that wait: {count}. They are told in {} s, or go \
+                 along with your next prompt. Ends of jobs and questions are told before.",
+                wait.as_secs()
+            ),
+        };
+        let worth_saying = wait.is_none_or(|wait| wait > WORTH_SAYING);
+        if worth_saying && !std::mem::replace(&mut self.user_knows, true) {
+            self.tell_user(&text, around);
+        }
+        wait
     }
 
     fn off(&self, around: &Around<'_>) -> bool {
@@ -338,7 +441,7 @@ impl Conversation {
             "on" => {
                 self.saved.off = false;
                 self.saved.spent.user_spoke();
-                (self.paused, self.user_knows) = (None, false);
+                (self.paused, self.blocked, self.user_knows) = (None, None, false);
                 "Outlast wakes the agent in this session. Off: /outlast off".to_owned()
             }
             _ => self.status(around),
@@ -394,11 +497,29 @@ impl Conversation {
         );
     }
 
-    /// The agent's own update has streamed output: it becomes an event in the outbox.
+    /// The agent's own update has streamed output.
     pub(crate) fn note_stream(&mut self, call: &str, text: &str) {
-        let mut entry = Entry::about(Handle::new(0), Some(call), EntryKind::Stream, text);
-        entry.more = String::new();
-        let _ = self.outbox.append(&mut [entry]);
+        self.streams.add(call, text);
+    }
+
+    /// What the agent has streamed becomes events in the outbox.
+    fn keep_streams(&mut self) {
+        let mut entries = self.streams.take();
+        if !entries.is_empty() {
+            let _ = self.outbox.append(&mut entries);
+        }
+    }
+
+    /// The editor's side, for a thread that shows a job there.
+    pub(crate) fn to_editor(&self, sides: &Sides, terminals: bool) -> ToEditor {
+        ToEditor {
+            session: self.id.clone(),
+            queue: sides.editor.clone(),
+            closed: Arc::clone(&self.closed),
+            terminals,
+            shown: Arc::clone(&self.shown),
+            held: self.calls.held.clone(),
+        }
     }
 
     /// The editor opens it again: its jobs are shown from the start, by new threads.
@@ -414,61 +535,17 @@ impl Conversation {
     }
 }
 
-/// What a conversation uses of the sidecar.
-#[derive(Debug)]
-pub(crate) struct Around<'a> {
-    pub(crate) home: &'a Home,
-    pub(crate) sides: &'a Sides,
-    pub(crate) states: &'a States,
-    pub(crate) options: &'a Options,
-}
-
-impl<'a> Around<'a> {
-    pub(crate) fn of(
-        outlast: &'a Outlast,
-        sides: &'a Sides,
-        states: &'a States,
-        options: &'a Options,
-    ) -> Self {
-        Self { home: outlast.home(), sides, states, options }
-    }
-
-    /// Answers a request of the editor instead of the agent.
-    pub(crate) fn answer(&self, id: &str, result: &str) {
-        self.sides
-            .editor
-            .push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes());
-    }
-
-    fn refuse(&self, id: &str, code: i32, message: &str) {
-        let error = json!({ "code": code, "message": message });
-        self.sides
-            .editor
-            .push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").into_bytes());
-    }
+fn is_urgent(entry: &Entry) -> bool {
+    matches!(entry.event, EntryKind::Exit | EntryKind::AwaitingInput)
 }
 
 /// Drops questions of jobs that have continued or ended since.
 fn withdraw(entries: &mut Vec<Entry>) {
-    let later = entries.iter().filter(|entry| entry.event.withdraws_question());
-    let later: Vec<(Handle, u64)> = later.map(|entry| (entry.job, entry.n)).collect();
+    let withdrawn = entries.iter().filter(|entry| entry.event.withdraws_question());
+    // The last of each job.
+    let later: HashMap<Handle, u64> = withdrawn.map(|entry| (entry.job, entry.n)).collect();
     entries.retain(|entry| {
-        let over = || later.iter().any(|(job, n)| *job == entry.job && *n > entry.n);
+        let over = || later.get(&entry.job).is_some_and(|n| *n > entry.n);
         entry.event != EntryKind::WentOn && !(entry.event == EntryKind::AwaitingInput && over())
     });
-}
-
-/// Whether a prompt is one of the agent's own commands, which must stay alone.
-fn begins_with_command(line: &str) -> bool {
-    first_text(line).is_some_and(|text| text.trim_start().starts_with('/'))
-}
-
-/// The first text of a prompt.
-pub(crate) fn first_text(line: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Prompt {
-        prompt: Vec<serde_json::Value>,
-    }
-    let prompt = Message::peek(line)?.params::<Prompt>()?;
-    prompt.prompt.first()?["text"].as_str().map(ToOwned::to_owned)
 }

@@ -8,8 +8,8 @@ use outlast_job::outbox::Entry;
 use outlast_job::wire::Reason;
 use outlast_job::wire::event::EventKind;
 use outlast_job::wire::watch::{Fired, LineTold};
-use serde_json::json;
 
+use super::{CallWords, MoreCall, Options};
 use crate::EVENTS_MARK;
 use crate::showing::visible;
 
@@ -34,7 +34,8 @@ pub(crate) fn told_in(text: &str, owner: &str) -> Option<u64> {
 }
 
 /// The text for the agent. `again` means that an earlier sidecar may have delivered some of it.
-pub(crate) fn compose(entries: &[Entry], owner: &str, max_bytes: usize, again: bool) -> String {
+pub(crate) fn compose(entries: &[Entry], owner: &str, options: &Options, again: bool) -> String {
+    let (max_bytes, words) = (options.prompt_bytes, &*options.words);
     let (first, last) =
         (entries.first().map_or(0, |entry| entry.n), entries.last().map_or(0, |entry| entry.n));
     let mut text = mark(owner, first, last);
@@ -48,7 +49,7 @@ pub(crate) fn compose(entries: &[Entry], owner: &str, max_bytes: usize, again: b
     let budget = max_bytes.saturating_sub(FRAME_BYTES).max(200);
     // A burst of lines leaves room for the other events, and is not left out completely.
     let lines: Vec<String> =
-        entries.iter().map(|entry| line(entry, budget * 3 / 4 / entries.len().clamp(1, 4))).collect();
+        entries.iter().map(|entry| line(entry, budget * 3 / 4 / entries.len().clamp(1, 4), words)).collect();
     let total: usize = lines.iter().map(String::len).sum();
     if total <= budget {
         lines.iter().for_each(|line| text.push_str(line));
@@ -57,7 +58,7 @@ pub(crate) fn compose(entries: &[Entry], owner: &str, max_bytes: usize, again: b
         let tail = fitting(lines[head..].iter().rev(), budget - budget / 4 - 200.min(budget / 4));
         let between = &entries[head..entries.len() - tail];
         lines[..head].iter().for_each(|line| text.push_str(line));
-        text.push_str(&counted(between, owner, budget / 4));
+        text.push_str(&counted(between, budget / 4, words));
         lines[entries.len() - tail..].iter().for_each(|line| text.push_str(line));
     }
     text.push_str("Go on with what you were doing if this matters to it; if not, one short line is enough.");
@@ -75,8 +76,8 @@ fn fitting<'a>(lines: impl Iterator<Item = &'a String>, budget: usize) -> usize 
         .count()
 }
 
-/// An event as text, with at max_bytes about `room` bytes of a job's lines.
-fn line(entry: &Entry, room: usize) -> String {
+/// An event as text, with about `room` bytes of a job's lines.
+fn line(entry: &Entry, room: usize, words: &CallWords) -> String {
     let Entry { n, job, event, text, .. } = entry;
     let name = entry.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let who = if job.number() == 0 { format!("your own command{name}") } else { format!("job {job}{name}") };
@@ -84,19 +85,23 @@ fn line(entry: &Entry, room: usize) -> String {
         && let [first, rest @ ..] = fired.lines.as_slice()
         && !(rest.is_empty() && fired.count == 1)
     {
-        return format!(
-            "- {n}: {who} printed {} lines:\n{}",
-            entry.count,
-            lines(*job, first, rest, fired, room)
-        );
+        let shown = lines(*job, first, rest, fired, room, words);
+        return format!("- {n}: {who} printed {} lines:\n{shown}", fired.count);
     }
     let times = if entry.count > 1 { format!(", {} times", entry.count) } else { String::new() };
-    let more = call(entry).map(|call| format!("   [{call}]")).unwrap_or_default();
+    let more = call(entry).map(|call| format!("   [{}]", words(call))).unwrap_or_default();
     format!("- {n}: {who} {event}{times}: {text}{more}\n")
 }
 
 /// The printed lines, while there is room; then how many more there are, and where to read them.
-fn lines(job: Handle, first: &LineTold, rest: &[LineTold], fired: &Fired, room: usize) -> String {
+fn lines(
+    job: Handle,
+    first: &LineTold,
+    rest: &[LineTold],
+    fired: &Fired,
+    room: usize,
+    words: &CallWords,
+) -> String {
     let shown = |line: &LineTold| {
         let mut text = visible(&line.text);
         if text.len() > room {
@@ -117,31 +122,29 @@ fn lines(job: Handle, first: &LineTold, rest: &[LineTold], fired: &Fired, room: 
     }
     if count < fired.count {
         let more = fired.count - count;
-        let call = json!({ "handle": job.to_string(), "offset": to });
-        let _ = writeln!(text, "    [... {more} more: read_output {call} ...]");
+        let call = if job.number() == 0 {
+            String::new()
+        } else {
+            format!(": {}", words(MoreCall::ReadFrom(job, to)))
+        };
+        let _ = writeln!(text, "    [... {more} more{call} ...]");
     }
     text
 }
 
 /// The call of our tools that shows more: the agent has those tools, but not our command line.
-fn call(entry: &Entry) -> Option<String> {
-    let handle = entry.job.to_string();
-    if entry.more.is_empty() {
+fn call(entry: &Entry) -> Option<MoreCall> {
+    let job = entry.job;
+    if entry.more.is_empty() || job.number() == 0 {
         return None;
     }
-    if entry.job.number() == 0 {
-        return Some(entry.more.clone());
-    }
-    let last_lines = || ("read_output", json!({ "handle": handle, "tail": 20 }));
-    let (tool, arguments) = match &entry.detail {
-        Some(EventKind::AwaitingInput { .. }) => ("send_input", json!({ "handle": handle, "input": "TEXT" })),
+    Some(match &entry.detail {
+        Some(EventKind::AwaitingInput { .. }) => MoreCall::Type(job),
         Some(EventKind::Watch { fired }) => match fired.reason {
-            Reason::Stable => ("read_shell", json!({ "handle": handle })),
-            Reason::Pattern | Reason::Lines => {
-                ("read_output", json!({ "handle": handle, "offset": fired.read_from() }))
-            }
+            Reason::Stable => MoreCall::Screen(job),
+            Reason::Pattern | Reason::Lines => MoreCall::ReadFrom(job, fired.read_from()),
             // Of anything else, what was printed last says most.
-            _ => last_lines(),
+            _ => MoreCall::ReadNew(job),
         },
         Some(
             EventKind::Started { .. }
@@ -157,39 +160,68 @@ fn call(entry: &Entry) -> Option<String> {
             | EventKind::ExecRefused { .. }
             | EventKind::Unknown,
         )
-        | None => last_lines(),
-    };
-    Some(format!("{tool} {arguments}"))
+        | None => MoreCall::ReadNew(job),
+    })
 }
 
-/// Events for which there is no room: how many of each kind, and where to read them.
-fn counted(entries: &[Entry], owner: &str, max_bytes: usize) -> String {
+/// Events for which there is no room: how many of each kind, and the calls that read what they are about.
+fn counted(entries: &[Entry], max_bytes: usize, words: &CallWords) -> String {
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return String::new() };
-    let mut kinds: BTreeMap<(&str, Handle), u64> = BTreeMap::new();
+    let mut kinds: BTreeMap<(u64, &str), u64> = BTreeMap::new();
+    let mut begins: BTreeMap<u64, u64> = BTreeMap::new();
     for entry in entries {
-        *kinds.entry((entry.event.name(), entry.job)).or_default() += entry.count;
+        *kinds.entry((entry.job.number(), entry.event.name())).or_default() += entry.count;
+        begins.entry(entry.job.number()).or_insert(entry.from.min(entry.offset));
     }
     let mut what = String::new();
-    for ((event, job), count) in &kinds {
+    let mut told = 0;
+    for ((job, event), count) in &kinds {
         if what.len() > max_bytes.saturating_sub(200) {
             what.push_str(", and others");
             break;
         }
         let comma = if what.is_empty() { "" } else { ", " };
         let _ = write!(what, "{comma}{count} {event} of job {job}");
+        // Once for each job.
+        if *job > told {
+            let call = words(MoreCall::ReadFrom(Handle::new(*job), begins.get(job).copied().unwrap_or(0)));
+            let _ = write!(what, " [{call}]");
+            told = *job;
+        }
     }
-    let (count, before) = (entries.len(), first.n - 1);
-    format!(
-        "- {} to {}: {count} more events: {what}   [outlast events --session {owner} --since {before}]\n",
-        first.n, last.n
-    )
+    format!("- {} to {}: {} more events: {what}\n", first.n, last.n, entries.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use outlast_job::EntryKind;
 
+    use super::super::budget::Limits;
     use super::*;
+
+    fn compose(entries: &[Entry], owner: &str, prompt_bytes: usize, again: bool) -> String {
+        let words = |call| match call {
+            MoreCall::ReadFrom(job, offset) => format!("read {job} {offset}"),
+            MoreCall::ReadNew(job) => format!("read {job}"),
+            MoreCall::Type(job) => format!("type {job}"),
+            MoreCall::Screen(job) => format!("screen {job}"),
+        };
+        let options = Options {
+            limits: Limits { in_a_row: None, per_minute: 4, per_hour: 60, bytes_per_hour: 1 << 20 },
+            prompt_bytes,
+            window: Duration::ZERO,
+            events: Vec::new(),
+            no_wake: false,
+            no_jobs: false,
+            server: Vec::new(),
+            unknown: Arc::new(|_, _, entries| entries),
+            words: Arc::new(words),
+        };
+        super::compose(entries, owner, &options, again)
+    }
 
     fn burst(count: u64, told: u64, length: usize) -> Entry {
         let line = |n: u64| LineTold { text: format!("line {n} {}", "x".repeat(length)), to: n * 100 };
@@ -220,11 +252,7 @@ mod tests {
             let text = compose(&[burst(1000, told, length)], "o", max_bytes, false);
             let shown = text.lines().filter(|line| line.starts_with("    line ")).count() as u64;
             assert!(shown > 0 && text.len() <= max_bytes, "{text}");
-            let call = format!(
-                "[... {} more: read_output {{\"handle\":\"7\",\"offset\":{}}} ...]",
-                1000 - shown,
-                shown * 100
-            );
+            let call = format!("[... {} more: read 7 {} ...]", 1000 - shown, shown * 100);
             assert!(text.contains(&call), "{call}: {text}");
         }
     }

@@ -1,4 +1,4 @@
-//! The jobs of a conversation, shown to the editor as tool calls of their own.
+//! The jobs of a conversation, shown to the editor: in the agent's call that started each, or as tool calls of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,40 +10,104 @@ use outlast_job::registry::layout::JOBS;
 use outlast_job::{Failure, Handle, Job};
 use serde_json::json;
 
+use super::calls::{Decision, Held, ShownAs};
 use super::queue::Queue;
 use crate::showing::{ReadWith, View};
+use crate::shown::{Place, Shown};
 
 /// Keeps our tool calls apart from the agent's own.
 const PREFIX: &str = "outlast-job-";
 
+/// The editor's side of a session, for a thread that shows a job there.
+#[derive(Clone, Debug)]
+pub(crate) struct ToEditor {
+    pub(crate) session: String,
+    pub(crate) queue: Queue,
+    pub(crate) closed: Arc<AtomicBool>,
+    /// The editor shows terminals that it does not own.
+    pub(crate) terminals: bool,
+    pub(crate) shown: Arc<Shown>,
+    pub(crate) held: Held,
+}
+
+impl ToEditor {
+    fn send(&self, update: SessionUpdate) {
+        let params = SessionNotification::new(self.session.clone(), update);
+        let message = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+        self.queue.push(format!("{message}\n").into_bytes());
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+/// How a job is shown.
+#[derive(Debug)]
+pub(crate) enum Begin {
+    /// From its start, where that is decided.
+    Anew(Arc<Decision>),
+    /// In a call that the editor knows, from where it was.
+    GoOn(Place),
+}
+
 /// Sends a job's lines to the editor until it has ended, in a thread of its own.
-pub(crate) fn follow(job: Job, session: String, terminals: bool, editor: Queue, closed: Arc<AtomicBool>) {
+pub(crate) fn follow(job: Job, editor: ToEditor, begin: Begin) {
     std::thread::spawn(move || {
         let Ok(info) = job.until_started() else { return };
-        let mut view = View::new(format!("{PREFIX}{}", info.handle), &info, terminals, ReadWith::CommandLine);
-        let send = |update: SessionUpdate| {
-            let params = SessionNotification::new(session.clone(), update);
-            let message = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
-            editor.push(format!("{message}\n").into_bytes());
+        let view = |id: String, terminal| View::new(id, &info, terminal, ReadWith::CommandLine);
+        let shown = match &begin {
+            Begin::GoOn(_) => None,
+            Begin::Anew(decision) => Some(decision.wait()),
         };
-        send(view.started());
-        let pace = Pace { drawn: terminals, ..Pace::default() };
-        let ended = job.stream_lines(0, &pace, |lines: &Lines| {
-            if closed.load(Ordering::Relaxed) {
-                return Given::Stop;
+        let (view, from) = match (shown, &begin) {
+            (Some(ShownAs::Nothing), _) => return,
+            (Some(ShownAs::Own), _) | (None, Begin::Anew(_)) => {
+                let view = view(format!("{PREFIX}{}", info.handle), editor.terminals);
+                editor.send(view.started());
+                editor.shown.begin(job.handle(), view.id());
+                (view, Place::default())
             }
-            if !editor.has_room() {
-                return Given::Busy;
+            // The call is the agent's: what it looks like is not ours to change.
+            (Some(ShownAs::AgentsCall(call)), _) => {
+                editor.shown.begin(job.handle(), &call);
+                (view(call, false), Place::default())
             }
-            send(view.batch(lines, true));
-            Given::Taken
-        });
-        if let Ok(Some(info)) = ended
-            && !closed.load(Ordering::Relaxed)
-        {
-            send(view.ended(&info));
-        }
+            (None, Begin::GoOn(place)) => {
+                let own = place.call.starts_with(PREFIX);
+                let mut view = view(place.call.clone(), own && editor.terminals);
+                view.goes_on();
+                (view, place.clone())
+            }
+        };
+        stream(&job, &editor, view, &from, &begin);
     });
+}
+
+fn stream(job: &Job, editor: &ToEditor, mut view: View, from: &Place, begin: &Begin) {
+    let pace = Pace { drawn: editor.terminals, stderr_from: from.stderr, ..Pace::default() };
+    let ended = job.stream_lines(from.output, &pace, |lines: &Lines| {
+        if editor.is_closed() {
+            return Given::Stop;
+        }
+        if !editor.queue.has_room() {
+            return Given::Busy;
+        }
+        let background = match begin {
+            Begin::Anew(decision) => decision.is_background(),
+            Begin::GoOn(_) => true,
+        };
+        editor.send(view.batch(lines, background));
+        editor.shown.sent(job.handle(), lines);
+        Given::Taken
+    });
+    if let Ok(Some(info)) = ended
+        && !editor.is_closed()
+    {
+        editor.send(view.ended(&info));
+        editor.held.release(view.id());
+        editor.shown.ended(job.handle());
+    }
 }
 
 /// Reports every job that is started in a home from now on, in a thread of its own.

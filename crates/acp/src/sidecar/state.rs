@@ -6,6 +6,7 @@
 //! conversation itself says whether it was delivered: the prompt is in what the agent replays, or it is not.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use outlast_job::Failure;
 use outlast_job::registry::Home;
@@ -21,6 +22,8 @@ use super::budget::Spent;
 pub(crate) struct Saved {
     /// Who owns its jobs.
     pub(crate) owner: String,
+    /// The key of the tags by which its tool calls are recognised.
+    pub(crate) key: String,
     /// A prompt with all events up to this number was being sent.
     #[serde(rename = "telling")]
     pub(crate) delivering: Option<u64>,
@@ -32,14 +35,14 @@ pub(crate) struct Saved {
 /// The folder of saved states.
 #[derive(Debug)]
 pub(crate) struct States {
-    dir: OwnedFd,
+    pub(crate) dir: Arc<OwnedFd>,
     agent: String,
 }
 
 impl States {
     /// The states of one agent: another agent may use the same session ids.
     pub(crate) fn open(home: &Home, agent: &str) -> Result<Self, Failure> {
-        let dir = crate::folder::open(home)?;
+        let dir = Arc::new(crate::folder::open(home)?);
         let agent =
             std::path::Path::new(agent).file_name().map_or(agent.into(), |name| name.to_string_lossy());
         Ok(Self { dir, agent: agent.into_owned() })
@@ -52,7 +55,7 @@ impl States {
 
     /// The saved state of a session.
     pub(crate) fn load(&self, session: &str) -> Option<Saved> {
-        let bytes = self.names(session).iter().find_map(|name| read_small(&self.dir, name, 1 << 20).ok())?;
+        let bytes = self.names(session).iter().find_map(|name| read_small(&*self.dir, name, 1 << 20).ok())?;
         serde_json::from_slice(&bytes).ok()
     }
 
@@ -60,7 +63,7 @@ impl States {
     pub(crate) fn save(&self, session: &str, saved: &Saved) {
         let bytes = serde_json::to_vec(saved).unwrap_or_default();
         if let Some(name) = self.names(session).first() {
-            let _ = replace(&self.dir, name, &bytes, Durability::Process);
+            let _ = replace(&*self.dir, name, &bytes, Durability::Process);
         }
     }
 }

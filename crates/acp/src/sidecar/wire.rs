@@ -122,6 +122,21 @@ pub(crate) fn add_to_list(line: &str, list: &str, element: &str) -> Option<Strin
     }
 }
 
+/// Whether a prompt is one of the agent's own commands, which must stay alone.
+pub(crate) fn begins_with_command(line: &str) -> bool {
+    first_text(line).is_some_and(|text| text.trim_start().starts_with('/'))
+}
+
+/// The first text of a prompt.
+pub(crate) fn first_text(line: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Prompt {
+        prompt: Vec<serde_json::Value>,
+    }
+    let prompt = Message::peek(line)?.params::<Prompt>()?;
+    prompt.prompt.first()?["text"].as_str().map(ToOwned::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

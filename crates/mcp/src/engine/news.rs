@@ -11,6 +11,7 @@ use outlast_job::outbox::reader;
 use outlast_job::outbox::tail::{Looked, Tail};
 use outlast_job::outbox::{Entry, Outbox};
 use outlast_job::registry::Home;
+use outlast_job::wire::event::EventKind;
 use outlast_job::{EntryKind, Handle};
 use serde::Serialize;
 
@@ -140,19 +141,58 @@ pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> 
     let told = outbox.and_then(|outbox| reader::place(&outbox, READER).ok()).unwrap_or(0);
     let kept = Cursors::of(home);
     let mut cursors: HashMap<Handle, Cursor> = HashMap::new();
-    events.retain(|entry| {
-        let cursor = cursors.entry(entry.job).or_insert_with(|| kept.get(session, entry.job));
-        entry.n > told && !is_known(entry, *cursor)
+    events.retain_mut(|entry| {
+        let cursor = *cursors.entry(entry.job).or_insert_with(|| kept.get(session, entry.job));
+        if entry.n <= told || is_known(entry, cursor) {
+            return false;
+        }
+        forget_lines(entry, cursor.read);
+        true
     });
     events
 }
 
+/// Takes lines that an answer has shown out of an event that has others too.
+fn forget_lines(entry: &mut Entry, read: u64) {
+    if let Some(EventKind::Watch { fired }) = &mut entry.detail {
+        let before = fired.lines.len();
+        fired.lines.retain(|line| line.to > read);
+        let known = (before - fired.lines.len()) as u64;
+        fired.count = fired.count.saturating_sub(known).max(1);
+        if known > 0 {
+            entry.count = fired.count;
+            if let Some(first) = fired.lines.first() {
+                entry.text.clone_from(&first.text);
+            }
+        }
+    }
+}
+
 /// Whether an answer has shown it.
 fn is_known(entry: &Entry, cursor: Cursor) -> bool {
-    if entry.event == EntryKind::Exit {
-        cursor.ended
-    } else {
-        entry.offset <= cursor.read && entry.at <= cursor.at
+    match entry.event {
+        EntryKind::Exit => cursor.ended,
+        // Text that was read is known, also where the event about it was written a moment later.
+        EntryKind::Lines | EntryKind::Pattern => match &entry.detail {
+            Some(EventKind::Watch { fired }) if fired.lines.len() as u64 == fired.count => {
+                fired.lines.iter().all(|line| line.to <= cursor.read)
+            }
+            _ => entry.offset < cursor.read,
+        },
+        EntryKind::AwaitingInput
+        | EntryKind::WentOn
+        | EntryKind::Port
+        | EntryKind::Quiet
+        | EntryKind::Stable
+        | EntryKind::Http
+        | EntryKind::Output
+        | EntryKind::Gone
+        | EntryKind::LogTrouble
+        | EntryKind::WakeFailed
+        | EntryKind::Dropped
+        | EntryKind::Stream
+        | EntryKind::ExecRefused
+        | EntryKind::Unknown => entry.offset <= cursor.read && entry.at <= cursor.at,
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outlast_job::call_tag::{call_note, call_tag};
 use outlast_job::notify::Notify;
 use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob, Summary};
 use outlast_job::spec::deleted_folder;
 use outlast_job::wakes::WakePlan;
-use outlast_job::{Condition, Failure, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
+use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
 use outlast_policy::Pass;
 
 use super::parked::Step;
@@ -94,12 +95,15 @@ impl Engine {
             let (job, caller) = (&of_job, &whose);
             if let Some(pending) = engine.pending((job, caller), &wait, &waited, (0, order.budget), patience)
             {
-                return Ok(Step::Done(Answer::later((job, engine.words), &job.info()?, pending)));
+                let mut answer = Answer::later((job, engine.words), &job.info()?, pending);
+                engine.tag(&mut answer, job);
+                return Ok(Step::Done(answer));
             }
             let mut answer = engine.answer(job, caller, waited, (0, order.budget), patience)?;
             if answer.is_live() {
                 engine.promise(&mut answer, &wakes, order.notify.is_some());
             }
+            engine.tag(&mut answer, job);
             Ok(Step::Done(answer))
         })
     }
@@ -146,6 +150,13 @@ impl Engine {
         spec.log_cap = settings.log_cap;
         spec.confine_for_agent(settings);
         Ok(spec)
+    }
+
+    /// Lets whoever started the server see which call has started which job.
+    fn tag(&self, answer: &mut Answer, job: &Job) {
+        if let Some(key) = &self.call_key {
+            answer.note(call_note(&call_tag(key, job.handle())));
+        }
     }
 
     /// Says honestly who will hear of what happens: the wakes that will really be tried, and what is left if

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_acp::sidecar::MoreCall;
 use outlast_acp::sidecar::budget::Limits;
 use outlast_acp::{agent, sidecar, tap};
 use outlast_cli::{AcpArgs, AcpVerb, SidecarArgs, TapArgs};
@@ -37,7 +38,7 @@ fn tap_or_show(args: &TapArgs, out: &mut Output) -> Result<i32, Failure> {
 }
 
 fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
-    outlast_mcp::Profile::from_name(&args.profile)?;
+    let words = outlast_mcp::Words(outlast_mcp::Profile::from_name(&args.profile)?);
     let program =
         std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
     let program = program.to_string_lossy();
@@ -47,7 +48,12 @@ fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
         server.push("--prompted");
     }
     let options = sidecar::Options {
-        limits: Limits { in_a_row: args.turns, per_hour: args.per_hour, bytes_per_hour: args.bytes_per_hour },
+        limits: Limits {
+            in_a_row: args.turns,
+            per_minute: args.per_minute,
+            per_hour: args.per_hour,
+            bytes_per_hour: args.bytes_per_hour,
+        },
         prompt_bytes: usize::try_from(args.prompt_bytes).unwrap_or(usize::MAX),
         window: args.window,
         events: args.events,
@@ -55,6 +61,12 @@ fn side(outlast: Outlast, args: SidecarArgs) -> Result<i32, Failure> {
         no_jobs: args.no_jobs,
         server: server.into_iter().map(ToOwned::to_owned).collect(),
         unknown: Arc::new(outlast_mcp::unseen),
+        words: Arc::new(move |call| match call {
+            MoreCall::ReadFrom(job, offset) => words.read_from(job, offset),
+            MoreCall::ReadNew(job) => words.read_new(&job.to_string()),
+            MoreCall::Type(job) => words.type_into(&job.to_string()),
+            MoreCall::Screen(job) => words.screen(&job.to_string()),
+        }),
     };
     sidecar::run(outlast, options, &args.agent)
 }

@@ -17,6 +17,7 @@ pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Re
         options.longest_call = longest;
     }
     options.prompted = args.prompted;
+    options.call_key.clone_from(&args.call_key);
     if let Some(own) = &args.own {
         options.own = Some(Decision::from_name(own)?);
     }

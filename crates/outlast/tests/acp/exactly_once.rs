@@ -10,7 +10,7 @@ use super::sidecar::{SESSION, Stand};
 use super::{gate, open_gate, prompt};
 
 const PLENTY: [&str; 8] =
-    ["--window", "1ms", "--turns", "100000", "--per-hour", "100000", "--bytes-per-hour", "1GiB"];
+    ["--window", "1ms", "--per-minute", "100000", "--per-hour", "400000", "--bytes-per-hour", "1GiB"];
 
 /// The outbox of the conversation's jobs, as keepers write to it.
 fn outbox(stand: &Stand) -> Outbox {

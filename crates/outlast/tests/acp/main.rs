@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agent;
+mod agents_calls;
 mod exactly_once;
+mod flood;
 mod leaving;
 mod sidecar;
 mod tap;

@@ -25,13 +25,15 @@ impl Stand {
         Self { sandbox, options, told: "say ok" }
     }
 
-    fn launch(&self) -> Conversation {
+    /// The sidecar in front of the agent.
+    pub(super) fn sidecar(&self) -> outlast_testkit::Call {
         let agent = self.sandbox.example("acp_agent");
         let call = self.sandbox.call(["acp", "sidecar"]).args(&self.options).args(["--", &agent]);
-        let mut editor = call
-            .env("AGENT_HISTORY", self.sandbox.root().join("history"))
-            .env("AGENT_TOLD", self.told)
-            .converse();
+        call.env("AGENT_HISTORY", self.sandbox.root().join("history")).env("AGENT_TOLD", self.told)
+    }
+
+    fn launch(&self) -> Conversation {
+        let mut editor = self.sidecar().converse();
         editor.call("initialize", json!({ "protocolVersion": 1 }));
         editor
     }
@@ -48,6 +50,16 @@ impl Stand {
         let mut editor = self.launch();
         editor.call(
             "session/load",
+            json!({ "sessionId": SESSION, "cwd": self.sandbox.work(), "mcpServers": [] }),
+        );
+        editor
+    }
+
+    /// The same, without what was said before.
+    pub(super) fn resume(&self) -> Conversation {
+        let mut editor = self.launch();
+        editor.call(
+            "session/resume",
             json!({ "sessionId": SESSION, "cwd": self.sandbox.work(), "mcpServers": [] }),
         );
         editor
@@ -189,7 +201,7 @@ fn a_loop_of_agent_and_jobs_is_stopped_and_the_user_told() {
 
 #[test]
 fn every_line_of_a_burst_is_told_with_the_last_and_the_end_after_a_spent_budget() {
-    let stand = Stand::new(&["--window", "10ms", "--turns", "1"]);
+    let stand = Stand::new(&["--window", "10ms", "--per-minute", "1", "--per-hour", "1"]);
     let editor = stand.open();
     let gate = gate(&stand.sandbox);
     let command = "for i in 1 2 3 4 5 6 7 8 9 10; do echo NEW:$i; done; read x < gate; printf partial-end";

@@ -292,7 +292,7 @@ fn submit(args: SubmitArgs, words: Words<'_>) -> Vec<Inner> {
 /// It serves tools to whoever is at its other end. It has a gate of its own, but who started it says what
 /// agents may do.
 fn mcp(args: &McpArgs) -> Vec<Inner> {
-    let McpArgs { http: _, profile: _, session: _, own: _, longest_call: _, prompted: _ } = args;
+    let McpArgs { http: _, profile: _, session: _, own: _, longest_call: _, prompted: _, call_key: _ } = args;
     serves()
 }
 
@@ -306,6 +306,7 @@ fn acp(verb: AcpVerb, words: Words<'_>) -> Vec<Inner> {
         AcpVerb::Sidecar(SidecarArgs {
             agent,
             turns: _,
+            per_minute: _,
             per_hour: _,
             prompt_bytes: _,
             bytes_per_hour: _,
