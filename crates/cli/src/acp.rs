@@ -10,6 +10,11 @@ use outlast_protocol::EntryKind;
 
 /// Speak ACP, the protocol between editors and agents.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast acp agent
+  outlast acp sidecar -- gemini --acp
+  outlast acp tap --out wire.jsonl -- gemini --acp")]
 pub struct AcpArgs {
     /// What to be.
     #[command(subcommand)]

@@ -135,7 +135,11 @@ pub struct LogsArgs {
 
 /// Show what a job's terminal shows now.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast screen editor\n  outlast screen editor --scrollback 200 --json")]
+#[command(after_help = "\
+Examples:
+  outlast screen editor
+  outlast screen editor --scrollback 200 --json
+  outlast screen editor --svg > editor.svg")]
 pub struct ScreenArgs {
     /// Its handle or name [default: the last job of this session].
     pub job: Option<String>,
@@ -145,17 +149,25 @@ pub struct ScreenArgs {
     /// Without colours and styles.
     #[arg(long)]
     pub plain: bool,
+    /// As a picture, with colours and cursor.
+    #[arg(long, conflicts_with_all = ["plain", "scrollback"])]
+    pub svg: bool,
 }
 
 /// Play a job again.
 ///
-/// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment.
+/// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment. While it
+/// plays: space holds it, the arrows go 5 seconds back and forth, q ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast replay build --speed 4 --idle-limit 1s
   outlast replay build --at 12.5s          the screen as it was then
-  outlast replay build --export cast > build.cast")]
+  outlast replay build --export cast > build.cast
+  outlast replay build --export svg --idle-limit 1s > build.svg
+                                           a picture that plays, for a README
+  outlast replay build --export svg --at 12.5s > build.svg
+                                           a picture of one moment")]
 pub struct ReplayArgs {
     /// Its handle or name [default: the last job of this session].
     pub job: Option<String>,
@@ -166,10 +178,10 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub idle_limit: Option<Duration>,
     /// Print the screen as it was so long after the start.
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["offset", "export"])]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "offset")]
     pub at: Option<Duration>,
     /// Print the screen as it was at this offset of the log.
-    #[arg(long, conflicts_with = "export")]
+    #[arg(long)]
     pub offset: Option<u64>,
     /// Print it as a recording.
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -180,7 +192,12 @@ pub struct ReplayArgs {
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum ExportFormat {
     /// asciicast version 3, for asciinema and its player.
+    #[value(alias = "cast3")]
     Cast,
+    /// asciicast version 2, for asciinema before 3.0.
+    Cast2,
+    /// A picture that plays by itself; with --at or --offset, of that moment.
+    Svg,
 }
 
 /// Wait until something holds; the first condition wins.

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 /// See what the policy says.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast policy check --explain 'make && sudo rm -rf build'")]
 pub struct PolicyArgs {
     /// What to see.
     #[command(subcommand)]

@@ -44,6 +44,7 @@ pub struct McpArgs {
 
 /// Check that this machine can do what jobs need.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast doctor\n  outlast doctor --json")]
 pub struct DoctorArgs {}
 
 /// Print completions for a shell.
@@ -75,6 +76,9 @@ pub enum Shell {
 
 /// Write the man pages into a folder.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  outlast man ~/.local/share/man/man1")]
 pub struct ManArgs {
     /// The folder.
     pub folder: PathBuf,

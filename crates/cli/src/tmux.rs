@@ -11,6 +11,11 @@ pub const NOTICE: &str = "[SYSTEM COMMAND] Command complete. Resume.";
 
 /// Type into tmux panes, and watch them.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast tmux submit --target agents:0.1 -- 'make test'
+  outlast tmux watch agents:0.1
+  outlast tmux read agents:0.1")]
 pub struct TmuxArgs {
     /// The socket of the tmux server [default: that of $TMUX, else the user's].
     #[arg(long, short = 'S', global = true, value_name = "PATH")]
@@ -102,6 +107,7 @@ pub struct SubmitArgs {
 
 /// Make a job of a pane: what it shows is the job's screen, and what is sent to the job goes there.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast tmux watch agents:0.1")]
 pub struct TmuxWatchArgs {
     /// The pane, as tmux names panes.
     pub pane: String,
@@ -109,6 +115,7 @@ pub struct TmuxWatchArgs {
 
 /// Print what a pane shows.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast tmux read agents:0.1 --scrollback 100")]
 pub struct TmuxReadArgs {
     /// The pane, as tmux names panes.
     pub pane: String,

@@ -14,7 +14,7 @@ pub use crate::local::follow::{Follower, News};
 pub use crate::local::lines::{Given, Lines, Pace};
 pub use crate::local::probe::Finding;
 pub use crate::local::read::{MAX_OUTPUT, Piece, fold_from};
-pub use crate::local::replay::{Played, Recording};
+pub use crate::local::replay::{CastVersion, Played, Recording};
 pub use crate::local::wait::PendingWait;
 pub use crate::local::waiter::Waiting;
 pub use job::Job;

@@ -84,7 +84,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Uninstall(args) => install::uninstall(&args, out),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
-        Verb::Man(args) => reference::man(&args.folder),
+        Verb::Man(args) => reference::man(&args.folder, out),
     }
 }
 

@@ -9,6 +9,7 @@ use outlast_protocol::request::{
 };
 
 use super::read::Piece;
+use super::replay::shot;
 use super::status_poll::LIST_TIMEOUT;
 use super::wait::{PendingWait, wait_any};
 use super::{Local, LocalJob, grep};
@@ -18,8 +19,8 @@ use crate::notify::Notify;
 use crate::outbox::{Outbox, reader};
 use crate::registry::layout;
 use crate::settings::{Section, Settings};
-use crate::spec::{JobSpec, Size};
-use crate::wire::{Cursor, ScreenShot};
+use crate::spec::JobSpec;
+use crate::wire::ScreenShot;
 
 /// How many facts of a recording one answer holds.
 const MAX_FACTS: usize = 10_000;
@@ -209,25 +210,7 @@ impl LocalJob {
 
     fn screen_at(&self, screen: Screen) -> Result<ScreenShot, Failure> {
         let Some(moment) = screen.at else { return self.screen(screen.styled, screen.scrollback) };
-        let mut fold = self.recording()?.fold_until(moment);
-        let shot = fold.screen();
-        let narrow = |cell: usize| u16::try_from(cell).unwrap_or(u16::MAX);
-        Ok(ScreenShot {
-            size: Size { cols: shot.size.cols, rows: shot.size.rows },
-            rows: if screen.styled { fold.styled_screen() } else { shot.rows },
-            scrollback: Vec::new(),
-            cursor: Cursor {
-                row: narrow(shot.cursor.row),
-                col: narrow(shot.cursor.col),
-                visible: shot.cursor.visible,
-            },
-            title: shot.title,
-            alternate: shot.alternate,
-            bracketed_paste: shot.modes.bracketed_paste,
-            application_cursor: shot.modes.application_cursor,
-            bells: shot.bells,
-            offset: fold.offset(),
-        })
+        Ok(shot(&mut self.recording()?.fold_until(moment), screen.styled))
     }
 
     fn timing(&self, from: u64) -> Timing {

@@ -12,6 +12,7 @@ use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::search::{begin_at, fold_config};
 use crate::spec::{Size, Streams};
+use crate::wire::{Cursor, ScreenShot};
 
 /// What happened at a time.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,10 +103,7 @@ impl Recording {
 
     /// The fold as it was at a moment.
     pub(crate) fn fold_until(&self, moment: Moment) -> Pipeline {
-        let mut config = fold_config(self.info.streams);
-        let size = self.first_size();
-        config.size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-        let mut fold = Pipeline::resume(config, &begin_at(0));
+        let mut fold = self.first_fold();
         let mut outcome = FoldOutput::default();
         self.events(|at, what| {
             if matches!(moment, Moment::Time(time) if at > time) {
@@ -113,7 +111,7 @@ impl Recording {
             }
             match what {
                 Played::Resized(size) => {
-                    fold.resize(outlast_stream::Size { cols: size.cols, rows: size.rows }, &mut outcome);
+                    fold.resize(in_cells(size), &mut outcome);
                 }
                 Played::Output(bytes) => {
                     let left = match moment {
@@ -132,50 +130,143 @@ impl Recording {
         fold
     }
 
-    /// The recording as asciicast version 3, a line at a time.
-    pub fn write_cast(&self, mut line: impl FnMut(&str) -> bool) {
-        let size = self.first_size();
-        let header = serde_json::json!({
-            "version": 3,
-            "term": { "cols": size.cols, "rows": size.rows, "type": "xterm-256color" },
-            "timestamp": self.info.created_at / 1000,
-            "command": self.info.command,
-            "title": self.info.name.as_deref().unwrap_or(&self.info.command),
+    /// Hands out the screen after each change, with milliseconds since the start. Changes closer together than `step_ms`
+    /// are shown together.
+    pub fn screens(&self, step_ms: u64, mut each: impl FnMut(u64, &ScreenShot) -> bool) {
+        let mut fold = self.first_fold();
+        let mut outcome = FoldOutput::default();
+        let mut due: Option<u64> = Some(0);
+        let mut going = true;
+        self.events(|at, what| {
+            // What was printed before this moment had the time to be seen.
+            if let Some(then) = due.filter(|then| at >= *then + step_ms) {
+                going = each(then, &shot(&mut fold, true));
+                due = None;
+            }
+            match what {
+                Played::Resized(size) => fold.resize(in_cells(size), &mut outcome),
+                Played::Output(bytes) => fold.feed(bytes, &mut outcome),
+            }
+            outcome.clear();
+            let _ = due.get_or_insert(at);
+            going
         });
-        if !line(&header.to_string()) {
+        if going && let Some(then) = due {
+            each(then, &shot(&mut fold, true));
+        }
+    }
+
+    /// What draws the screen as it was at a moment on a terminal of this size.
+    #[must_use]
+    pub fn paint_at(&self, at_ms: u64, own: Size) -> Vec<u8> {
+        let mut fold = self.fold_until(Moment::Time(at_ms));
+        if fold.screen().size == in_cells(own) { fold.repaint() } else { fold.repaint_within(in_cells(own)) }
+    }
+
+    fn first_fold(&self) -> Pipeline {
+        let mut config = fold_config(self.info.streams);
+        config.size = in_cells(self.first_size());
+        Pipeline::resume(config, &begin_at(0))
+    }
+
+    /// The recording as asciicast, a line at a time. Version 3 counts time from the event before, version 2 from the
+    /// start.
+    pub fn write_cast(&self, version: CastVersion, mut line: impl FnMut(&str) -> bool) {
+        if !line(&self.cast_header(version).to_string()) {
             return;
         }
         let mut last = 0;
         let mut held = Vec::new();
-        let mut interval = |at: u64| {
-            let gap = at.saturating_sub(last);
-            last = at.max(last);
-            gap as f64 / 1000.0
+        let mut time = |at: u64| {
+            let at = at.max(last);
+            let gap = at - last;
+            last = at;
+            let ms = match version {
+                CastVersion::Two => at,
+                CastVersion::Three => gap,
+            };
+            ms as f64 / 1000.0
         };
-        self.events(|at, what| match what {
-            Played::Resized(size) => line(
-                &serde_json::json!([interval(at), "r", format!("{}x{}", size.cols, size.rows)]).to_string(),
-            ),
-            Played::Output(bytes) => {
-                held.extend_from_slice(bytes);
-                let whole = whole_characters(&held);
-                let text = String::from_utf8_lossy(&held[..whole]).into_owned();
-                held.drain(..whole);
-                text.is_empty() || line(&serde_json::json!([interval(at), "o", text]).to_string())
+        let mut last_at = 0;
+        self.events(|at, what| {
+            last_at = at;
+            match what {
+                Played::Resized(size) => {
+                    let size = format!("{}x{}", size.cols, size.rows);
+                    line(&serde_json::json!([time(at), "r", size]).to_string())
+                }
+                Played::Output(bytes) => {
+                    held.extend_from_slice(bytes);
+                    let whole = whole_characters(&held);
+                    let text = String::from_utf8_lossy(&held[..whole]).into_owned();
+                    held.drain(..whole);
+                    text.is_empty() || line(&serde_json::json!([time(at), "o", text]).to_string())
+                }
             }
         });
         // A character that was broken off at the very end.
-        if !held.is_empty() && !line(&serde_json::json!([0.0, "o", "\u{fffd}"]).to_string()) {
+        if !held.is_empty() && !line(&serde_json::json!([time(last_at), "o", "\u{fffd}"]).to_string()) {
             return;
         }
-        if let Some(receipt) = self.info.state.receipt() {
+        if let (Some(receipt), CastVersion::Three) = (self.info.state.receipt(), version) {
             let code = match receipt.outcome {
                 End::Exited { code } => code,
                 End::Signalled { .. } | End::NotStarted { .. } => 1,
             };
             let at = receipt.ended_at.saturating_sub(self.info.created_at);
-            line(&serde_json::json!([interval(at), "x", code.to_string()]).to_string());
+            line(&serde_json::json!([time(at), "x", code.to_string()]).to_string());
         }
+    }
+
+    fn cast_header(&self, version: CastVersion) -> serde_json::Value {
+        let Size { cols, rows } = self.first_size();
+        let title = self.info.name.as_deref().unwrap_or(&self.info.command);
+        let (timestamp, command) = (self.info.created_at / 1000, &self.info.command);
+        match version {
+            CastVersion::Two => serde_json::json!({
+                "version": 2, "width": cols, "height": rows, "timestamp": timestamp, "command": command,
+                "title": title, "env": { "TERM": "xterm-256color" },
+            }),
+            CastVersion::Three => serde_json::json!({
+                "version": 3, "term": { "cols": cols, "rows": rows, "type": "xterm-256color" },
+                "timestamp": timestamp, "command": command, "title": title,
+            }),
+        }
+    }
+}
+
+/// A version of the asciicast format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastVersion {
+    /// That of asciinema before 3.0.
+    Two,
+    /// That of asciinema 3.0.
+    Three,
+}
+
+fn in_cells(size: Size) -> outlast_stream::Size {
+    outlast_stream::Size { cols: size.cols, rows: size.rows }
+}
+
+/// The screen of a fold.
+pub(super) fn shot(fold: &mut Pipeline, styled: bool) -> ScreenShot {
+    let shot = fold.screen();
+    let narrow = |cell: usize| u16::try_from(cell).unwrap_or(u16::MAX);
+    ScreenShot {
+        size: Size { cols: shot.size.cols, rows: shot.size.rows },
+        rows: if styled { fold.styled_screen() } else { shot.rows },
+        scrollback: Vec::new(),
+        cursor: Cursor {
+            row: narrow(shot.cursor.row),
+            col: narrow(shot.cursor.col),
+            visible: shot.cursor.visible,
+        },
+        title: shot.title,
+        alternate: shot.alternate,
+        bracketed_paste: shot.modes.bracketed_paste,
+        application_cursor: shot.modes.application_cursor,
+        bells: shot.bells,
+        offset: fold.offset(),
     }
 }
 

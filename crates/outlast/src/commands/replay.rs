@@ -1,31 +1,57 @@
 //! `outlast replay`: a job again, at its own speed, as a recording, or as it was at one moment.
 
-use std::io::IsTerminal;
-use std::time::Duration;
+mod player;
 
 use outlast_cli::{ExportFormat, ReplayArgs};
-use outlast_job::client::signals::{Signal, Signals};
-use outlast_job::client::{Played, Recording};
+use outlast_job::client::{CastVersion, Played, Recording};
 use outlast_job::request::Moment;
 use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
-use outlast_stream::Passthrough;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ask::allowed;
 use crate::last_job::named_or_last;
 use crate::output::Output;
+use crate::progress::Progress;
+use crate::svg;
+
+/// Screens of a picture are at least this far apart, in milliseconds.
+const FRAME_MS: u64 = 50;
 
 pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Replay)?;
     let job = named_or_last(outlast, args.job.as_deref(), out)?;
+    if !(args.speed.is_finite() && args.speed > 0.0) {
+        return Err(
+            Failure::usage("the speed must be more than 0").hint("2 is twice as fast, 0.5 half as fast")
+        );
+    }
     if let Some(moment) = moment(args) {
-        return at(&job, moment, out);
+        return match args.export {
+            None => at(&job, moment, out),
+            Some(ExportFormat::Svg) => {
+                out.data(svg::still(&job.screen_at(moment, true)?).as_bytes());
+                Ok(0)
+            }
+            Some(ExportFormat::Cast | ExportFormat::Cast2) => {
+                Err(Failure::usage("a recording has no single moment").hint("leave out --at and --offset"))
+            }
+        };
     }
     let recording = job.recording()?;
-    if let Some(ExportFormat::Cast) = args.export {
-        recording.write_cast(|line| out.line(line));
-        return Ok(0);
+    match args.export {
+        Some(ExportFormat::Cast) => {
+            recording.write_cast(CastVersion::Three, |line| out.line(line));
+            return Ok(0);
+        }
+        Some(ExportFormat::Cast2) => {
+            recording.write_cast(CastVersion::Two, |line| out.line(line));
+            return Ok(0);
+        }
+        Some(ExportFormat::Svg) => {
+            out.data(animation(&recording, args).as_bytes());
+            return Ok(0);
+        }
+        None => {}
     }
     if out.json {
         recording.events(|at, what| match what {
@@ -36,7 +62,7 @@ pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> 
         });
         return Ok(0);
     }
-    play(&recording, args, out)
+    player::play(&recording, args, out)
 }
 
 fn moment(args: &ReplayArgs) -> Option<Moment> {
@@ -64,40 +90,18 @@ fn at(job: &Job, moment: Moment, out: &mut Output) -> Result<i32, Failure> {
     Ok(0)
 }
 
-fn play(recording: &Recording, args: &ReplayArgs, out: &mut Output) -> Result<i32, Failure> {
-    if !(args.speed.is_finite() && args.speed > 0.0) {
-        return Err(
-            Failure::usage("the speed must be more than 0").hint("2 is twice as fast, 0.5 half as fast")
-        );
-    }
-    let signals = Signals::catch(&[Signal::INT, Signal::TERM])
-        .map_err(|error| Failure::system("signals can't be caught", error))?;
-    let to_terminal = std::io::stdout().is_terminal();
-    let mut filter = Passthrough::new();
-    let mut last = 0;
-    let mut stopped = false;
-    recording.events(|at, what| {
-        let gap =
-            Duration::from_millis(at.saturating_sub(last)).min(args.idle_limit.unwrap_or(Duration::MAX));
+/// A picture that plays, at the speed and with the pauses that were asked for.
+fn animation(recording: &Recording, args: &ReplayArgs) -> String {
+    let mut strip = svg::Strip::default();
+    let mut progress = Progress::new("screens drawn");
+    let longest = args.idle_limit.map_or(u64::MAX, outlast_job::clock::millis);
+    let (mut last, mut shown) = (0, 0.0);
+    recording.screens(FRAME_MS, |at, shot| {
+        shown += at.saturating_sub(last).min(longest) as f64 / args.speed;
         last = at;
-        stopped = pause(&signals, gap.div_f64(args.speed));
-        if let (Played::Output(bytes), false) = (what, stopped) {
-            let mut safe = Vec::with_capacity(bytes.len());
-            filter.pass(bytes, &mut safe);
-            return out.draw(&safe);
-        }
-        !stopped
+        strip.add(shown as u64, shot);
+        progress.step();
+        true
     });
-    if to_terminal {
-        crate::terminal::calm(out);
-    }
-    Ok(if stopped { 130 } else { 0 })
-}
-
-/// Sleeps; true when told to stop.
-fn pause(signals: &Signals, gap: Duration) -> bool {
-    let timeout =
-        Timespec { tv_sec: gap.as_secs().min(1 << 30).cast_signed(), tv_nsec: gap.subsec_nanos().into() };
-    let mut fds = [PollFd::new(signals, PollFlags::IN)];
-    matches!(poll(&mut fds, Some(&timeout)), Ok(1..))
+    strip.finish()
 }

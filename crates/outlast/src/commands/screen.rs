@@ -1,16 +1,21 @@
 //! `outlast screen`.
 
 use outlast_cli::ScreenArgs;
-use outlast_job::{Failure, Kind, Outlast};
+use outlast_job::request::Moment;
+use outlast_job::{Failure, Job, Kind, Outlast};
 use outlast_policy::OrderKind;
 
 use crate::ask::allowed;
 use crate::last_job::named_or_last;
 use crate::output::Output;
+use crate::svg;
 
 pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Screen)?;
     let job = named_or_last(outlast, args.job.as_deref(), out)?;
+    if args.svg {
+        return picture(&job, out);
+    }
     let styled = out.colour && !args.plain && !out.json;
     let shot = match job.screen(styled, args.scrollback) {
         Err(failure) if failure.kind == Kind::NotRunning => return last_screen(&job, out, failure),
@@ -37,8 +42,23 @@ pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> 
     Ok(0)
 }
 
+/// The screen as a picture: as it is, or as it was at the end.
+fn picture(job: &Job, out: &mut Output) -> Result<i32, Failure> {
+    let shot = match job.screen(true, 0) {
+        Err(failure) if failure.kind == Kind::NotRunning => job.screen_at(Moment::Time(u64::MAX), true)?,
+        shot => shot?,
+    };
+    let picture = svg::still(&shot);
+    if out.json {
+        out.value(&serde_json::json!({ "svg": picture }));
+    } else {
+        out.data(picture.as_bytes());
+    }
+    Ok(0)
+}
+
 /// A job that has ended shows what it showed last.
-fn last_screen(job: &outlast_job::Job, out: &mut Output, failure: Failure) -> Result<i32, Failure> {
+fn last_screen(job: &Job, out: &mut Output, failure: Failure) -> Result<i32, Failure> {
     let Some(text) = job.last_screen()? else { return Err(failure) };
     let _ = job.info_to_show();
     if out.json {

@@ -24,15 +24,73 @@ fn the_help_is_as_it_was() {
     compare("outlast.txt", &help.text());
 }
 
+/// Every verb and sub-verb that is listed, as words.
+fn verbs() -> Vec<Vec<String>> {
+    fn below(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let path = [path, &[verb.get_name().to_owned()]].concat();
+            below(verb, &path, all);
+            all.push(path);
+        }
+    }
+    let mut all = Vec::new();
+    below(&<outlast_cli::Cli as clap::CommandFactory>::command(), &[], &mut all);
+    all
+}
+
 #[test]
 fn every_verb_has_help_with_an_example() {
     let sandbox = sandbox();
-    for verb in ["run", "jobs", "read", "logs", "screen", "send", "wait", "kill", "prune", "completions"] {
-        let help = sandbox.run([verb, "--help"]).ok().text();
-        assert!(help.contains("Example") && help.contains(&format!("outlast {verb}")), "{help}");
+    let verbs = verbs();
+    assert!(verbs.len() > 30, "{verbs:?}");
+    for verb in verbs {
+        let help = sandbox.call(&verb).arg("--help").run().ok().text();
+        let call = format!("outlast {}", verb.join(" "));
+        let example =
+            help.split("Example").nth(1).unwrap_or_else(|| panic!("{call} has no example:\n{help}"));
+        assert!(example.contains(&call), "no example calls {call}:\n{help}");
     }
     let version = sandbox.run(["--version"]).ok().text();
     assert_eq!(version, format!("outlast {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// As `man` itself shows a page: the columns of examples are those of the help, and the sections are there.
+#[test]
+fn man_pages_keep_the_columns_of_examples_and_have_the_usual_sections() {
+    let sandbox = sandbox();
+    let folder = sandbox.root().join("man");
+    let made = sandbox.call(["--json", "man"]).arg(&folder).run().ok().json();
+    let names: Vec<&str> =
+        made["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names.len(), verbs().len() + 1, "{names:?}");
+    assert!(names.contains(&"outlast-tmux-submit.1"), "{names:?}");
+    if !outlast_testkit::has("man") {
+        return outlast_testkit::left_out("man is not installed", "apt-get install man-db");
+    }
+    for (page, line) in [
+        ("outlast.1", "outlast send web 'rs'                      type a line into it"),
+        ("outlast-run.1", r"outlast run --pattern 'listening on \S+:(\d+)' --deadline 20s node server.js"),
+        ("outlast-logs.1", "                            several at once, each line with its job's name"),
+        ("outlast-wait.1", "outlast wait a b c --exit               the first of three"),
+    ] {
+        let shown = sandbox
+            .call_other(std::path::Path::new("man"), [folder.join(page)])
+            .env("MANWIDTH", "120")
+            .env("LC_ALL", "C")
+            .run()
+            .ok()
+            .text();
+        assert!(shown.contains(line), "{page} has not {line:?}:\n{shown}");
+        for section in
+            ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "FILES", "ENVIRONMENT"]
+        {
+            assert!(shown.lines().any(|line| line == section), "{page} has no {section}:\n{shown}");
+        }
+        assert!(!shown.contains("EXTRA"), "{shown}");
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let own = words.contains("Here: the job's own when its end was waited for");
+        assert_eq!(own, page == "outlast-wait.1", "{shown}");
+    }
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn trimmed(lines: Vec<String>) -> Vec<String> {
 }
 
 /// What xterm.js makes of bytes; none where it is not installed.
-fn xterm(bytes: &Path) -> Option<Value> {
+pub(crate) fn xterm(bytes: &Path) -> Option<Value> {
     if !has("node") {
         return None;
     }

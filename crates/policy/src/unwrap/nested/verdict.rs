@@ -34,7 +34,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         | Verb::Tail(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ }) => {
             looks(Tool::Read)
         }
-        Verb::Screen(ScreenArgs { job: _, scrollback: _, plain: _ }) => looks(Tool::Screen),
+        Verb::Screen(ScreenArgs { job: _, scrollback: _, plain: _, svg: _ }) => looks(Tool::Screen),
         Verb::Replay(ReplayArgs { job: _, speed: _, idle_limit: _, at: _, offset: _, export: _ }) => {
             looks(Tool::Read)
         }
