@@ -37,10 +37,12 @@ pub enum WakesVerb {
 
 /// Show deliveries that wait, and those that were given up.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast wakes list --json")]
 pub struct WakesListArgs {}
 
 /// Try deliveries again that were given up.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast wakes retry 12.1")]
 pub struct WakesRetryArgs {
     /// Their numbers, as `wakes list` shows them.
     #[arg(required = true, value_name = "NUMBER")]
@@ -49,6 +51,7 @@ pub struct WakesRetryArgs {
 
 /// Cancel deliveries.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast wakes cancel 12.1")]
 pub struct WakesCancelArgs {
     /// Their numbers, as `wakes list` shows them.
     #[arg(required = true, value_name = "NUMBER")]
@@ -59,6 +62,7 @@ pub struct WakesCancelArgs {
 ///
 /// What comes meanwhile waits on the disk. Events go to the outbox as always.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast wakes pause --pane %3 --for 1h")]
 pub struct WakesPauseArgs {
     /// The tmux pane.
     #[arg(long, value_name = "PANE", conflicts_with = "session")]
@@ -76,6 +80,7 @@ pub struct WakesPauseArgs {
 
 /// End a pause, and deliver what has waited.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast wakes resume --all")]
 pub struct WakesResumeArgs {
     /// The tmux pane.
     #[arg(long, value_name = "PANE", conflicts_with_all = ["session", "all"])]

@@ -39,7 +39,7 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
     let session = gate.session();
     let killed = match &args.signal {
         Some(signal) => jobs.iter().map(|job| job.signal(signal, session)).collect(),
-        None => end_all(&jobs, grace(outlast, args, out), session, out)?,
+        None => end_all(&jobs, args.grace.unwrap_or_else(|| default_grace(outlast, out)), session, out)?,
     };
     let mut code = 0;
     for (job, killed) in jobs.iter().zip(killed) {
@@ -71,10 +71,7 @@ fn nothing_was_done(failure: Failure, named: usize) -> Failure {
 }
 
 /// A person's programs get the time to save; scripts and agents go on soon.
-fn grace(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Duration {
-    if let Some(grace) = args.grace {
-        return grace;
-    }
+pub(super) fn default_grace(outlast: &Outlast, out: &mut Output) -> Duration {
     if let Err(failure) = outlast.loaded_settings().section(Section::Kill) {
         out.talk(&format!("outlast: {}; the default grace is used", failure.message));
     }

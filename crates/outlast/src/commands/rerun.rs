@@ -11,6 +11,7 @@ use outlast_job::registry::format::Info;
 use outlast_job::{Failure, Input, Job, JobSpec, Outlast, Streams};
 use outlast_policy::{OrderKind, Start};
 
+use super::kill::default_grace;
 use super::run::{self, Foreground};
 use crate::ask::CliGate;
 use crate::last_job::named_or_last;
@@ -32,7 +33,7 @@ pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Re
     };
     spec.guard = gate.pass(OrderKind::Start(start))?.guard();
     if info.state.is_live() {
-        end_first(&job, args, &gate, out)?;
+        end_first(outlast, &job, args, &gate, out)?;
     }
     let wakes = outlast.wakes_of(&spec);
     let front = Foreground {
@@ -51,14 +52,20 @@ pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Re
 }
 
 /// A name belongs to one running job, and a server has one port: what still runs goes first.
-fn end_first(job: &Job, args: &RerunArgs, gate: &CliGate, out: &mut Output) -> Result<(), Failure> {
+fn end_first(
+    outlast: &Outlast,
+    job: &Job,
+    args: &RerunArgs,
+    gate: &CliGate,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let handle = job.handle();
     if args.job.is_none() {
         return Err(Failure::usage(format!("job {handle} still runs, and it was not named"))
             .hint(format!("end it and start it again: outlast rerun {handle}")));
     }
     let _pass = gate.pass(OrderKind::Kill { job, force: false })?;
-    let killed = job.kill(outlast_protocol::order::KILL_GRACE, gate.session())?;
+    let killed = job.kill(default_grace(outlast, out), gate.session())?;
     if let Some(left) = killed.survivors.first() {
         return Err(Failure::usage(format!(
             "job {handle} could not be ended: {} ({}) still runs",

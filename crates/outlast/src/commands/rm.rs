@@ -5,6 +5,7 @@ use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
 use outlast_protocol::{Call, Hint};
 
+use super::kill::default_grace;
 use crate::ask::CliGate;
 use crate::human;
 use crate::output::Output;
@@ -26,7 +27,7 @@ pub(super) fn rm(outlast: &Outlast, args: &RmArgs, out: &mut Output) -> Result<i
         if args.force {
             job.pin(false)?;
             // Also releases a keeper that has not been able to save how the job ended.
-            job.kill(outlast_protocol::order::KILL_GRACE, gate.session())?;
+            job.kill(default_grace(outlast, out), gate.session())?;
         }
         let freed = outlast.remove(&job)?;
         let handle = job.handle();
