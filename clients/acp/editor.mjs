@@ -4,7 +4,8 @@
 //
 // Ends when the agent has been woken and has answered, and nothing more came for a while. With EDITOR_KILLS, the name of a file
 // with a pid, it kills that with SIGKILL after the turn instead, and prints the session; EDITOR_LOADS loads such a session and
-// prompts nothing; with EDITOR_LOOPS it goes on until it is told that the agent is not woken any more.
+// prompts nothing; with EDITOR_LOOPS it goes on until it is told that the agent is not woken any more. With EDITOR_TICKS it prompts
+// again after the third and after the tenth line of a stream, and ends after the stream's call has ended.
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -22,9 +23,23 @@ const SETTLED = 4000;
 let injected = false;
 let settled;
 let timer;
+let ticks = 0;
+let streaming;
+let prompt = () => {};
 const end = new Promise((resolve) => { settled = resolve; });
 const app = acp.client({ name: 'editor' })
   .onNotification(acp.methods.client.session.update, ({ params: { update } }) => {
+    if (process.env.EDITOR_TICKS && update.sessionUpdate === 'tool_call_update') {
+      if (update._meta?.['gemini-cli/stream_output']) {
+        streaming = update.toolCallId;
+        ticks += 1;
+        if (ticks === 3 || ticks === 10) prompt();
+      } else if (update.toolCallId === streaming && update.status === 'completed') {
+        timer = setTimeout(settled, SETTLED);
+      }
+      return;
+    }
+    if (process.env.EDITOR_TICKS) return;
     if (update.sessionUpdate === 'user_message_chunk' && update._meta?.['outlast.dev/injected']) injected = true;
     if (!injected || update.sessionUpdate !== 'agent_message_chunk') return;
     if (process.env.EDITOR_LOOPS && !update.content.text.includes('does not wake the agent any more')) return;
@@ -53,6 +68,10 @@ await app.connectWith(stream, async (ctx) => {
     console.log(`session ${sessionId}`);
     process.exit(0);
   }
+  prompt = () => {
+    const text = 'Tell me a haiku';
+    ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: 'text', text }] });
+  };
   await end;
 });
 agent.stdin.end();
