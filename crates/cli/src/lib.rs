@@ -32,7 +32,7 @@ pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
 pub use install::{Client, InstallArgs, Scope, Target, UninstallArgs};
 pub use look::{ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, WaitArgs};
 pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
-pub use policy::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
+pub use policy::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
 pub use run::RunArgs;
 pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
 pub use setup::{CompletionsArgs, DoctorArgs, ManArgs, McpArgs, Shell};

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// See what the policy says.
+/// See what the policy says, and answer what it asks.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  outlast policy check --explain 'make && sudo rm -rf build'")]
 pub struct PolicyArgs {
-    /// What to see.
+    /// What to do.
     #[command(subcommand)]
     pub verb: PolicyVerb,
 }
@@ -18,6 +18,8 @@ pub struct PolicyArgs {
 #[expect(missing_docs, reason = "a doc comment here would replace the help of the verb")]
 pub enum PolicyVerb {
     Check(PolicyCheckArgs),
+    Pending(PolicyPendingArgs),
+    Answer(PolicyAnswerArgs),
 }
 
 /// Say what the policy decides about a command, and why; without one, which files are in force.
@@ -42,4 +44,39 @@ pub struct PolicyCheckArgs {
     /// Also what the project around this folder says.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+}
+
+/// List programs of jobs that stand still until a person agrees.
+///
+/// A rule asks about what they want to execute. No answer in time is a no.
+#[derive(Debug, Args)]
+pub struct PolicyPendingArgs {}
+
+/// Answer what a program of a job wants to execute.
+///
+/// A yes counts for this once. Only outside of jobs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast policy pending
+  outlast policy answer 3 1 yes")]
+pub struct PolicyAnswerArgs {
+    /// The job, by its number or name.
+    #[arg(value_name = "JOB")]
+    pub job: String,
+    /// The question's number.
+    #[arg(value_name = "QUESTION")]
+    pub question: u64,
+    /// Whether it may.
+    #[arg(value_name = "ANSWER")]
+    pub answer: YesNo,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum YesNo {
+    /// It may, this once.
+    Yes,
+    /// It may not.
+    No,
 }

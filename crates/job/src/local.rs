@@ -344,6 +344,14 @@ impl LocalJob {
         }
     }
 
+    pub(crate) fn answer_question(&self, question: u64, allow: bool, by: String) -> Result<(), Failure> {
+        match self.ask(&Verb::AnswerQuestion { question, allow, by }, REPLY_TIMEOUT)? {
+            Some(Answer::Done {}) => Ok(()),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
+    }
+
     pub(crate) fn watch(&self, watch: Watch) -> Result<Vec<Watch>, Failure> {
         self.ask_watches(&Verb::Watch { watch })
     }

@@ -363,8 +363,24 @@ impl Answer {
             });
         }
         let kind = report.awaiting_input.as_ref().map(|awaiting| awaiting.kind);
-        (kind == Some(AwaitingKind::Password))
-            .then(|| format!("the user types it with: outlast secret {handle}; do not type one here"))
+        match kind {
+            Some(AwaitingKind::Password) => {
+                Some(format!("the user types it with: outlast secret {handle}; do not type one here"))
+            }
+            Some(AwaitingKind::Approval) => Some(
+                "the user must agree to what it executes: in your client's dialogue at your next call, or with: \
+                 outlast policy pending; do not try to get around it"
+                    .into(),
+            ),
+            Some(
+                AwaitingKind::Line
+                | AwaitingKind::Key
+                | AwaitingKind::Menu
+                | AwaitingKind::Pager
+                | AwaitingKind::Repl,
+            )
+            | None => None,
+        }
     }
 }
 

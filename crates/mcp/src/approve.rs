@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_job::Failure;
+use outlast_job::{Failure, Job};
 use outlast_policy::{Answer, Pass, Question};
+use outlast_protocol::event::ExecQuestion;
 use rmcp::RoleServer;
-use rmcp::model::InputRequiredResult;
+use rmcp::model::{CallToolRequestParams, InputRequiredResult};
 use rmcp::service::RequestContext;
 
 use crate::calls::Incoming;
-use crate::confirm::{Confirmed, confirm};
+use crate::confirm::{Confirmed, confirm, confirm_as};
 use crate::engine::Engine;
 use crate::headless::is_headless;
 
@@ -55,4 +56,38 @@ async fn note(engine: &Arc<Engine>, question: Box<Question>, answer: Answer) -> 
     tokio::task::spawn_blocking(move || engine.gate.answered(&question, answer))
         .await
         .unwrap_or_else(|error| Err(Failure::system("the answer could not be noted", error)))
+}
+
+/// Asks a person about what programs of the session's jobs want to execute, before the next call of the session is looked
+/// at. Returns what the client must ask first, if it asks by being called again.
+pub(crate) async fn ask_for_jobs(
+    engine: &Arc<Engine>,
+    session: &str,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Option<Box<InputRequiredResult>> {
+    for (job, asked) in pending(engine, session).await {
+        let question = engine.gate.exec_question(session, job.handle(), &asked);
+        let name = format!("execute-{}-{}", job.handle(), asked.question);
+        let answer = match confirm_as(&name, question.text(), request, context, ANSWER_TIMEOUT).await {
+            Confirmed::Ask(asks) => return Some(asks),
+            Confirmed::Yes => Answer::Yes,
+            Confirmed::No => Answer::No,
+            // It goes on waiting for whoever else can answer.
+            Confirmed::Late | Confirmed::Unable => continue,
+        };
+        let allow = note(engine, Box::new(question), answer).await.is_ok();
+        // Somebody else may have answered meanwhile.
+        let told = move || job.answer_question(asked.question, allow, "a person, in the client's dialogue");
+        let _ = tokio::task::spawn_blocking(told).await;
+    }
+    None
+}
+
+async fn pending(engine: &Arc<Engine>, session: &str) -> Vec<(Job, ExecQuestion)> {
+    let (engine, session) = (Arc::clone(engine), session.to_owned());
+    if !engine.may_ask_for_jobs(&session) {
+        return Vec::new();
+    }
+    tokio::task::spawn_blocking(move || engine.exec_questions(&session)).await.unwrap_or_default()
 }

@@ -33,14 +33,25 @@ pub(crate) enum Confirmed {
     Unable,
 }
 
-/// Asks a yes or no question. No answer is a no.
+/// Asks a yes or no question about a call. No answer is a no.
 pub(crate) async fn confirm(
     question: String,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
     patience: Duration,
 ) -> Confirmed {
-    if let Some(answer) = request.input_responses.as_ref().and_then(|responses| responses.get(QUESTION)) {
+    confirm_as(QUESTION, question, request, context, patience).await
+}
+
+/// The same for a question of another name: a call that is made again may answer both.
+pub(crate) async fn confirm_as(
+    name: &str,
+    question: String,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+    patience: Duration,
+) -> Confirmed {
+    if let Some(answer) = request.input_responses.as_ref().and_then(|responses| responses.get(name)) {
         return understood(answer);
     }
     if !can_ask(context) {
@@ -50,7 +61,7 @@ pub(crate) async fn confirm(
     let elicit = ElicitRequest::new(params);
     let newer = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     if newer {
-        let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(elicit))]);
+        let requests = BTreeMap::from([(name.to_owned(), InputRequest::Elicitation(elicit))]);
         return Confirmed::Ask(Box::new(InputRequiredResult::from_input_requests(requests)));
     }
     let options = PeerRequestOptions::with_timeout(patience);

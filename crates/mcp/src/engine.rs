@@ -4,6 +4,7 @@
 //! What is here remembered between two calls is on disk, the jobs and the [cursors](crate::cursors), or can be read from
 //! there again. So any number of servers can work on one home, and one that died is not missed.
 
+mod asking;
 pub(crate) mod jobs;
 pub(crate) mod kill;
 pub(crate) mod left;
@@ -48,6 +49,7 @@ pub(crate) struct Engine {
     pub(crate) gate: Gate,
     cursors: Cursors,
     heard: news::Heard,
+    asking: asking::Asking,
     left: left::Told,
     pub(crate) job_list: JobList,
     staying: parked::Staying,
@@ -118,6 +120,7 @@ impl Engine {
             gate,
             cursors,
             heard,
+            asking: asking::Asking::default(),
             left,
             job_list,
             staying,

@@ -21,7 +21,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::oneshot;
 
 use crate::answer::failure_text;
-use crate::approve::{Approved, ask};
+use crate::approve::{Approved, ask, ask_for_jobs};
 use crate::arguments::Arguments;
 use crate::call_handle::CallHandle;
 use crate::calls::{self, Call, Incoming, Reply};
@@ -185,6 +185,9 @@ impl Server {
         incoming: Incoming<'_>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Called, Failure> {
+        if let Some(question) = ask_for_jobs(&self.engine, &caller.session, incoming.request, context).await {
+            return Ok(Called::Ask(question));
+        }
         let (parse, arguments) = (incoming.parse, incoming.arguments.clone());
         let first = move |engine: &Engine, caller: Caller| {
             let call = parse(engine, &arguments)?;

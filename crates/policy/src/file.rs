@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_protocol::UnknownWord;
+use outlast_protocol::units::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -58,6 +60,8 @@ pub(crate) struct Layer {
     pub(crate) agents: Agents,
     /// Whether rules also hold for what a job really executes.
     pub(crate) guard: Guard,
+    /// How long a question about what a job executes waits for its answer.
+    pub(crate) answer_within: Option<Duration>,
     /// What is odd about it, but no error.
     pub(crate) notes: Vec<String>,
 }
@@ -67,6 +71,7 @@ pub(crate) struct Layer {
 struct File {
     default: Decision,
     guard: Guard,
+    answer_within: Option<Spanned<String>>,
     agents: AgentsTable,
     rule: Vec<Spanned<RuleTable>>,
 }
@@ -124,8 +129,24 @@ impl Layer {
         }
         let agents =
             Agents { kill: parsed.agents.kill, input: parsed.agents.input, others: parsed.agents.others };
-        let mut layer =
-            Self { file, default: parsed.default, rules, agents, guard: parsed.guard, notes: Vec::new() };
+        let answer_within = match parsed.answer_within {
+            None => None,
+            Some(text) => {
+                let line = line_of(text.span().start);
+                let within =
+                    parse_duration(text.get_ref()).map_err(|failure| fail(Some(line), failure.message))?;
+                Some(within)
+            }
+        };
+        let mut layer = Self {
+            file,
+            default: parsed.default,
+            rules,
+            agents,
+            guard: parsed.guard,
+            answer_within,
+            notes: Vec::new(),
+        };
         layer.notes = layer.dead_rules();
         Ok(layer)
     }

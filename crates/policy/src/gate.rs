@@ -15,6 +15,7 @@ use outlast_job::registry::Home;
 use outlast_job::registry::format::Info;
 use outlast_job::{Failure, Handle, Job, Kind};
 use outlast_protocol::Door;
+use outlast_protocol::event::ExecQuestion;
 use outlast_protocol::{Call, Hint};
 use outlast_rules::exec::ExecRules;
 
@@ -192,6 +193,26 @@ impl Gate {
         Ok(self.judged(&act, &verdict))
     }
 
+    /// A person must agree to what a program of a job wants to execute.
+    #[must_use]
+    pub fn exec_question(&self, session: &str, job: Handle, asked: &ExecQuestion) -> Question {
+        let reason = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        Question {
+            door: self.door,
+            topic: Topic::Exec,
+            session: session.to_owned(),
+            tool: Tool::Run,
+            job: Some(job),
+            what: asked.command.clone(),
+            typed: None,
+            why: format!("the rule \"{}\" is about what it executes{reason}", asked.rule),
+            rule: Some(asked.rule.clone()),
+            place: Some(asked.place.clone()),
+            typed_after: None,
+            guard: None,
+        }
+    }
+
     /// Whether this process runs in some job, of any home.
     #[must_use]
     pub fn is_in_a_job() -> bool {
@@ -329,7 +350,7 @@ impl Gate {
         })?;
         if answer == Answer::Yes
             && question.tool == Tool::Send
-            && question.topic != Topic::Rule
+            && !question.topic.is_of_a_rule()
             && let Some(job) = question.job
         {
             let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);

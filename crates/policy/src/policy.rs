@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_job::Run;
 use outlast_job::settings::Settings;
-use outlast_rules::exec::{ExecDecision, ExecRule, ExecRules};
+use outlast_rules::exec::{ANSWER_WITHIN_MS, ExecDecision, ExecRule, ExecRules};
 
 use crate::decision::{Decision, Tool};
 use crate::file::{Guard, Layer, LoadError};
@@ -206,7 +206,8 @@ impl Policy {
         let guarded = self.layers.iter().filter(|layer| layer.guard == Guard::On);
         let rules: Vec<ExecRule> =
             guarded.flat_map(|layer| &layer.rules).filter_map(|rule| exec_rule(rule)).collect();
-        let answer_within_ms = outlast_rules::exec::ANSWER_WITHIN_MS;
+        let shortest = self.layers.iter().filter_map(|layer| layer.answer_within).min();
+        let answer_within_ms = shortest.map_or(ANSWER_WITHIN_MS, outlast_job::clock::millis);
         (!rules.is_empty()).then_some(ExecRules { rules, granted: Vec::new(), answer_within_ms })
     }
 

@@ -17,6 +17,18 @@ pub enum Topic {
     /// An agent's own job: unless the user said otherwise, a person is asked before an agent ends it or types
     /// into it.
     Own,
+    /// A program of a job wants to execute something that a rule asks about.
+    Exec,
+}
+
+impl Topic {
+    /// Whether a rule asks: then nothing but a person's yes will do.
+    pub(crate) fn is_of_a_rule(self) -> bool {
+        match self {
+            Self::Rule | Self::Exec => true,
+            Self::Others | Self::Own => false,
+        }
+    }
 }
 
 /// Something that needs a person's approval.
@@ -100,6 +112,7 @@ impl Question {
         let job = self.job.map(|job| format!(" job {job}")).unwrap_or_default();
         let who = shown(&self.session);
         match self.tool {
+            Tool::Run if self.topic == Topic::Exec => format!("May{job} of {who} execute this?"),
             Tool::Run => format!("May {who} run this?"),
             Tool::Send => format!("May {who} type into{job}?"),
             Tool::Kill => format!("May {who} end{job}?"),
@@ -115,7 +128,7 @@ impl Question {
             Answer::Yes => true,
             Answer::No | Answer::Late => false,
             Answer::Unable | Answer::Headless => self.topic == Topic::Own,
-            Answer::Confirmed => self.topic != Topic::Rule,
+            Answer::Confirmed => !self.topic.is_of_a_rule(),
         }
     }
 
@@ -141,7 +154,7 @@ impl Question {
                 (format!("nobody agreed in time to {verb}: {why}"), "ask the user, and try again")
             }
             Answer::Yes | Answer::Unable | Answer::Headless | Answer::Confirmed
-                if self.topic == Topic::Rule =>
+                if self.topic.is_of_a_rule() =>
             {
                 (
                     format!("a person must agree to {verb}, and nobody can be asked here: {why}"),

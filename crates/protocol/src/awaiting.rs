@@ -31,6 +31,8 @@ words! {
         Pager = "pager",
         /// A prompt that edits lines itself: a shell or an interpreter.
         Repl = "repl",
+        /// Nothing that is typed: a person must agree to what it wants to execute.
+        Approval = "approval",
     }
 }
 

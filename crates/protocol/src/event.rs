@@ -93,6 +93,21 @@ pub enum EventKind {
         #[serde(flatten)]
         refused: Box<ExecRefused>,
     },
+    /// A program of the job stands still: a person must agree to what it wants to execute.
+    Asking {
+        /// To what.
+        #[serde(flatten)]
+        question: Box<ExecQuestion>,
+    },
+    /// A question was answered, or is not asked any more.
+    Answered {
+        /// Which.
+        question: u64,
+        /// Whether a person agreed.
+        allowed: bool,
+        /// Who answered, in words.
+        by: String,
+    },
     /// Something a newer version knows.
     #[serde(other)]
     Unknown,
@@ -110,6 +125,26 @@ pub struct ExecRefused {
     /// Where the rule is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+}
+
+/// A program that stands still until a person has agreed to what it wants to execute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecQuestion {
+    /// What it is answered by; unique in its job.
+    pub question: u64,
+    /// The process that wants to execute it.
+    pub pid: i32,
+    /// The program and its arguments, cut to a readable length in the middle.
+    pub command: String,
+    /// The rule that asks.
+    pub rule: String,
+    /// Where the rule is written.
+    pub place: String,
+    /// The reason, in the words of the rule's author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Until when an answer counts, in milliseconds since 1970. No answer is a no.
+    pub until: u64,
 }
 
 impl EventKind {
@@ -130,6 +165,8 @@ impl EventKind {
             Self::TookOver { .. } => "took_over",
             Self::HeirGone => "heir_gone",
             Self::ExecRefused { .. } => "exec_refused",
+            Self::Asking { .. } => "asking",
+            Self::Answered { .. } => "answered",
             Self::Unknown => "unknown",
         }
     }
@@ -162,6 +199,10 @@ words! {
         Lines = "lines",
         /// A program of it was not executed, because of a rule.
         ExecRefused = "exec_refused",
+        /// It stands still until a person has agreed to what it wants to execute.
+        Asking = "asking",
+        /// That was answered.
+        Answered = "answered",
         /// Its log cannot be written, or can be again.
         LogTrouble = "log_trouble",
         /// Somebody could not be woken.

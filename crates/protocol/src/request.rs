@@ -156,6 +156,15 @@ pub enum JobRequest {
         /// The new size.
         size: Size,
     },
+    /// Answer what a program of it wants to execute: [`Answer::Done`].
+    AnswerQuestion {
+        /// Which question.
+        question: u64,
+        /// Whether it may.
+        allow: bool,
+        /// Who answers, in words.
+        by: String,
+    },
     /// Make an event of something from now on: [`Answer::Watches`], all of them.
     Watch {
         /// What of.

@@ -220,6 +220,13 @@ impl From<wire::watch::Watch> for EitherWatch {
 /// It cannot be written as JSON.
 pub fn line(line: &wire::Line) -> Result<Vec<u8>, serde_json::Error> {
     let mut value = serde_json::to_value(line)?;
+    // A job that asks waits for somebody, as far as version 1 knows.
+    for status in ["status", "glance"] {
+        let said = value.pointer_mut(&format!("/reply/{status}/activity/activity"));
+        if let Some(activity) = said.filter(|said| *said == "asking") {
+            *activity = "awaiting_input".into();
+        }
+    }
     if let wire::Line::Event(event) = line {
         let said = &mut value["event"];
         if let Some(word) = word_for(&event.what) {
@@ -253,6 +260,8 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::TookOver { .. }
         | EventKind::HeirGone
         | EventKind::ExecRefused { .. }
+        | EventKind::Asking { .. }
+        | EventKind::Answered { .. }
         | EventKind::Unknown => None,
     }
 }

@@ -23,7 +23,7 @@ use crate::lifecycle::Process;
 use crate::secret_text::SecretText;
 pub use crate::{Awaiting, AwaitingKind, Evidence, Level, Reason, Stable};
 use brief_status::BriefStatus;
-use event::Event;
+use event::{Event, ExecQuestion};
 pub use typing::{Send, Sent, Typed};
 pub use wait::Wait;
 pub use waited::{Found, Waited};
@@ -148,6 +148,15 @@ pub enum Verb {
         /// The watch's name.
         watch: String,
     },
+    /// Answer what a program of the job wants to execute. Nobody inside a job may.
+    AnswerQuestion {
+        /// Which question.
+        question: u64,
+        /// Whether it may.
+        allow: bool,
+        /// Who answers, in words.
+        by: String,
+    },
     /// What the terminal shows.
     Screen {
         /// With colours and styles.
@@ -167,6 +176,7 @@ impl Verb {
     #[must_use]
     pub fn needs_version(&self) -> u32 {
         let sayable = match self {
+            Verb::AnswerQuestion { .. } => false,
             Verb::Wait(wait) => crate::v1::Wait::try_from(wait).is_ok(),
             Verb::Watch { watch } => crate::v1::Watch::try_from(watch).is_ok(),
             Verb::Status { .. }
@@ -197,6 +207,7 @@ impl Verb {
             | Verb::Follow
             | Verb::Attach(_)
             | Verb::Watches
+            | Verb::AnswerQuestion { .. }
             | Verb::Screen { .. } => None,
             Verb::Send(_) | Verb::Secret(_) => Some("typed"),
             Verb::Signal { .. } => Some("sent"),
@@ -335,6 +346,9 @@ pub struct Status {
     /// The processes of the job, the command first.
     #[serde(default)]
     pub processes: Vec<Process>,
+    /// What a person is asked about programs of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<ExecQuestion>,
 }
 
 /// What a running job is doing.
@@ -350,6 +364,8 @@ pub enum Activity {
     },
     /// It waits for input.
     AwaitingInput,
+    /// A program of it stands still until a person has agreed to what it wants to execute.
+    Asking,
     /// It was stopped by a signal and can be continued.
     Stopped,
     /// It has ended; only left-behind children keep the keeper busy.

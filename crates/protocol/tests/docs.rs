@@ -53,6 +53,8 @@ event_words! {
     TookOver = "took_over",
     HeirGone = "heir_gone",
     ExecRefused = "exec_refused",
+    Asking = "asking",
+    Answered = "answered",
 }
 
 #[test]

@@ -158,6 +158,8 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::TookOver { .. }
             | EventKind::HeirGone
             | EventKind::ExecRefused { .. }
+            | EventKind::Asking { .. }
+            | EventKind::Answered { .. }
             | EventKind::Unknown,
         )
         | None => MoreCall::ReadNew(job),

@@ -132,6 +132,15 @@ impl Job {
         answered!(self.ask(JobRequest::Resize { size })?, Answer::Done {} => ())
     }
 
+    /// Answers what a program of the job wants to execute. `by` says who does, in words.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if that is not asked (any more), [`Kind::Denied`] for a process that runs inside a job.
+    pub fn answer_question(&self, question: u64, allow: bool, by: &str) -> Result<(), Failure> {
+        let by = by.to_owned();
+        answered!(self.ask(JobRequest::AnswerQuestion { question, allow, by })?, Answer::Done {} => ())
+    }
+
     /// Makes an event of something from now on; returns all watches.
     ///
     /// # Errors

@@ -276,6 +276,8 @@ impl Conditions {
                 own(Reason::Exit)
                     || self.subscriptions.iter().any(|it| it.watch().is_some() && it.checks.iter().any(exit))
             }
+            // Somebody must agree, or the job stands still for nothing.
+            EventKind::Asking { .. } | EventKind::Answered { .. } => true,
             EventKind::AwaitingInput { .. } | EventKind::WentOn => own(Reason::AwaitingInput),
             EventKind::Port { .. } => own(Reason::Port),
             EventKind::Started { .. }

@@ -7,6 +7,7 @@
 
 mod awaiting_input;
 mod command_end;
+mod exec_questions;
 mod ending;
 mod events;
 mod notifier;
@@ -39,7 +40,7 @@ use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::secrets::SharedMasks;
 use crate::spec::{Handle, Size};
-use crate::wire::event::{Event, EventKind, ExecRefused};
+use crate::wire::event::{Event, EventKind, ExecQuestion, ExecRefused};
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, Awaiting, Verb};
 use phase::Phase;
@@ -118,6 +119,10 @@ pub(super) enum Input<'a> {
     HeirDied,
     /// A program of the job was not executed.
     ExecRefused(Box<ExecRefused>),
+    /// A program of the job stands still: a person must agree to what it wants to execute.
+    ExecAsked(Box<ExecQuestion>),
+    /// The process that asked is gone.
+    ExecWithdrawn(u64),
     /// We were asked to end (`SIGTERM`).
     Terminated,
     /// A probe is done.
@@ -203,6 +208,8 @@ pub(super) enum Effect {
     SaveWatches(Vec<Watch>),
     /// Gives memory back that only patterns needed.
     GiveMemoryBack,
+    /// Lets a program execute what it asked for, or not.
+    AnswerExec { question: u64, allow: bool },
     /// Probes the job.
     Probe(Box<Probe>),
     /// No probes are wanted for now.
@@ -287,6 +294,8 @@ pub(super) struct Core {
     tidy_at: Option<Instant>,
     /// What the job waits for, if it does.
     awaiting: Option<Awaiting>,
+    /// What a person is asked about programs of the job.
+    questions: exec_questions::ExecQuestions,
     ports: Vec<u16>,
     sockets: Vec<String>,
     notifier: Notifier,
@@ -320,6 +329,7 @@ impl Core {
             conditions: beginning.conditions,
             tidy_at: None,
             awaiting: None,
+            questions: exec_questions::ExecQuestions::default(),
             ports: Vec::new(),
             sockets: Vec::new(),
             notifier: beginning.notifier,
@@ -383,6 +393,8 @@ impl Core {
                 refused.command = self.hide(&refused.command);
                 self.event(EventKind::ExecRefused { refused }, now, effects);
             }
+            Input::ExecAsked(question) => self.on_exec_asked(*question, now, effects),
+            Input::ExecWithdrawn(question) => self.on_exec_withdrawn(question, now, effects),
             Input::HeirDied => self.on_heir_died(now, effects),
             Input::Terminated => self.on_terminated(now, effects),
             Input::Probed(result) => self.on_probed(*result, now, effects),
@@ -419,6 +431,7 @@ impl Core {
     /// What is due by now.
     fn on_time(&mut self, now: Now, effects: &mut Effects) {
         self.end_on_time(now, effects);
+        self.expire_questions(now, effects);
         self.probe_if_due(now.at, effects);
         self.waits_on_time(now, effects);
         if let Phase::Leaving { .. } = self.phase {
@@ -436,6 +449,7 @@ impl Core {
         let next = earliest(self.next_end(), self.probing.next());
         let next = earliest(next, self.conditions.next_deadline(self.last_output));
         let next = earliest(next, self.tidy_at);
+        let next = earliest(next, self.questions.next_deadline());
         earliest(next, self.notifier.next_deadline())
     }
 
@@ -541,6 +555,7 @@ impl Core {
             + self.conditions.count()
             + self.phase.ending().map_or(0, ending::Ending::pending)
             + self.ports.len()
+            + self.questions.count()
             + self.sockets.len()
     }
 }

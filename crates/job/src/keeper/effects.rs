@@ -101,6 +101,11 @@ impl Keeper {
                 self.search_buffer = SearchBuffer::default();
                 outlast_pty::memory::give_back();
             }
+            Effect::AnswerExec { question, allow } => {
+                if let Some(guard) = &self.guard {
+                    guard.answer(question, allow);
+                }
+            }
             Effect::Probe(probe) => return self.start_probe(probe),
             Effect::StopProbes => self.probe = None,
             Effect::CheckInputRead => return Some(Input::AllRead(self.is_input_read())),

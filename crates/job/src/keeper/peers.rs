@@ -13,6 +13,7 @@ use super::Keeper;
 use super::core::{Client, Input};
 use super::request_notes::NotedKey;
 use crate::failure::{Failure, Kind};
+use crate::local::start::KEEP;
 use crate::socket::{PeerCheck, PeerTrust};
 use crate::spec::Handle;
 use crate::wiped::Wiped;
@@ -22,6 +23,17 @@ use crate::wire::{
 };
 use outlast_protocol::v1;
 use outlast_protocol::{Call, Hint};
+
+/// Whether a client runs in a job of any home. One that cannot be looked at may.
+fn is_in_a_job(stream: &UnixStream) -> bool {
+    let Some(pid) = outlast_pty::procfs::peer_of(stream) else { return true };
+    let mut inside = false;
+    let whole = outlast_pty::procfs::walk_up(pid, |process, arguments| {
+        inside = process.pid != pid && arguments.read().get(1).is_some_and(|verb| *verb == KEEP.as_bytes());
+        !inside
+    });
+    inside || !whole
+}
 
 /// Which client.
 pub(super) type PeerId = u64;
@@ -283,6 +295,10 @@ impl Peers {
     pub(super) fn admit(&mut self, id: PeerId, verb: &Verb, handle: Handle) -> Result<(), Failure> {
         let Some(peer) = self.all.get_mut(&id) else { return Ok(()) };
         peer.owed += 1;
+        if matches!(verb, Verb::AnswerQuestion { .. }) && is_in_a_job(&peer.stream) {
+            let said = "a process inside a job can't answer what its user is asked";
+            return Err(Failure::new(Kind::Denied, said).hint("answer it in a terminal of your own"));
+        }
         let urgent = matches!(verb, Verb::Kill { .. } | Verb::Signal { .. });
         if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }
     }
@@ -302,7 +318,13 @@ impl Peers {
 
     pub(super) fn reply(&mut self, id: PeerId, request: u64, answer: Answer) {
         if let Some(peer) = self.all.get_mut(&id) {
-            peer.queue(&line(&Line::Reply(Reply { id: request, answer })));
+            let reply = Line::Reply(Reply { id: request, answer });
+            let bytes = if peer.version < 2 {
+                v1::line(&reply).unwrap_or_else(|_| line(&reply))
+            } else {
+                line(&reply)
+            };
+            peer.queue(&bytes);
             peer.owed = peer.owed.saturating_sub(1);
             peer.active_at = Instant::now();
             peer.closing |= peer.reserve;

@@ -119,6 +119,8 @@ impl Keeper {
         for told in self.guard.as_ref().map(Guard::take).unwrap_or_default() {
             match told {
                 Told::Refused(refused) => self.feed(Input::ExecRefused(refused)),
+                Told::Asked(question) => self.feed(Input::ExecAsked(question)),
+                Told::Withdrawn(question) => self.feed(Input::ExecWithdrawn(question)),
             }
         }
     }

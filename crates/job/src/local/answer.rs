@@ -166,6 +166,10 @@ impl LocalJob {
                 self.resize(size)?;
                 Answer::Done {}
             }
+            JobRequest::AnswerQuestion { question, allow, by } => {
+                self.answer_question(question, allow, by)?;
+                Answer::Done {}
+            }
             JobRequest::Watch { watch } => Answer::Watches(self.watch(watch)?),
             JobRequest::Watches => Answer::Watches(self.watches()?),
             JobRequest::Unwatch { watch } => Answer::Watches(self.unwatch(&watch)?),

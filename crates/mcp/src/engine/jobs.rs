@@ -200,6 +200,7 @@ fn urgency(one: &ListedJob, unread: impl Fn() -> u64) -> u8 {
 fn activity(now: &BriefStatus) -> String {
     match now.activity {
         Activity::AwaitingInput => "awaiting_input".into(),
+        Activity::Asking => "asking".into(),
         Activity::Working => "working".into(),
         Activity::Quiet { for_ms } => format!("quiet for {}", seconds(for_ms)),
         Activity::Stopped => "stopped".into(),

@@ -199,8 +199,11 @@ fn is_known(entry: &Entry, cursor: Cursor) -> bool {
 /// Whether a later entry has withdrawn it.
 fn is_over(entry: &Entry, all: &[Entry]) -> bool {
     let later = || all.iter().filter(|other| other.job == entry.job && other.n > entry.n);
-    if entry.event == EntryKind::WentOn {
+    if matches!(entry.event, EntryKind::WentOn | EntryKind::Answered) {
         return true;
+    }
+    if entry.event == EntryKind::Asking {
+        return later().any(|other| matches!(other.event, EntryKind::Answered | EntryKind::Exit));
     }
     entry.event == EntryKind::AwaitingInput && later().any(|other| other.event.withdraws_question())
 }

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use outlast_cli::{PolicyArgs, PolicyCheckArgs, PolicyVerb};
-use outlast_job::{Failure, Run};
-use outlast_policy::{Decision, Finding, Policy, Tool, Verdict};
+use outlast_cli::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
+use outlast_job::clock::now_ms;
+use outlast_job::wire::Activity;
+use outlast_job::{Failure, Kind, Outlast, Run};
+use outlast_policy::{Answer, Decision, Door, Finding, Gate, Policy, Tool, Verdict};
+use outlast_protocol::request::{AskKeepers, List};
 use serde_json::json;
 
 use crate::output::{DENIED, Output};
@@ -12,7 +15,72 @@ use crate::output::{DENIED, Output};
 pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure> {
     match &args.verb {
         PolicyVerb::Check(check) => self::check(check, out),
+        PolicyVerb::Pending(PolicyPendingArgs {}) => pending(&Outlast::open()?, out),
+        PolicyVerb::Answer(args) => answer(&Outlast::open()?, args, out),
     }
+}
+
+/// What programs of jobs want to execute, and wait for a person to agree to.
+fn pending(outlast: &Outlast, out: &mut Output) -> Result<i32, Failure> {
+    let listed = outlast.list(List { running: true, keepers: AskKeepers::All, ..List::default() });
+    let asking =
+        listed.iter().filter(|job| job.now.as_ref().is_some_and(|now| now.activity == Activity::Asking));
+    let mut all = Vec::new();
+    for listed in asking {
+        let handle = listed.job.handle;
+        let status = outlast.job(&handle.to_string())?.status()?;
+        for question in status.into_iter().flat_map(|status| status.questions) {
+            if !out.json {
+                let seconds = question.until.saturating_sub(now_ms()) / 1000;
+                let asked = Gate::open(outlast.home(), Door::CommandLine)?.exec_question(
+                    &listed.job.session,
+                    handle,
+                    &question,
+                );
+                out.line(&asked.text());
+                out.line(&format!(
+                    "  yes: outlast policy answer {handle} {0} yes   no: outlast policy answer {handle} {0} no   ({seconds} s left)",
+                    question.question
+                ));
+            }
+            all.push(json!({ "job": handle.number(), "session": listed.job.session, "asked": question }));
+        }
+    }
+    if out.json {
+        out.value(&json!({ "pending": all }));
+    } else if all.is_empty() {
+        out.line("nothing waits for an answer");
+    }
+    Ok(0)
+}
+
+/// Answers one of these, and notes it.
+fn answer(outlast: &Outlast, args: &PolicyAnswerArgs, out: &mut Output) -> Result<i32, Failure> {
+    if Gate::is_in_a_job() {
+        let said = "a process inside a job can't answer what its user is asked";
+        return Err(Failure::new(Kind::Denied, said).hint("answer it in a terminal of your own"));
+    }
+    let job = outlast.job(&args.job)?;
+    let status = job.status()?;
+    let mut questions = status.into_iter().flat_map(|status| status.questions);
+    let Some(asked) = questions.find(|asked| asked.question == args.question) else {
+        return Err(Failure::usage(format!("question {} is not asked, or not any more", args.question))
+            .hint("see what is asked: outlast policy pending"));
+    };
+    let gate = Gate::open(outlast.home(), Door::CommandLine)?;
+    let question = gate.exec_question(&job.info()?.session, job.handle(), &asked);
+    let allow = args.answer == YesNo::Yes;
+    let noted = gate.answered(&question, if allow { Answer::Yes } else { Answer::No });
+    if allow {
+        let _pass = noted?;
+    }
+    job.answer_question(args.question, allow, "a person at the command line")?;
+    if out.json {
+        out.value(&json!({ "job": job.handle().number(), "question": args.question, "allowed": allow }));
+    } else {
+        out.talk(if allow { "it is executed" } else { "it is not executed" });
+    }
+    Ok(0)
 }
 
 fn check(args: &PolicyCheckArgs, out: &mut Output) -> Result<i32, Failure> {

@@ -164,6 +164,7 @@ impl Facts<'_> {
                 format!("stopped; let it go on: outlast kill {} -s CONT", self.info.handle)
             }
             Some(Activity::AwaitingInput) => format!("{state}, asks for input"),
+            Some(Activity::Asking) => format!("{state}, a person must agree: outlast policy pending"),
             Some(Activity::Working | Activity::Ended) => state.to_owned(),
             None if matches!(self.info.state, State::Lost { .. }) => {
                 format!("{state}, nobody saw how it ended")

@@ -247,3 +247,134 @@ fn who_agreed_to_a_line_agreed_to_its_commands_once() {
     assert_eq!(done["structuredContent"]["exit_code"], 0, "{done}");
     assert!(sandbox.path().join("here").exists(), "{done}");
 }
+
+const ASK_TOUCH: &str =
+    "answer_within = \"300s\"\n[[rule]]\ndecision = \"ask\"\nprefix = \"touch\"\nwhy = \"look first\"\n";
+
+/// A job whose script wants to touch a file, and stands still; its server's client.
+fn standing_still(policy: &str, capabilities: &Value) -> (Sandbox, Client) {
+    let sandbox = with_policy(policy);
+    script(&sandbox, "steps", "#!/bin/sh\necho before\ntouch here\necho \"after $?\"\n");
+    let mut client = Client::start(sandbox.command(&[])).initialized("2025-06-18", capabilities);
+    let told = run(&mut client, "./steps");
+    assert_eq!(told["reason"], "awaiting_input", "whoever waits is told that it asks: {told}");
+    assert_eq!(told["awaiting_input"]["kind"], "approval", "{told}");
+    (sandbox, client)
+}
+
+/// Calls the command line in the sandbox, as a person would.
+fn outlast(sandbox: &Sandbox, arguments: &[&str]) -> (i32, Value) {
+    let home = sandbox.path().join("home");
+    let output = sandbox
+        .of_environment(PROGRAM)
+        .env("OUTLAST_HOME", home)
+        .args(arguments)
+        .arg("--json")
+        .output()
+        .unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap(), serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+fn pending(sandbox: &Sandbox) -> Vec<Value> {
+    outlast(sandbox, &["policy", "pending"]).1["pending"].as_array().cloned().unwrap_or_default()
+}
+
+fn ended(client: &mut Client) -> Value {
+    client.tool("wait_for", json!({"handle": "1", "timeout": 60}))
+}
+
+#[test]
+fn a_program_stands_still_until_a_person_agrees() {
+    let (sandbox, mut client) = standing_still(ASK_TOUCH, &json!({}));
+    let asked = pending(&sandbox);
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0]["asked"]["command"].as_str().unwrap().ends_with("touch here"), "{asked:?}");
+    assert_eq!(asked[0]["asked"]["why"], "look first");
+    assert!(!sandbox.path().join("here").exists());
+    let (_, jobs) = outlast(&sandbox, &["jobs", "--all"]);
+    assert!(jobs.to_string().contains("\"asking\""), "{jobs}");
+    let question = asked[0]["asked"]["question"].to_string();
+    assert_ne!(outlast(&sandbox, &["policy", "answer", "1", "77", "yes"]).0, 0, "nobody asked that");
+    assert_eq!(outlast(&sandbox, &["policy", "answer", "1", &question, "yes"]).0, 0);
+    let done = ended(&mut client);
+    assert_eq!(done["exit_code"], 0, "{done}");
+    assert!(sandbox.path().join("here").exists());
+    assert!(pending(&sandbox).is_empty());
+    let audit = std::fs::read_to_string(sandbox.path().join("home/audit.jsonl")).unwrap();
+    assert!(audit.contains("touch here") && audit.contains("\"answer\":\"yes\""), "{audit}");
+}
+
+#[test]
+fn a_no_is_a_refusal_in_every_folder_of_the_path() {
+    let (sandbox, mut client) = standing_still(ASK_TOUCH, &json!({}));
+    let question = pending(&sandbox)[0]["asked"]["question"].to_string();
+    assert_eq!(outlast(&sandbox, &["policy", "answer", "1", &question, "no"]).0, 0);
+    let done = ended(&mut client);
+    let output = client.tool("read_output", json!({"handle": "1"}));
+    assert!(output.to_string().contains("after 126"), "{output}");
+    assert_eq!(done["exit_code"], 0, "{done}");
+    assert!(!sandbox.path().join("here").exists());
+}
+
+#[test]
+fn no_answer_in_time_is_a_no() {
+    let (sandbox, mut client) = standing_still(&ASK_TOUCH.replace("300s", "1s"), &json!({}));
+    let done = ended(&mut client);
+    assert_eq!(done["exit_code"], 0, "{done}");
+    assert!(!sandbox.path().join("here").exists() && pending(&sandbox).is_empty());
+}
+
+#[test]
+fn the_next_call_of_the_session_asks() {
+    let (sandbox, mut client) = standing_still(ASK_TOUCH, &json!({"elicitation": {}}));
+    let id =
+        client.ask("tools/call", json!({"name": "wait_for", "arguments": {"handle": "1", "timeout": 60}}));
+    let question = client.hear_until("a question", |message| message["method"] == "elicitation/create");
+    let said = question["params"]["message"].as_str().unwrap();
+    assert!(said.contains("job 1") && said.contains("touch here") && said.contains("look first"), "{said}");
+    let yes = json!({"action": "accept", "content": {"agree": true}});
+    client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+    let done = client.answer(id)["result"].clone();
+    assert_eq!(done["structuredContent"]["exit_code"], 0, "{done}");
+    assert!(sandbox.path().join("here").exists());
+}
+
+#[test]
+fn a_keeper_killed_while_it_asks_hangs_nobody() {
+    let (sandbox, mut client) = standing_still(ASK_TOUCH, &json!({}));
+    let keeper = i32::try_from(info(&sandbox, 1)["keeper"]["pid"].as_i64().unwrap()).unwrap();
+    processes::kill_dash_nine(&processes::find(keeper).unwrap());
+    eventually("the heir asks again", || pending(&sandbox).len() == 1 && info(&sandbox, 1)["takeovers"] == 1);
+    let question = pending(&sandbox)[0]["asked"]["question"].to_string();
+    assert_eq!(outlast(&sandbox, &["policy", "answer", "1", &question, "yes"]).0, 0);
+    assert_eq!(ended(&mut client)["exit_code"], 0);
+    assert!(sandbox.path().join("here").exists());
+}
+
+#[test]
+fn a_question_of_a_process_that_is_gone_is_withdrawn() {
+    let (sandbox, mut client) = standing_still(ASK_TOUCH, &json!({}));
+    let pid = i32::try_from(pending(&sandbox)[0]["asked"]["pid"].as_i64().unwrap()).unwrap();
+    processes::kill_dash_nine(&processes::find(pid).unwrap());
+    eventually("nothing is asked", || pending(&sandbox).is_empty());
+    assert_eq!(ended(&mut client)["exit_code"], 0);
+    assert!(!sandbox.path().join("here").exists());
+}
+
+#[test]
+fn nobody_inside_a_job_answers() {
+    let (sandbox, mut client) = standing_still(ASK_TOUCH, &json!({}));
+    let home = sandbox.path().join("home").display().to_string();
+    let text = format!(
+        "#!/bin/sh\nexport OUTLAST_HOME={home}\n{PROGRAM} policy answer 1 1 yes\n\
+         printf '{{\"id\":1,\"outlast\":2,\"verb\":\"answer_question\",\"question\":1,\"allow\":true,\"by\":\"me\"}}\\n' | \
+         timeout 5 socat - UNIX-CONNECT:{home}/jobs/1/socket\n"
+    );
+    script(&sandbox, "approve", &text);
+    let said = run(&mut client, "./approve").to_string();
+    assert!(said.contains("inside a job"), "{said}");
+    assert_eq!(pending(&sandbox).len(), 1, "{said}");
+    assert!(!sandbox.path().join("here").exists(), "{said}");
+}

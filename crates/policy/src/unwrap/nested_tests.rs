@@ -45,6 +45,8 @@ const VERBS: &[(&str, Does)] = &[
     ("prune", Does::Acts(Tool::Prune)),
     ("prune --all --dry-run", Does::Looks(Tool::Jobs)),
     ("policy check make", Does::Nothing),
+    ("policy pending", Does::Looks(Tool::Jobs)),
+    ("policy answer 3 1 yes", Does::Unknown),
     ("mcp", Does::Unknown),
     ("acp agent", Does::Unknown),
     ("acp sidecar make", Does::Runs),

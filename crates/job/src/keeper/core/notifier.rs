@@ -334,7 +334,7 @@ impl Notifier {
 
 /// Whether somebody is woken for an entry. Not for a wake that failed: the next one might fail as well.
 pub(crate) fn is_pushed(entry: &Entry) -> bool {
-    !matches!(entry.event, EntryKind::WentOn | EntryKind::WakeFailed)
+    !matches!(entry.event, EntryKind::WentOn | EntryKind::Answered | EntryKind::WakeFailed)
 }
 
 /// What kind of entry an event is, and its line; none for what is not worth one.
@@ -348,6 +348,14 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
         EventKind::Port { port } => (EntryKind::Port, format!("it listens on port {port}")),
         EventKind::ExecRefused { refused } => {
             (EntryKind::ExecRefused, format!("not executed: {} ({})", refused.command, refused.why))
+        }
+        EventKind::Asking { question } => (
+            EntryKind::Asking,
+            format!("a person must agree before it executes: {} (rule {})", question.command, question.rule),
+        ),
+        EventKind::Answered { question, allowed, by } => {
+            let said = if *allowed { "yes" } else { "no" };
+            (EntryKind::Answered, format!("question {question} was answered with {said} by {by}"))
         }
         EventKind::LogFailing { error } => {
             (EntryKind::LogTrouble, format!("its log can't be written: {error}"))
@@ -388,6 +396,9 @@ fn ended(state: &State) -> String {
 fn more(job: crate::spec::Handle, what: &EventKind) -> String {
     match what {
         EventKind::AwaitingInput { .. } => format!("outlast send {job} TEXT"),
+        EventKind::Asking { question } => {
+            format!("outlast policy answer {job} {} yes", question.question)
+        }
         EventKind::Watch { fired }
             if matches!(fired.reason, Reason::Pattern | Reason::Lines | Reason::Output) =>
         {

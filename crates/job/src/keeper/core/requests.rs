@@ -42,6 +42,9 @@ impl Core {
                 let by = EndedBy::Kill { session, signal: "SIGTERM".into() };
                 self.begin_ending(by, Duration::from_millis(grace_ms), Some(client), now, effects);
             }
+            Verb::AnswerQuestion { question, allow, by } => {
+                self.on_exec_answer(client, (question, allow), &by, now, effects);
+            }
             Verb::Resize { size } => self.on_resize(client, size, effects),
             Verb::Attach(attach) => self.on_attach(client, &attach, effects),
             Verb::Screen { styled, scrollback, masked } => {
@@ -85,7 +88,7 @@ impl Core {
             grown: self.grown(),
             activity: self.activity(now),
             log_failing: self.log_failing(),
-            awaiting_input: self.awaiting.clone(),
+            awaiting_input: self.awaiting_now().cloned(),
             ports: self.ports.clone(),
             last_line: self.last_line(),
         }
@@ -96,6 +99,7 @@ impl Core {
         match self.phase.running() {
             None => Activity::Ended,
             Some(running) if running.stopped => Activity::Stopped,
+            Some(_) if self.questions.count() > 0 => Activity::Asking,
             Some(_) if self.awaiting.is_some() => Activity::AwaitingInput,
             Some(_) if silent < RECENT_OUTPUT => Activity::Working,
             Some(_) => Activity::Quiet { for_ms: millis(silent) },
@@ -116,7 +120,8 @@ impl Core {
             activity: self.activity(now),
             queued_input: self.typing.queued(),
             log_failing: self.log_failing(),
-            awaiting_input: self.awaiting.clone(),
+            awaiting_input: self.awaiting_now().cloned(),
+            questions: self.questions.all(),
             ports: self.ports.clone(),
             sockets: self.sockets.clone(),
             last_line: self.last_line(),

@@ -34,7 +34,7 @@ impl Core {
             moment: self.moment(now.at),
             streams: self.record.streams(),
             rows: &rows,
-            awaiting: self.awaiting.as_ref(),
+            awaiting: self.questions.awaiting().or(self.awaiting.as_ref()),
             ports: &self.ports,
         };
         match self.conditions.wait(client, wait, &facts) {
@@ -55,7 +55,7 @@ impl Core {
             moment: self.moment(now.at),
             streams: self.record.streams(),
             rows: &rows,
-            awaiting: self.awaiting.as_ref(),
+            awaiting: self.questions.awaiting().or(self.awaiting.as_ref()),
             ports: &self.ports,
         };
         match self.conditions.watch(watch, &facts) {
@@ -135,7 +135,8 @@ impl Core {
 
     /// The job waits for input.
     pub(super) fn show_awaiting(&mut self, now: Now, effects: &mut Effects) {
-        if let Some(awaiting) = &self.awaiting {
+        if let Some(awaiting) = self.awaiting_now().cloned() {
+            let awaiting = &awaiting;
             let met = self.conditions.on_awaiting(awaiting, &self.moment(now.at));
             self.deliver(met, now, effects);
         }

@@ -12,6 +12,8 @@ use outlast_pty::shared::SharedPage;
 const USED_GRANTS: usize = 0;
 /// The last call that was begun, plus one.
 const LAST_CALL: usize = 1;
+/// The number of the last question.
+const LAST_QUESTION: usize = 2;
 const FIRST_SLOT: usize = 8;
 const SLOTS: usize = (SharedPage::WORDS - FIRST_SLOT) / CALL_WORDS;
 
@@ -56,6 +58,13 @@ impl CallNotes {
     pub(super) fn lost_call(&self) -> Option<u64> {
         let last = self.page.get(LAST_CALL);
         (last != 0).then_some(last)
+    }
+
+    /// The number of a new question, also after another keeper's.
+    pub(super) fn next_question(&self) -> u64 {
+        let number = self.page.get(LAST_QUESTION) + 1;
+        self.page.set(LAST_QUESTION, number);
+        number
     }
 
     /// Uses a grant up; false if it was used before.

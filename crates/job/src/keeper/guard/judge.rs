@@ -4,7 +4,7 @@
 //! without another `execve`: the interpreter of a script, the program of a dynamic loader, the applet of busybox. What
 //! executes its own program, such as `env` or `nice`, is seen when it does.
 
-use outlast_protocol::event::ExecRefused;
+use outlast_protocol::event::{ExecQuestion, ExecRefused};
 use outlast_pty::exec_guard::ExecCall;
 use outlast_pty::exec_guard::memory;
 use outlast_pty::exec_guard::program::Program;
@@ -15,9 +15,10 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::known_programs::KnownPrograms;
+use crate::clock::now_ms;
 
 /// How much of a command is told.
-const MAX_TOLD_BYTES: usize = 500;
+const MAX_TOLD_BYTES: usize = 900;
 
 /// What is done about an execution.
 #[derive(Debug)]
@@ -25,6 +26,16 @@ pub(in crate::keeper) enum Judgement {
     Allow,
     /// With what is told of it, if that is known.
     Refuse(Option<Box<ExecRefused>>),
+    /// A person must agree.
+    Ask(Box<Asks>),
+}
+
+/// What a person is asked; its number comes later.
+#[derive(Debug)]
+pub(super) struct Asks {
+    pub(super) question: ExecQuestion,
+    /// The program's name and its arguments.
+    pub(super) command: Vec<String>,
 }
 
 /// The rules, and what is known of programs.
@@ -113,7 +124,20 @@ impl Judge {
         }
         let why = match decision {
             ExecDecision::Deny => format!("the rule \"{}\" denies it", rule.shown),
-            ExecDecision::Ask => format!("the rule \"{}\" wants a person to agree first", rule.shown),
+            ExecDecision::Ask => {
+                let question = ExecQuestion {
+                    question: 0,
+                    pid: call.pid.as_raw_nonzero().get(),
+                    command: shown(&wanted),
+                    rule: rule.shown.clone(),
+                    place: rule.place.clone(),
+                    why: rule.why.clone(),
+                    until: now_ms() + self.rules.answer_within_ms,
+                };
+                let mut command = vec![base(&String::from_utf8_lossy(&wanted.path)).to_owned()];
+                command.extend_from_slice(wanted.argv.get(1..).unwrap_or_default());
+                return Judgement::Ask(Box::new(Asks { question, command }));
+            }
         };
         Judgement::Refuse(Some(told(call, &wanted, Some(rule.place.clone()), why)))
     }
@@ -223,15 +247,24 @@ fn is_missing(error: Errno) -> bool {
 
 /// What is told of an execution that did not happen.
 fn told(call: &ExecCall, wanted: &Wanted, place: Option<String>, why: String) -> Box<ExecRefused> {
-    let path = String::from_utf8_lossy(&wanted.path);
-    let mut command = path.into_owned();
+    Box::new(ExecRefused { pid: call.pid.as_raw_nonzero().get(), command: shown(wanted), why, place })
+}
+
+/// The program and its arguments as one line. Of a long one the middle is left out: its end matters as much as its start.
+fn shown(wanted: &Wanted) -> String {
+    let mut command = String::from_utf8_lossy(&wanted.path).into_owned();
     for argument in wanted.argv.iter().skip(1) {
         command.push(' ');
         command.push_str(argument);
-        if command.len() > MAX_TOLD_BYTES {
-            break;
-        }
     }
-    command.truncate(command.floor_char_boundary(MAX_TOLD_BYTES));
-    Box::new(ExecRefused { pid: call.pid.as_raw_nonzero().get(), command, why, place })
+    if wanted.cut {
+        command.push_str(" [and more arguments than were read]");
+    }
+    if command.len() <= MAX_TOLD_BYTES {
+        return command;
+    }
+    let (start, end) = (MAX_TOLD_BYTES * 2 / 3, command.len() - MAX_TOLD_BYTES / 3);
+    let start = &command[..command.floor_char_boundary(start)];
+    let end = &command[command.ceil_char_boundary(end)..];
+    format!("{start} [... {} bytes are not shown ...] {end}", command.len() - start.len() - end.len())
 }

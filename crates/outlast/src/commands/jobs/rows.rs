@@ -205,6 +205,7 @@ fn activity(glance: &BriefStatus) -> (Option<&'static str>, Option<u64>) {
         Activity::Quiet { for_ms } => (Some(QUIET), Some(for_ms)),
         Activity::Stopped => (Some(STOPPED), None),
         Activity::AwaitingInput => (Some(AWAITING), None),
+        Activity::Asking => (Some("asking"), None),
         Activity::Ended => (None, None),
     }
 }

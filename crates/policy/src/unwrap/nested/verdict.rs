@@ -4,11 +4,11 @@ use std::path::Path;
 
 use outlast_cli::{
     AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, InstallArgs,
-    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyArgs, PolicyCheckArgs, PolicyVerb,
-    PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs,
-    SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs,
-    UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs,
-    WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
+    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
+    PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs, RunArgs,
+    ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs, TmuxReadArgs,
+    TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs, WakesListArgs,
+    WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
 };
 
 use super::Words;
@@ -18,6 +18,7 @@ use crate::typed;
 use crate::unwrap::{Inner, MADE, line_of};
 use crate::word::{Word, known_text};
 
+const ANSWERS: &str = "it answers what only a person may answer";
 const FED: &str = "what is fed to it is typed";
 const SERVES: &str = "it takes orders that are not seen here";
 const AGAIN: &str = "it runs the command of an earlier job";
@@ -81,6 +82,10 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
         }) => Vec::new(),
+        Verb::Policy(PolicyArgs { verb: PolicyVerb::Pending(PolicyPendingArgs {}) }) => looks(Tool::Jobs),
+        Verb::Policy(PolicyArgs {
+            verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
+        }) => vec![Inner::Opaque(ANSWERS)],
         Verb::Mcp(args) => mcp(&args),
         Verb::Acp(AcpArgs { verb }) => acp(verb, words),
         Verb::Install(args) => install(&args),
