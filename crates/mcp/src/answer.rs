@@ -392,6 +392,7 @@ fn awaits(awaiting: &Awaiting) -> String {
         AwaitingKind::Key => "awaiting a key",
         AwaitingKind::Menu => "awaiting keys",
         AwaitingKind::Pager => "awaiting keys (pager)",
+        AwaitingKind::Approval => "standing still until a person agrees",
     };
     match awaiting.level {
         // Nearly always right; who cares finds it among the facts.

@@ -118,10 +118,10 @@ impl Layer {
     /// Judges what a line does.
     pub(crate) fn judge(&self, tool: Tool, reading: &Reading) -> Vec<Finding> {
         let rules: Vec<&Arc<Rule>> = self.rules.iter().filter(|rule| rule.is_about(tool)).collect();
-        let mut allowed = vec![false; reading.found.len()];
+        let mut allowed = vec![Permitted::No; reading.found.len()];
         let mut findings = Vec::new();
         for (i, found) in reading.found.iter().enumerate() {
-            let permitted = found.of.is_some_and(|of| allowed[of]);
+            let permitted = found.of.is_some_and(|of| allowed[of].lifts(self.default));
             match &found.piece {
                 Piece::Command { words, transparent } => {
                     allowed[i] = self.command(&rules, (words, *transparent), found, &mut findings);
@@ -129,8 +129,8 @@ impl Layer {
                 Piece::Write { target } => {
                     let words = [Word::plain(">"), target.clone()];
                     let transparent = found.of.is_some() || self.default == Decision::Allow;
-                    let permitted =
-                        self.command(&rules, (&words, transparent), found, &mut findings) || permitted;
+                    let by_rule = self.command(&rules, (&words, transparent), found, &mut findings);
+                    let permitted = by_rule > Permitted::No || permitted;
                     if !permitted && self.can_restrict(tool) && is_run_later(target) {
                         findings.push(self.suspect("it writes a file that is run later", found));
                     }
@@ -142,6 +142,12 @@ impl Layer {
                     findings.extend(rules.iter().filter_map(|rule| mentioned(rule, text, found)));
                 }
                 Piece::Tool { tool, .. } => findings.extend(self.judge_tool(*tool)),
+                // Not lifted by a rule: it is about what could be misread.
+                Piece::Outside { why } if self.default > Decision::Allow => {
+                    let why = format!("only plain lines can be allowed, and {why}");
+                    findings.push(self.suspect(&why, found));
+                }
+                Piece::Outside { .. } => {}
                 Piece::Bare if self.default > Decision::Allow => {
                     findings.push(self.suspect("it runs no program that a rule could allow", found));
                 }
@@ -152,25 +158,29 @@ impl Layer {
         findings
     }
 
-    /// Judges one command. Returns whether a rule permits it.
+    /// Judges one command. Returns how far a rule permits it.
     fn command(
         &self,
         rules: &[&Arc<Rule>],
         (words, transparent): (&[Word], bool),
         found: &FoundPiece,
         findings: &mut Vec<Finding>,
-    ) -> bool {
-        let mut permitted = false;
+    ) -> Permitted {
+        let mut permitted = Permitted::No;
+        // Where all that is not allowed is refused, a wrapper must leave no doubt what it starts.
+        let transparent = transparent && (self.default == Decision::Allow || is_plainly_wrapped(words));
         for rule in rules {
             match rule.speaks_of(words) {
                 Strength::No => {}
                 strength => {
-                    permitted |= rule.decision == Decision::Allow;
+                    if rule.decision == Decision::Allow {
+                        permitted = permitted.max(Permitted::of(rule, words));
+                    }
                     findings.push(matched(rule, strength, found));
                 }
             }
         }
-        if !permitted && !transparent && self.default > Decision::Allow {
+        if permitted == Permitted::No && !transparent && self.default > Decision::Allow {
             findings.push(Finding {
                 decision: self.default,
                 why: format!(
@@ -193,6 +203,43 @@ impl Layer {
             part: found.shown.clone(),
         }
     }
+}
+
+/// How far rules permit a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Permitted {
+    No,
+    /// With options that the rule does not name.
+    WithOptions,
+    /// As the rule has it, with nothing but operands behind it.
+    AsWritten,
+}
+
+impl Permitted {
+    fn of(rule: &Rule, words: &[Word]) -> Self {
+        let is_operand = |word: &Word| word.is_plain() && !word.text.starts_with('-');
+        let more = words.get(rule.prefix.len()..).unwrap_or_default();
+        if more.iter().all(is_operand) { Self::AsWritten } else { Self::WithOptions }
+    }
+
+    /// Whether a mere suspicion about the command is lifted. Where all else is refused, options that no rule names do not
+    /// count as meant.
+    fn lifts(self, default: Decision) -> bool {
+        match self {
+            Self::No => false,
+            Self::WithOptions => default == Decision::Allow,
+            Self::AsWritten => true,
+        }
+    }
+}
+
+fn is_plainly_wrapped(words: &[Word]) -> bool {
+    // A file that is written by a redirection is no program.
+    if words.first().is_some_and(|word| word.text == ">") {
+        return true;
+    }
+    let known: Option<Vec<&str>> = words.iter().map(Word::known).collect();
+    known.is_some_and(|words| crate::grammar::is_plain_wrapper(&words))
 }
 
 fn matched(rule: &Arc<Rule>, strength: Strength, found: &FoundPiece) -> Finding {
@@ -224,7 +271,7 @@ pub(crate) fn of_rule(rule: &Arc<Rule>, reading: &Reading) -> Vec<(Strength, Fin
             strength => Some((strength, matched(rule, strength, found))),
         },
         Piece::Mention { text } => mentioned(rule, text, found).map(|finding| (Strength::Maybe, finding)),
-        Piece::Opaque { .. } | Piece::Tool { .. } | Piece::Bare => None,
+        Piece::Opaque { .. } | Piece::Outside { .. } | Piece::Tool { .. } | Piece::Bare => None,
     };
     reading.found.iter().filter_map(one).collect()
 }

@@ -10,6 +10,7 @@ mod word;
 mod rule;
 mod unwrap;
 mod lines;
+mod grammar;
 mod reading;
 mod judge;
 mod file;

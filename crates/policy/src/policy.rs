@@ -234,6 +234,7 @@ impl Policy {
             | Piece::Write { .. }
             | Piece::Opaque { .. }
             | Piece::Mention { .. }
+            | Piece::Outside { .. }
             | Piece::Bare
             | Piece::Tool { .. } => None,
         };

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use tree_sitter::Parser;
 
 use crate::decision::Tool;
+use crate::grammar;
 use crate::lines::{behind_keywords, logical_lines};
 use crate::unwrap::{Inner, assignment, unwrap};
 use crate::word::{Word, base, known_text};
@@ -53,6 +54,8 @@ pub(crate) enum Piece {
     Opaque { why: &'static str },
     /// It could be what its text mentions.
     Mention { text: String },
+    /// It is outside of the small grammar that a rule can allow: see `grammar.rs`.
+    Outside { why: &'static str },
     /// A line that runs no program: it only sets variables, compares or computes.
     Bare,
     /// One of our own tools, by its verb on the command line.
@@ -123,7 +126,15 @@ impl Reading {
     /// Reads a variable that a command is started with.
     pub(crate) fn of_variable(name: &str, value: &str) -> Self {
         let mut reading = Self::default();
-        reading.assigned(name, &Word::plain(value), &format!("{name}={value}"), 0);
+        let shown = format!("{name}={value}");
+        if !grammar::is_harmless_variable(name) {
+            reading.push(
+                Piece::Outside { why: "it sets a variable that could change what runs" },
+                &shown,
+                None,
+            );
+        }
+        reading.assigned(name, &Word::plain(value), &shown, 0);
         reading
     }
 
@@ -159,6 +170,9 @@ impl Reading {
     fn line(&mut self, line: &str, fed: &StdinSource, depth: usize) {
         if depth > MAX_DEPTH || line.len() > MAX_LINE_BYTES {
             return self.opaque("it is too long or too deeply nested to be read", line);
+        }
+        if let Some(why) = grammar::outside(line) {
+            self.push(Piece::Outside { why }, line, None);
         }
         // Bash takes them as parts of words where others see blanks.
         if line.contains(|c: char| c.is_control() && c != '\t' && c != '\n') {

@@ -489,3 +489,43 @@ fn without_rules_nothing_is_asked_for() {
 fn there_are_enough_of_them() {
     assert!(REFUSED.len() + ASKED.len() >= 60, "{} and {}", REFUSED.len(), ASKED.len());
 }
+
+/// Where only a list may run, a line that could be read in two ways is never allowed, whoever is on the list.
+#[test]
+fn under_a_list_only_plain_lines_are_allowed() {
+    let list = "default = \"ask\"\n[[rule]]\ndecision = \"allow\"\nprefix = [[\"echo\", \"cat\", \"ls\", \"true\", \"printf\", \"test\", \"sh\"]]\n\
+        [[rule]]\ndecision = \"allow\"\nprefix = [\"git\", [\"fetch\", \"log\"]]\n";
+    let policy = Policy::parse(Path::new("policy.toml"), list).unwrap();
+    let decided = |line: &str| policy.judge_line(Tool::Run, line).decision;
+    for line in [
+        "flock f -c 'ls'",
+        "/usr/bin/time -o f ls",
+        "time -o f ls",
+        "PATH=. ls # x",
+        "ls # PATH",
+        "cat <<$'E'\nE\nrm x\n$E",
+        "sh -c '((rm - x))'",
+        "sh -c '[[ -n a || rm != x ]]'",
+        "x=(1)# ; rm y",
+        "echo a\r# ; rm y",
+        "printf -v 'BASH_CMDS[ls]' /bin/rm; ls x",
+        "echo $(rm x)",
+        "git fetch --upload-pack='touch pwned;git-upload-pack' .",
+        "git log -1 --output=x -c core.pager=x",
+        "xargs ls",
+        "env ls",
+        "nice -n 5x ls",
+        "timeout -k 5 5 ls",
+    ] {
+        assert_ne!(decided(line), Decision::Allow, "{line}");
+    }
+    for line in [
+        "ls -la | cat",
+        "git fetch origin && git log -1 --format='%h $x'",
+        "timeout 5 ls > /dev/null 2>&1 || true",
+        "echo 'a; b'",
+    ] {
+        let verdict = policy.judge_line(Tool::Run, line);
+        assert_eq!(verdict.decision, Decision::Allow, "{line}: {:?}", verdict.findings);
+    }
+}

@@ -192,6 +192,8 @@ fn is_known(entry: &Entry, cursor: Cursor) -> bool {
         | EntryKind::Dropped
         | EntryKind::Stream
         | EntryKind::ExecRefused
+        | EntryKind::Asking
+        | EntryKind::Answered
         | EntryKind::Unknown => entry.offset <= cursor.read && entry.at <= cursor.at,
     }
 }

@@ -282,7 +282,7 @@ fn pending(sandbox: &Sandbox) -> Vec<Value> {
 }
 
 fn ended(client: &mut Client) -> Value {
-    client.tool("wait_for", json!({"handle": "1", "timeout": 60}))
+    client.tool("wait_for", json!({"handle": "1", "until": ["exit"], "timeout": 60}))
 }
 
 #[test]
@@ -312,8 +312,8 @@ fn a_no_is_a_refusal_in_every_folder_of_the_path() {
     let question = pending(&sandbox)[0]["asked"]["question"].to_string();
     assert_eq!(outlast(&sandbox, &["policy", "answer", "1", &question, "no"]).0, 0);
     let done = ended(&mut client);
-    let output = client.tool("read_output", json!({"handle": "1"}));
-    assert!(output.to_string().contains("after 126"), "{output}");
+    let output = std::fs::read_to_string(sandbox.path().join("home/jobs/1/stdout.txt")).unwrap();
+    assert!(output.contains("after 126"), "{output}");
     assert_eq!(done["exit_code"], 0, "{done}");
     assert!(!sandbox.path().join("here").exists());
 }

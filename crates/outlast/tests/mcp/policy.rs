@@ -461,5 +461,10 @@ fn where_nothing_is_allowed_no_line_runs_anything() {
     let call = json!({ "command": "echo $((x))", "env": { "x": "a[$(touch here)]" } });
     client.refused("run_shell_command", call);
     assert!(!there(&sandbox));
-    client.tool("run_shell_command", json!({ "command": "i=1; echo $((i + 1)) # two" }));
+    for env in [json!({ "PATH": "." }), json!({ "GIT_DIR": "x" })] {
+        client.refused("run_shell_command", json!({ "command": "echo two", "env": env }));
+    }
+    // Only plain lines can be allowed.
+    client.refused("run_shell_command", json!({ "command": "i=1; echo $((i + 1)) # two" }));
+    client.tool("run_shell_command", json!({ "command": "echo two", "env": { "LANG": "C" } }));
 }

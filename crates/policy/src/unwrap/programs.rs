@@ -108,6 +108,10 @@ const GIT_RUNS: [&str; 13] = [
     "filter.",
 ];
 
+/// Options of git whose value is a program.
+const GIT_NAMES_A_PROGRAM: [&str; 5] =
+    ["--upload-pack", "--receive-pack", "--exec=", "--extcmd=", "--open-files-in-pager"];
+
 fn git(rest: &[Word]) -> Vec<Inner> {
     let mut inner = Vec::new();
     let runs = |key: &str| {
@@ -155,6 +159,14 @@ fn git(rest: &[Word]) -> Vec<Inner> {
             || word.text.starts_with("-O")
         {
             inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ").replace("-O", " ")));
+        }
+        if GIT_NAMES_A_PROGRAM.iter().any(|option| word.text.starts_with(option)) {
+            inner.push(Inner::Opaque("an option of git names a program to run"));
+        }
+        if let Some(file) = word.text.strip_prefix("--output=") {
+            inner.push(Inner::Write(Word { text: file.to_owned(), kind: word.kind }));
+        } else if word.text == "--output" {
+            inner.extend(next.first().cloned().map(Inner::Write));
         }
     }
     inner

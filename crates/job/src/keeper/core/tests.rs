@@ -325,6 +325,7 @@ impl World {
             | Effect::GiveMemoryBack
             | Effect::Probe(_)
             | Effect::StopProbes
+            | Effect::AnswerExec { .. }
             | Effect::SyncOutbox => {}
         }
         None
