@@ -9,6 +9,7 @@ mod choice;
 mod faults;
 mod jobs;
 mod museum;
+mod outcomes;
 mod page;
 mod record;
 mod record_outcomes;
@@ -27,6 +28,7 @@ cargo xtask record NAME -- COMMAND...  make a new recording of a command that ne
 cargo xtask record --all               run every recipe again
 cargo xtask book                       build the book of docs into target/book, and look for dead links in it
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
+cargo xtask outcomes                   read all of them, and write docs/outcomes.md
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
 cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
         ["book"] => book::run(),
+        ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),
         ["workflows"] => workflows(),
         ["record-wire", names @ ..] => record_wire::run(names),

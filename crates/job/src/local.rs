@@ -18,6 +18,7 @@ pub(crate) mod leftover;
 pub(crate) mod lines;
 pub(crate) mod list;
 mod log_slice;
+mod outcome;
 pub(crate) mod probe;
 pub(crate) mod read;
 pub(crate) mod replay;

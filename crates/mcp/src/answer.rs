@@ -5,6 +5,7 @@ use outlast_job::registry::format::Info;
 use outlast_job::request::ReadText;
 use outlast_job::wire::{Awaiting, AwaitingKind, Level, ScreenShot};
 use outlast_job::{Failure, Job, Reason, Waited};
+use outlast_protocol::outcome::BESIDE_OUTCOME;
 use outlast_protocol::{JobIdentity, JobReport};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
@@ -218,6 +219,32 @@ impl Answer {
         self.body = Body::Rows(text);
     }
 
+    /// Adds what the job's tools reported; returns how many bytes the answer may have. Where the report stands for most of
+    /// the output, and the caller did not say how much of that is wanted, only the first and last lines come with it.
+    pub(crate) fn add_outcome(&mut self, budget: usize) -> Result<usize, Failure> {
+        let Some(outcome) = self.job.outcome()? else { return Ok(budget) };
+        let is_default = budget == outlast_job::client::MAX_OUTPUT;
+        let stands = outcome.stands_for_output();
+        let room: usize = outcome.lines().iter().map(|line| line.len() + 1).sum();
+        self.facts.report.outcome = Some(outcome);
+        Ok(if is_default && stands { budget.min(BESIDE_OUTCOME + room) } else { budget })
+    }
+
+    /// What the job's tools reported, in at most half of the room. Where all of the output is shown, the errors are in it.
+    fn outcome_lines(&self, all_is_shown: bool) -> Vec<String> {
+        let Some(outcome) = &self.facts.report.outcome else { return Vec::new() };
+        if all_is_shown {
+            return outcome.tools.iter().map(outlast_protocol::ToolOutcome::headline).collect();
+        }
+        let mut room = self.budget / 2;
+        let fits = |line: &String| {
+            let fits = line.len() < room;
+            room = room.saturating_sub(line.len() + 1);
+            fits
+        };
+        outcome.lines().into_iter().take_while(fits).collect()
+    }
+
     /// Adds a sentence.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
@@ -235,7 +262,8 @@ impl Answer {
         said.extend(self.next());
         said.extend_from_slice(more);
         said.iter_mut().for_each(|line| *line = one_line(line));
-        let used: usize = said.iter().map(|line| line.len() + 1).sum::<usize>() + 1;
+        let reported = self.outcome_lines(false);
+        let used: usize = said.iter().chain(&reported).map(|line| line.len() + 1).sum::<usize>() + 1;
         let room = self.budget.saturating_sub(used);
         let errors = if self.errors.is_empty() { 0 } else { self.errors.len() + STDERR_WORDS };
         let mut body = self.take_body(&mut said, room.saturating_sub(errors))?;
@@ -252,7 +280,18 @@ impl Answer {
             body.push_str(&self.errors);
             self.facts.report.stderr = Some(self.errors.clone());
         }
-        let body = without_blank_rows(&body);
+        let mut body = without_blank_rows(&body);
+        if !self.is_live() {
+            let (folded, left_out) = outlast_stream::outcome::fold_repeated(&body, "…\n");
+            if left_out > 0 {
+                said.push(format!("{left_out} lines that repeat the one before are left out (…)"));
+                body = folded;
+            }
+        }
+        let cut = self.facts.report.omitted_bytes > 0 || self.range.0 > 0 || !self.errors.is_empty();
+        let all_is_shown = !body.is_empty() && !cut;
+        let reported = self.outcome_lines(all_is_shown);
+        said.splice(1..1, reported);
         let said = said.join("\n");
         Ok(if body.is_empty() { said } else { format!("{said}\n\n{body}") })
     }

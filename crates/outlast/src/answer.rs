@@ -37,6 +37,7 @@ pub(crate) fn waited(
     let stderr = job.read(ReadText { stream: Stream::Stderr, max, ..ReadText::default() })?;
     let stderr = joined(&stderr, &format!("{handle} --stderr"));
     let report = JobReport {
+        outcome: job.outcome()?,
         stderr: Some(stderr).filter(|text| !text.is_empty()),
         ..report(job, info).waited(waited.clone())
     };

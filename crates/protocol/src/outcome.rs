@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::request::Stream;
 use crate::words::words;
 
+/// How many bytes of the output come with a report that stands for most of it.
+pub const BESIDE_OUTCOME: usize = 1200;
+
 words! {
     /// A tool whose output is understood.
     pub enum KnownTool ("tool") {
@@ -196,6 +199,9 @@ pub struct Repeated {
     pub text: String,
     /// How many there are.
     pub count: u64,
+    /// Not all of the log was looked at, so there may be more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// Where the first begins in the log.
     pub offset: u64,
     /// In which log.
@@ -212,9 +218,19 @@ pub struct JobOutcome {
     /// Where no tool is known: which lines came again and again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeated: Vec<Repeated>,
+    /// Whether the command is nothing but these tools, so that there is little else to know of what it printed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
 }
 
 impl JobOutcome {
+    /// Whether what is said here can stand for most of the output: the errors are named, or all went well and nothing
+    /// but known tools was run.
+    #[must_use]
+    pub fn stands_for_output(&self) -> bool {
+        self.tools.iter().any(|tool| tool.failed) || self.all && !self.tools.is_empty()
+    }
+
     /// In lines, for a reader. A line that begins with `> ` is text of the job; after `@` is its offset in the log.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
@@ -227,9 +243,9 @@ impl JobOutcome {
             lines.push(tool.headline());
             lines.extend(tool.findings.iter().map(|one| format!("> {one} {}", at(one.offset, one.stream))));
         }
-        let repeated = self.repeated.iter();
-        lines.extend(repeated.map(|one| {
-            format!("{} lines like this:\n> {} {}", one.count, one.text, at(one.offset, one.stream))
+        lines.extend(self.repeated.iter().map(|one| {
+            let more = if one.at_least { " or more" } else { "" };
+            format!("> {} ({}{more} lines like this) {}", one.text, one.count, at(one.offset, one.stream))
         }));
         lines
     }

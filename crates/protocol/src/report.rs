@@ -9,6 +9,7 @@ use crate::awaiting::Awaiting;
 use crate::info::Info;
 use crate::job::Handle;
 use crate::lifecycle::{Process, State};
+use crate::outcome::JobOutcome;
 use crate::reason::Reason;
 use crate::request::{Files, Summary};
 use crate::wire::{Found, Waited};
@@ -98,6 +99,9 @@ pub struct JobReport {
     /// Which port it listens on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// What its tools reported, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<JobOutcome>,
     /// What it printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -133,6 +137,7 @@ impl JobReport {
             found: None,
             awaiting_input: None,
             port: None,
+            outcome: None,
             output: None,
             stderr: None,
             offset,
@@ -166,6 +171,7 @@ mod tests {
             found: None,
             awaiting_input: None,
             port: None,
+            outcome: None,
             output: None,
             stderr: None,
             offset: 3,

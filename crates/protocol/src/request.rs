@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::info::Info;
 use crate::job::{Handle, Run, Streams};
 use crate::lifecycle::Receipt;
+use crate::outcome::JobOutcome;
 use crate::secret_text::SecretText;
 use crate::size::Size;
 use crate::wire::event::Event;
@@ -108,6 +109,8 @@ pub enum JobRequest {
     Screen(Screen),
     /// What its terminal showed when it ended: [`Answer::LastScreen`].
     LastScreen,
+    /// What its tools reported, once it has ended: [`Answer::Outcome`].
+    Outcome,
     /// When it printed what, for a replay: [`Answer::Timing`].
     Timing {
         /// Where to go on: 0, or [`Timing::next`].
@@ -334,6 +337,8 @@ pub enum Answer {
     Screen(Box<ScreenShot>),
     /// What a terminal showed last, if that was saved.
     LastScreen(Option<String>),
+    /// What a job's tools reported; none while it runs, and where nothing is certain.
+    Outcome(Option<Box<JobOutcome>>),
     /// When a job printed what.
     Timing(Timing),
     /// A job's own events.
@@ -447,6 +452,7 @@ mod tests {
             job(JobRequest::Grep(Grep { range, pattern: "x".into() })),
             job(JobRequest::Screen(Screen { at: Some(Moment::Time(5)), ..Screen::default() })),
             job(JobRequest::LastScreen),
+            job(JobRequest::Outcome),
             job(JobRequest::Timing { from: 7 }),
             job(JobRequest::EventLines { max: 10 }),
             job(JobRequest::Send { send: Send { text: "x".into(), ..Send::default() }, timeout_ms: None }),

@@ -19,6 +19,7 @@
 //! - [`visible`](fn@visible): makes control and invisible characters visible
 //! - [`Passthrough`]: filters raw output on its way to a person's terminal
 //! - [`LineStream`]: each line once, as it comes; [`plain`](fn@plain): a line without escape sequences
+//! - [`outcome`]: what known tools reported: counts and first errors
 //! - [`Masks`], [`Redactor`]: hide secrets in stored output and in a stream
 
 mod size;

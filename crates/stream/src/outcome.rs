@@ -75,6 +75,7 @@ pub fn read(run: &Run<'_>) -> Option<JobOutcome> {
     if programs.only_show() {
         return None;
     }
+    let all = programs.are_known();
     let whole = run.whole && !programs.filter();
     let text = Text { lines: run.lines, whole, succeeded: run.succeeded, programs };
     let mut tools: Vec<ToolOutcome> =
@@ -87,9 +88,9 @@ pub fn read(run: &Run<'_>) -> Option<JobOutcome> {
         tools.clear();
     }
     tools.sort_by_key(|tool| !has_failed(tool));
-    let repeated = if tools.is_empty() { repeated::read(run.lines) } else { Vec::new() };
-    let outcome = JobOutcome { tools, repeated };
-    (outcome != JobOutcome::default()).then_some(outcome)
+    let repeated = if tools.is_empty() { repeated::read(run.lines, run.whole) } else { Vec::new() };
+    let known = !tools.is_empty() || !repeated.is_empty();
+    known.then_some(JobOutcome { all: all && !tools.is_empty(), tools, repeated })
 }
 
 pub use located::LocatedText;

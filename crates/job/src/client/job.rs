@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outlast_protocol::JobOutcome;
 use outlast_protocol::request::{
     Answer, BytePart, Details, Files, Grep, JobRequest, Matches, Moment, ReadBytes, ReadText, Screen, Stream,
     Text,
@@ -192,6 +193,15 @@ impl Job {
     /// When what must be hidden cannot be read.
     pub fn last_screen(&self) -> Result<Option<String>, Failure> {
         answered!(self.ask(JobRequest::LastScreen)?, Answer::LastScreen(screen) => screen)
+    }
+
+    /// What its tools reported: counts, and the first errors with their places in the log. None while it runs, and where
+    /// nothing is certain.
+    ///
+    /// # Errors
+    /// When its log or what must be hidden cannot be read.
+    pub fn outcome(&self) -> Result<Option<JobOutcome>, Failure> {
+        answered!(self.ask(JobRequest::Outcome)?, Answer::Outcome(outcome) => outcome.map(|outcome| *outcome))
     }
 
     /// Its own events as they are on the disk, a JSON object a line: the newest that fit into `max` bytes.

@@ -151,6 +151,7 @@ impl LocalJob {
             JobRequest::Grep(grep) => Answer::Matches(grep::grep(&self.range_of(&grep.range)?, &grep)?),
             JobRequest::Screen(screen) => Answer::Screen(Box::new(self.screen_at(screen)?)),
             JobRequest::LastScreen => Answer::LastScreen(self.last_screen()?),
+            JobRequest::Outcome => Answer::Outcome(self.outcome()?.map(Box::new)),
             JobRequest::Timing { from } => Answer::Timing(self.timing(from)),
             JobRequest::EventLines { max } => Answer::EventLines(self.event_lines(max)?),
             JobRequest::Send { send, timeout_ms } => {

@@ -179,6 +179,11 @@ impl Range {
         self.from
     }
 
+    /// Whether some of it is not in the log any more.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.gone.bytes_in(self.from, self.to) > 0
+    }
+
     /// Where it ends.
     #[must_use]
     pub(crate) fn to(&self) -> u64 {

@@ -10,7 +10,7 @@ use outlast_job::units::print_millis;
 use outlast_job::wire::{Activity, Status};
 use outlast_job::{Failure, Input, Outlast, Streams, session};
 use outlast_policy::OrderKind;
-use outlast_protocol::JobReport;
+use outlast_protocol::{JobOutcome, JobReport};
 use serde::Serialize;
 
 use crate::answer;
@@ -58,6 +58,7 @@ pub(super) fn show(outlast: &Outlast, args: &ShowArgs, out: &mut Output) -> Resu
     let status = if info.state.is_live() { job.status().ok().flatten() } else { None };
     let details = job.details().unwrap_or_default();
     let mut report = answer::report(&job, &info);
+    report.outcome = job.outcome()?;
     report.awaiting_input = status.as_ref().and_then(|status| status.awaiting_input.clone());
     let facts = Facts { info: &info, status: status.as_ref(), details, report };
     if out.json {
@@ -182,6 +183,8 @@ impl Facts<'_> {
             let answer = format!("answer it: outlast send {} TEXT", info.handle);
             rows.push(("asks", format!("{:?}; {answer}", awaiting.prompt)));
         }
+        let lines = self.report.outcome.iter().flat_map(JobOutcome::lines);
+        rows.extend(lines.enumerate().map(|(i, line)| (if i == 0 { "result" } else { "" }, line)));
         let ports: Vec<String> =
             self.status.iter().flat_map(|status| &status.ports).map(ToString::to_string).collect();
         if !ports.is_empty() {

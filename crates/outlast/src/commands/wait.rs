@@ -4,7 +4,7 @@ use outlast_cli::WaitArgs;
 use outlast_job::client::MAX_OUTPUT;
 use outlast_job::{Condition, Failure, Job, Outlast, Reason, Wait, wait_any};
 use outlast_policy::OrderKind;
-use outlast_protocol::JobReport;
+use outlast_protocol::{JobOutcome, JobReport};
 
 use crate::answer;
 use crate::ask::allowed;
@@ -55,6 +55,9 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
         out.line(&format!("{} {}{found}", job.handle(), waited.reason.name()));
         let handle = job.handle();
+        if waited.reason == Reason::Exit {
+            job.outcome()?.iter().flat_map(JobOutcome::lines).for_each(|line| out.talk(&line));
+        }
         match (waited.reason, info.state.receipt()) {
             (Reason::Exit, Some(receipt)) if !met => out.talk(&format!(
                 "job {handle} has ended before what was waited for came: {}",

@@ -26,6 +26,7 @@ mod logs;
 mod manage;
 mod mistakes;
 mod names;
+mod outcomes;
 mod nested;
 mod nursery;
 mod pipes;

@@ -19,5 +19,6 @@ mod http;
 mod crowded;
 mod node;
 mod masking;
+mod outcomes;
 mod walls;
 mod exec_guard;

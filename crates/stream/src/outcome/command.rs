@@ -43,10 +43,40 @@ const BEFORE: &[&str] = &[
     "xvfb-run", "ionice",
 ];
 
+/// Tools that print nothing but their results. Those that may also run a program of the user's, with the words after
+/// which they do not.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("cargo", &["build", "b", "check", "c", "test", "t", "clippy", "fmt", "doc"]),
+    ("go", &["build", "test", "vet", "install"]),
+    ("npm", &["install", "i", "ci", "test", "t", "add"]),
+    ("pnpm", &["install", "i", "test", "t", "add"]),
+    ("pip", &["install", "uninstall"]),
+    ("pip3", &["install", "uninstall"]),
+    ("git", &["commit", "pull", "merge", "push", "fetch", "clone", "rebase", "cherry-pick"]),
+    ("rustc", &[]),
+    ("gcc", &[]),
+    ("g++", &[]),
+    ("cc", &[]),
+    ("c++", &[]),
+    ("clang", &[]),
+    ("clang++", &[]),
+    ("pytest", &[]),
+    ("unittest", &[]),
+    ("jest", &[]),
+    ("vitest", &[]),
+    ("tsc", &[]),
+    ("eslint", &[]),
+    ("ruff", &[]),
+    ("mypy", &[]),
+    ("cd", &[]),
+];
+
 /// The programs of a command, in order.
 #[derive(Debug)]
 pub(super) struct Programs<'a> {
     named: Vec<&'a str>,
+    /// Each is known to print nothing but its results.
+    known: bool,
     /// Some of what is printed goes through a program that leaves lines out.
     filtered: bool,
 }
@@ -54,16 +84,17 @@ pub(super) struct Programs<'a> {
 impl<'a> Programs<'a> {
     pub(super) fn of(command: &'a str) -> Self {
         let mut named = Vec::new();
-        let mut filtered = false;
+        let (mut filtered, mut known) = (false, true);
         for stage in command.split(['\n', ';', '&', '(', ')', '{', '}']) {
             for (i, part) in stage.split('|').enumerate() {
                 let words: Vec<&str> = part.split_whitespace().collect();
                 let before = named.len();
                 add(&mut named, &words);
+                known &= named.len() == before || is_known(&named[before..], &words);
                 filtered |= i > 0 && named[before..].iter().any(|name| SHOW.contains(name));
             }
         }
-        Self { named, filtered }
+        Self { known: known && !named.is_empty(), named, filtered }
     }
 
     /// Whether one of these is run.
@@ -76,10 +107,25 @@ impl<'a> Programs<'a> {
         !self.named.is_empty() && self.named.iter().all(|named| SHOW.contains(named) || *named == "git show")
     }
 
+    /// Whether each of them prints nothing but its results.
+    pub(super) fn are_known(&self) -> bool {
+        self.known
+    }
+
     /// Whether lines may be missing.
     pub(super) fn filter(&self) -> bool {
         self.filtered
     }
+}
+
+fn is_known(named: &[&str], words: &[&str]) -> bool {
+    // `python -m pytest` and `uv run pytest` name two.
+    let Some(last) = named.last() else { return true };
+    let Some((_, only)) = KNOWN.iter().find(|(name, _)| name == last) else { return false };
+    let after = words.iter().skip_while(|word| !word.trim_matches(['"', '\'']).ends_with(last)).skip(1);
+    let mut verb =
+        after.map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.starts_with(['-', '+']));
+    only.is_empty() || verb.next().is_some_and(|verb| only.contains(&verb))
 }
 
 fn add<'a>(named: &mut Vec<&'a str>, words: &[&'a str]) {
@@ -135,6 +181,25 @@ mod tests {
         assert_eq!(names("sudo -E /usr/bin/make -j4; python3 -m pytest -q"), "make python3 pytest");
         assert_eq!(names("timeout 60 npx jest"), "jest");
         assert_eq!(names("uv run pytest"), "uv pytest");
+        for command in [
+            "cd a && cargo test -q",
+            "cargo +nightly build 2>&1",
+            "python3 -m pytest",
+            "sh -c 'pip install x'",
+            "npx jest",
+        ] {
+            assert!(Programs::of(command).are_known(), "{command}");
+        }
+        for command in [
+            "cargo run",
+            "make",
+            "pip install x && python train.py",
+            "npm run report",
+            "./ci.sh",
+            "git stash list",
+        ] {
+            assert!(!Programs::of(command).are_known(), "{command}");
+        }
         assert!(Programs::of("cat build.log | grep error").only_show());
         assert!(Programs::of("git log -p").only_show());
         assert!(!Programs::of("git commit -m x").only_show());

@@ -1,6 +1,6 @@
 //! Lines of unknown tools that come again and again: folded into one, with a count.
 //!
-//! Lines are alike if they are the same but for their numbers: digits, and words of hexadecimal digits.
+//! In a report, lines are alike if they are the same but for their numbers: digits, and words of hexadecimal digits.
 
 use std::collections::HashMap;
 
@@ -10,32 +10,38 @@ use super::Line;
 use super::parse::one_line;
 
 /// From how many lines on it is worth a word.
-const MIN_LINES: usize = 20;
+const MIN_LINES: usize = 200;
 /// From how many alike lines on they are counted.
-const MIN_ALIKE: u64 = 10;
+const MIN_ALIKE: u64 = 50;
+/// A line with fewer letters is data rather than a message.
+const MIN_LETTERS: usize = 4;
 /// How many kinds of lines are named.
 const MAX_KINDS: usize = 3;
 /// How many kinds of lines are told apart.
 const MAX_TEMPLATES: usize = 4096;
 /// The most characters of a line that are looked at or shown.
 const MAX_CHARS: usize = 160;
-/// How many lines in a row must be alike to be shown as one.
+/// How many lines in a row must be the same to be shown as one.
 const MIN_IN_A_ROW: usize = 4;
 
 /// The kinds of lines that come most often, in the order of their first lines.
-pub(super) fn read(lines: &[Line<'_>]) -> Vec<Repeated> {
+pub(super) fn read(lines: &[Line<'_>], whole: bool) -> Vec<Repeated> {
     if lines.len() < MIN_LINES {
         return Vec::new();
     }
     let mut kinds: HashMap<String, Repeated> = HashMap::new();
     for line in lines.iter().filter(|line| !line.text.trim().is_empty()) {
         let template = template(line.text);
+        if template.chars().filter(|c| c.is_alphabetic()).count() < MIN_LETTERS {
+            continue;
+        }
         if kinds.len() >= MAX_TEMPLATES && !kinds.contains_key(&template) {
             continue;
         }
         let first = || Repeated {
             text: one_line(line.text, MAX_CHARS),
             count: 0,
+            at_least: !whole,
             offset: line.at,
             stream: line.stream,
         };
@@ -48,27 +54,24 @@ pub(super) fn read(lines: &[Line<'_>]) -> Vec<Repeated> {
     often
 }
 
-/// A text with lines in a row that are alike shown as the first and the last of them and a count between.
-/// `mark` words the count.
-pub fn fold_repeated(text: &str, mark: impl Fn(usize) -> String) -> String {
+/// A text in which a line that is repeated at once stands for all of them, with `mark` below it; and how many lines
+/// were left out.
+#[must_use]
+pub fn fold_repeated(text: &str, mark: &str) -> (String, usize) {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let templates: Vec<String> = lines.iter().map(|line| template(line)).collect();
-    let mut folded = String::with_capacity(text.len());
-    let mut at = 0;
+    let (mut folded, mut left_out, mut at) = (String::with_capacity(text.len()), 0, 0);
     while at < lines.len() {
-        let alike = templates[at..].iter().take_while(|other| **other == templates[at]).count();
+        folded.push_str(lines[at]);
+        let alike = lines[at..].iter().take_while(|other| **other == lines[at]).count();
         if alike < MIN_IN_A_ROW || lines[at].trim().is_empty() {
-            folded.push_str(lines[at]);
             at += 1;
             continue;
         }
-        folded.push_str(lines[at]);
-        folded.push_str(&mark(alike - 2));
-        folded.push('\n');
-        folded.push_str(lines[at + alike - 1]);
+        folded.push_str(mark);
+        left_out += alike - 1;
         at += alike;
     }
-    folded
+    (folded, left_out)
 }
 
 /// A line without its numbers.
