@@ -218,8 +218,9 @@ impl Engine {
         let reason = waited.reason;
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info).waited(waited.clone());
-        // Once, with the first answer after the end.
-        let told = self.cursors.get(&caller.session, job.handle()).ended;
+        // Once: a list may have said how it ended before, but not what it printed.
+        let before = self.cursors.get(&caller.session, job.handle());
+        let told = before.ended && before.read >= job.log_end();
         let budget = if told || answer.is_live() { budget } else { answer.add_outcome(budget)? };
         answer.budget = budget;
         let mut read = ReadText { from, ..ReadText::default() };

@@ -6,7 +6,7 @@ use outlast_job::lifecycle::Process;
 use outlast_job::request::{AskKeepers, Lines, List as ListRequest, ListedJob, ReadText, Summary};
 use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::wire::{Activity, Awaiting};
-use outlast_protocol::JobIdentity;
+use outlast_protocol::{JobIdentity, ToolOutcome};
 use serde::Serialize;
 
 use super::news::Event;
@@ -118,12 +118,13 @@ impl Engine {
         let ListedJob { job, log_end, now, .. } = one;
         let last_line = now.as_ref().map(|now| now.last_line.clone()).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| self.last_line(job.handle, log_end)).unwrap_or_default();
-        let note = self.take_note(caller, job.handle, cursor);
+        let mut note = self.take_note(caller, job.handle, cursor);
         if !job.state.is_live()
             && !cursor.ended
             && job.session == caller.session
             && !caller.call.is_cancelled()
         {
+            note = note.or_else(|| self.reported(job.handle));
             // The list says that it ended: it is not told again.
             let cursor = Cursor { cancelled: false, ended: true, ..cursor };
             self.cursors.set(&caller.session, job.handle, cursor);
@@ -158,6 +159,13 @@ impl Engine {
         }
         let job = self.outlast.job(&job.handle.to_string());
         job.and_then(|job| Ok(job.left_behind(&job.info()?))).unwrap_or_default()
+    }
+
+    /// What its tools counted, in a line.
+    fn reported(&self, handle: Handle) -> Option<String> {
+        let outcome = self.outlast.job(&handle.to_string()).ok()?.outcome().ok()??;
+        let counts: Vec<String> = outcome.tools.iter().map(ToolOutcome::headline).collect();
+        (!counts.is_empty()).then(|| counts.join("; "))
     }
 
     fn last_line(&self, handle: Handle, log_end: u64) -> Option<String> {

@@ -34,8 +34,8 @@ fn run() -> Definition {
             seconds; then it goes on in the background under its handle, also when this server or you \
             restart. So nothing needs `&`, nohup or a guess: run servers, REPLs, installers and debuggers \
             the same way, and go on with send_input, wait_for, read_output or kill. Still running is not an \
-            error. Long builds: raise ai_callback_delay, or wait_for. Answers begin with our words; after a \
-            blank line, all is the job's own output.",
+            error. Long builds: raise ai_callback_delay, or wait_for. Answers begin with our words; lines \
+            after > and all after a blank line are the job's own.",
         effect: Effect::Acts,
         fields: vec![
             Field::text("command", "").required(),

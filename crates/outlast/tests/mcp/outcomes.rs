@@ -89,3 +89,23 @@ fn a_report_can_neither_forge_words_of_ours_nor_tell_a_secret() {
     let trust: Vec<&str> = ours.lines().filter(|line| line.contains("trust me")).collect();
     assert!(trust.iter().all(|line| line.starts_with("> ")) && !ours.contains('\r'), "{words}");
 }
+
+/// A list has the counts; the output was not shown yet, so the next answer has the whole report.
+#[test]
+fn a_job_that_ended_in_the_background_is_reported_in_the_list_and_in_the_next_answer() {
+    if !has("python3") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let command = write_tests(&sandbox, 300, "'too dear'");
+    client.tool("run_shell_command", json!({"command": command, "is_background": true}));
+    let job = sandbox.outlast().job("1").unwrap();
+    job.wait(&outlast_job::Wait::for_exit(), Some(outlast_testkit::TEST_TIMEOUT)).unwrap();
+    let list = text(&client.call("jobs", json!({})));
+    assert!(list.contains("unittest: 1 failed, 2 tests"), "{list}");
+    let words = text(&client.call("wait_for", json!({"handle": 1})));
+    assert!(words.contains("\nunittest: 1 failed, 2 tests\n> "), "{words}");
+    let again = text(&client.call("wait_for", json!({"handle": 1})));
+    assert!(!again.contains("unittest"), "{again}");
+}
