@@ -128,7 +128,7 @@ fn a_stopped_job_shows_it_and_can_be_continued_and_ended() {
     };
     sandbox.json(["kill", "1", "--signal", "STOP"]);
     activity("stopped");
-    assert!(sandbox.run(["jobs"]).ok().text().contains("running, stopped"));
+    assert!(sandbox.run(["jobs"]).ok().text().contains("  stopped  "));
     sandbox.json(["kill", "1", "--signal", "CONT"]);
     activity("continued");
     sandbox.json(["kill", "1", "--signal", "STOP"]);

@@ -11,7 +11,7 @@ fn a_name_stands_for_its_job() {
     assert_eq!((&answer["handle"], &answer["name"]), (&1.into(), &"web".into()), "{answer}");
     let row = sandbox.json(["jobs"])["jobs"][0].clone();
     assert_eq!((&row["name"], &row["description"]), (&"web".into(), &"the server".into()), "{row}");
-    assert!(sandbox.run(["jobs"]).ok().text().contains("1 web"));
+    assert!(sandbox.run(["jobs"]).ok().text().contains("\n1    web "));
     // Taken while its job runs, and free after.
     let ran = sandbox.run(["run", "-d", "--name", "web", "true"]).code(2).says("belongs to job 1");
     assert!(ran.stderr.contains("outlast kill web"), "{ran}");
