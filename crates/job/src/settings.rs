@@ -3,9 +3,10 @@
 
 mod file;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -200,12 +201,35 @@ struct Mistake {
     failure: Failure,
 }
 
+/// The largest file of settings or rules that is read.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Reads a file of settings or rules. Who clones a project gets its links too: only a regular file of a sensible size is
+/// read, never a device or a pipe that does not end.
+///
+/// # Errors
+/// It is not there, is none of these, or cannot be read.
+pub fn read_file(path: &Path) -> std::io::Result<String> {
+    use std::io::{Error, ErrorKind, Read};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = std::fs::File::from(open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(Error::new(ErrorKind::FileTooLarge, "it is longer than 1 MiB"));
+    }
+    Ok(text)
+}
+
 impl LoadedSettings {
     /// Reads the file; without one, returns the defaults.
     #[must_use]
     pub fn load() -> Self {
         let Some(path) = Settings::path() else { return Self::default() };
-        match std::fs::read_to_string(&path) {
+        match read_file(&path) {
             Ok(text) => {
                 let mut loaded = Self::parse(&text);
                 for mistake in &mut loaded.mistakes {

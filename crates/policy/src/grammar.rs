@@ -8,8 +8,8 @@
 //! REDIRECT = ("<" | [1|2] ">" | [1|2] ">>") WORD | "2>&1" | "1>&2" | ">&2"
 //! ```
 //!
-//! In quotes there is anything but what the shell evaluates (`$`, a backtick, a backslash and `!` in double quotes) and
-//! control characters. Everything in it means the same to bash, dash, zsh and fish, and to our parser. Whatever is outside
+//! In quotes there is anything but what the shell evaluates (`$`, a backtick, a backslash and `!` in double quotes, a backslash
+//! before the closing quote or before another one in single quotes) and control characters. Everything in it means the same to bash, dash, zsh and fish, and to our parser. Whatever is outside
 //! of it is a question, however harmless: nobody has to know every corner of a shell for it to be closed.
 
 /// Words at the start of a command that the shell itself takes, and that change how it reads on or what it runs.
@@ -241,6 +241,10 @@ impl Scan<'_> {
         let (text, after) = inner.split_at(end);
         if text.contains('\n') {
             return Err(OPEN);
+        }
+        // In fish a backslash escapes a quote also there.
+        if quote == '\'' && (text.ends_with('\\') || text.contains("\\\\")) {
+            return Err(EVALUATED);
         }
         if quote == '"' && text.contains(['$', '`', '\\', '!']) {
             return Err(EVALUATED);

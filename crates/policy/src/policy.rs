@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outlast_job::Run;
-use outlast_job::settings::Settings;
+use outlast_job::settings::{Settings, read_file};
 use outlast_rules::exec::{ANSWER_WITHIN_MS, ExecDecision, ExecRule, ExecRules};
 
 use crate::decision::{Decision, Tool};
@@ -16,8 +16,6 @@ use crate::word::{Word, plain_words};
 
 /// Where a project keeps its policy.
 const IN_PROJECT: &str = ".outlast/policy.toml";
-/// A larger policy file is refused.
-const MAX_POLICY_BYTES: u64 = 1 << 20;
 
 /// More commands of one line than this are asked about again when they are executed.
 const MAX_GRANTED: usize = 64;
@@ -275,19 +273,21 @@ fn exec_rule(rule: &Rule) -> Option<ExecRule> {
 }
 
 fn read(path: &Path) -> Result<Option<Layer>, LoadError> {
-    let fail = |message: String| LoadError { file: path.to_owned(), line: None, message };
-    match std::fs::metadata(path) {
-        Ok(meta) if meta.len() > MAX_POLICY_BYTES => return Err(fail("it is longer than 1 MiB".into())),
-        Ok(_) => {}
-        Err(error)
-            if [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory].contains(&error.kind()) =>
-        {
-            return Ok(None);
-        }
+    use std::io::ErrorKind;
+    match read_file(path) {
+        Ok(text) => Layer::parse(path, &text).map(Some),
         // A folder above that we may not look into has no policy for us.
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(None),
-        Err(error) => return Err(fail(format!("it can't be read: {error}"))),
+        Err(error)
+            if [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::PermissionDenied]
+                .contains(&error.kind())
+                && !path.exists() =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(LoadError {
+            file: path.to_owned(),
+            line: None,
+            message: format!("it can't be read: {error}"),
+        }),
     }
-    let text = std::fs::read_to_string(path).map_err(|error| fail(format!("it can't be read: {error}")))?;
-    Layer::parse(path, &text).map(Some)
 }

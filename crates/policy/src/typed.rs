@@ -18,6 +18,11 @@ use crate::reading::{Reading, without_quotes};
 pub enum Reader {
     /// A shell, or a program that may have a shell behind it, or it is unknown.
     Shell,
+    /// A shell that is not bash: only plain lines mean the same to it.
+    OtherShell {
+        /// The shell.
+        program: String,
+    },
     /// Another program; a shell behind it reads what it leaves.
     Before {
         /// The program.
@@ -36,12 +41,12 @@ enum Stroke {
     Char(char),
     /// Runs the line.
     Run,
-    /// Discards the line, for any reader.
-    Drop,
+    /// Discards the line, unless the program takes no notice of it.
+    Interrupt,
     /// Deletes the last character, in a line editor.
     Erase,
-    /// Discards the line, in a line editor.
-    Clear,
+    /// Ends the input, or half a line.
+    End,
     /// Changes the line in a way that cannot be seen from here.
     Unseen,
     /// The same, and may run it.
@@ -50,15 +55,14 @@ enum Stroke {
 
 fn of_char(c: char) -> Stroke {
     match c {
-        '\r' | '\n' | '\u{4}' | '\u{f}' => Stroke::Run,
-        '\u{3}' => Stroke::Drop,
+        '\r' | '\n' => Stroke::Run,
+        '\u{3}' => Stroke::Interrupt,
+        '\u{4}' => Stroke::End,
         '\u{8}' | '\u{7f}' => Stroke::Erase,
-        '\u{15}' => Stroke::Clear,
-        '\u{18}' => Stroke::UnseenRun,
-        // It only redraws the screen.
-        '\u{c}' => Stroke::Char(' '),
-        c if c.is_control() => Stroke::Unseen,
-        c => Stroke::Char(c),
+        '\u{f}' | '\u{18}' => Stroke::UnseenRun,
+        // Line editors take signs that join others in their own ways.
+        c if c.is_ascii_graphic() || c == ' ' || !c.is_ascii() && c.is_alphanumeric() => Stroke::Char(c),
+        _ => Stroke::Unseen,
     }
 }
 
@@ -70,7 +74,8 @@ fn of_text(text: &str, strokes: &mut Vec<Stroke>) {
 
 fn of_key(key: Key) -> Stroke {
     match key {
-        Key { base: Base::Enter | Base::Keypad('\r'), .. } => Stroke::Run,
+        Key { base: Base::Enter | Base::Keypad('\r'), ctrl: false, alt: false, shift: false } => Stroke::Run,
+        Key { base: Base::Enter | Base::Keypad('\r'), .. } => Stroke::UnseenRun,
         Key { base: Base::Backspace, ctrl: false, alt: false, .. } => Stroke::Erase,
         Key { base: Base::Keypad(c) | Base::Char(c), ctrl: false, alt: false, .. } => of_char(c),
         Key { base: Base::Char(c), ctrl: true, alt: false, .. } if c.is_ascii_alphabetic() => {
@@ -89,7 +94,7 @@ fn of_input(input: &TypedInput) -> Vec<Stroke> {
     }
     strokes.extend(input.keys().iter().copied().map(of_key));
     if send.eof {
-        strokes.push(Stroke::Run);
+        strokes.push(Stroke::End);
     }
     strokes
 }
@@ -104,10 +109,9 @@ pub(crate) fn line_of(text: &str, keys: &[String]) -> (String, bool) {
     for stroke in strokes {
         match stroke {
             Stroke::Char(c) => line.push(c),
-            Stroke::Run => line.push('\n'),
             // What was typed may have been read by then.
-            Stroke::Drop => line.push('\n'),
-            Stroke::Erase | Stroke::Clear | Stroke::Unseen | Stroke::UnseenRun => unseen = true,
+            Stroke::Run | Stroke::Interrupt | Stroke::End => line.push('\n'),
+            Stroke::Erase | Stroke::Unseen | Stroke::UnseenRun => unseen = true,
         }
     }
     (line, unseen)
@@ -137,13 +141,21 @@ impl Line {
                     part.push(c);
                 }
             }
-            Stroke::Drop => *self = Self::default(),
-            Stroke::Erase => {
-                self.edited.pop();
+            // Nothing is there to discard.
+            Stroke::Interrupt if self.is_empty() => {}
+            Stroke::Interrupt => {
+                (self.continues, self.edited) = Default::default();
+                self.unseen = true;
                 self.parts.push(String::new());
             }
-            Stroke::Clear => {
-                self.edited.clear();
+            Stroke::Erase => {
+                // How much of a letter outside of ASCII goes depends on the editor and its locale.
+                self.unseen |= self.edited.pop().is_some_and(|c| !c.is_ascii());
+                self.parts.push(String::new());
+            }
+            // A line editor takes it for a key that deletes.
+            Stroke::End => {
+                self.unseen |= !self.edited.is_empty();
                 self.parts.push(String::new());
             }
             Stroke::Unseen | Stroke::UnseenRun => {
@@ -152,6 +164,10 @@ impl Line {
             }
             Stroke::Run => {}
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.continues.is_empty() && self.edited.is_empty() && !self.unseen
     }
 
     /// The line was run. If the shell would ask for more, the next line continues it.
@@ -196,15 +212,18 @@ impl Policy {
         of_text(&String::from_utf8_lossy(before), &mut earlier);
         for stroke in earlier {
             line.press(stroke);
-            if matches!(stroke, Stroke::Run | Stroke::UnseenRun) {
+            if stroke == Stroke::Run {
                 line.ran();
             }
         }
         let mut verdict = tool;
         for stroke in strokes {
             line.press(stroke);
-            if matches!(stroke, Stroke::Run | Stroke::UnseenRun) {
+            if is_end(stroke) {
                 verdict = verdict.and(self.judge_typed_line(reader, &line));
+            }
+            // After another key, what was typed may still be there.
+            if stroke == Stroke::Run {
                 line.ran();
             }
         }
@@ -217,6 +236,9 @@ impl Policy {
         for text in line.readings() {
             for text in [text.as_str(), behind_keywords(&text)] {
                 let mut reading = Reading::of_line(text);
+                if matches!(reader, Reader::OtherShell { .. }) && crate::grammar::outside(text).is_some() {
+                    reading.opaque("another shell than bash reads it, and it is not plain", text);
+                }
                 if recalls(text) {
                     reading.opaque("it recalls a line from the shell's history", text);
                 }
@@ -263,6 +285,14 @@ impl Policy {
             verdict = verdict.and(self.judge(Tool::Send, &Reading::of_mention(text, &shown)));
         }
         verdict
+    }
+}
+
+/// Whether a key may run the line.
+fn is_end(stroke: Stroke) -> bool {
+    match stroke {
+        Stroke::Run | Stroke::UnseenRun | Stroke::End => true,
+        Stroke::Char(_) | Stroke::Interrupt | Stroke::Erase | Stroke::Unseen => false,
     }
 }
 

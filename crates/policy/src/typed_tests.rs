@@ -27,7 +27,7 @@ fn keys(text: &str, keys: &[&str]) -> Send {
 #[test]
 fn a_line_is_judged_with_what_was_typed_before_it() {
     for before in
-        ["", "ls\r", "echo 'a\rb'\r", "rm x\u{3}", "rm x\r", "don\u{3}", "echo don\\'t\r", "# don't\r"]
+        ["", "ls\r", "echo 'a\rb'\r", "\u{3}", "rm x\r", "rm x\r\u{3}", "echo don\\'t\r", "# don't\r"]
     {
         assert_eq!(judged(&Reader::Shell, before, &line("ls")), Decision::Allow, "{before:?}");
         assert_eq!(judged(&Reader::Shell, before, &line("rm x")), Decision::Deny, "{before:?}");
@@ -72,6 +72,12 @@ fn every_way_to_end_a_line_counts() {
 #[test]
 fn a_line_that_cannot_be_seen_is_a_question() {
     for (before, send) in [
+        // A program may take no notice of Ctrl-C, or delete with Ctrl-D; Ctrl-L inserts nothing.
+        ("ls\u{3}", line("ls")),
+        ("", keys("r", &["Ctrl-L", "m", "Enter"])),
+        ("", keys("ls", &["Alt-Enter", "x", "Enter"])),
+        ("", line("lx\u{301}\u{7f}s")),
+        ("", line("lé\u{7f}s")),
         ("", keys("", &["Up", "Enter"])),
         ("\u{1b}[A", keys("", &["Enter"])),
         ("", keys("m x", &["Home", "r", "Enter"])),
@@ -129,4 +135,20 @@ fn another_program_is_a_question_if_it_clearly_mentions_a_rule() {
     assert_eq!(judged(&before, "", &line("print('it is fine')")), Decision::Allow);
     assert_eq!(judged(&before, "", &line("exit()\nrm x")), Decision::Deny);
     assert_eq!(judged(&before, "", &line("exit()\n$X x")), Decision::Ask);
+}
+
+#[test]
+fn a_key_that_a_program_may_ignore_does_not_hide_the_line() {
+    for before in ["r\u{3}", "r\u{c}", "r\u{4}"] {
+        assert_ne!(judged(&Reader::Shell, before, &line("m x")), Decision::Allow, "{before:?}");
+    }
+}
+
+#[test]
+fn another_shell_than_bash_is_typed_plain_lines_only() {
+    let zsh = Reader::OtherShell { program: "zsh".into() };
+    assert_eq!(judged(&zsh, "", &line("ls -l")), Decision::Allow);
+    for text in ["echo # ; rm x", "((ls - x))", "[[ -n a || rm != x ]]", "echo 'a\\'' ; rm x #'"] {
+        assert_ne!(judged(&zsh, "", &line(text)), Decision::Allow, "{text}");
+    }
 }

@@ -529,3 +529,18 @@ fn under_a_list_only_plain_lines_are_allowed() {
         assert_eq!(verdict.decision, Decision::Allow, "{line}: {:?}", verdict.findings);
     }
 }
+
+/// A cloned project cannot hold up whoever works in it.
+#[test]
+fn a_policy_that_is_no_file_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(".outlast")).unwrap();
+    let file = folder.path().join(".outlast/policy.toml");
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    let error = Policy::default().at(&[folder.path()]).unwrap_err().to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "#".repeat((1 << 20) + 1)).unwrap();
+    let error = Policy::default().at(&[folder.path()]).unwrap_err().to_string();
+    assert!(error.contains("longer than 1 MiB"), "{error}");
+}

@@ -122,17 +122,17 @@ fn what_is_typed_into_a_shell_is_judged_by_every_tool_that_types() {
         client.refused("write_to_shell", json!({"pid": pid, "input": format!("{input}\n")}));
         client.refused("write_to_shell", json!({"pid": pid, "input": input, "special_keys": ["Enter"]}));
     }
+    let answer = client.tool(
+        "send_input",
+        json!({"handle": handle, "input": "echo fi''ne", "ai_callback_pattern": "fine\\s"}),
+    );
+    assert_eq!(answer["reason"], "pattern", "{answer}");
     client.tool("write_to_shell", json!({"pid": pid, "input": "tou"}));
     client.refused("write_to_shell", json!({"pid": pid, "input": "ch here", "special_keys": ["Enter"]}));
     client.tool("write_to_shell", json!({"pid": pid, "special_keys": ["Ctrl-C"]}));
     client.refused("write_to_shell", json!({"pid": pid, "special_keys": ["Up", "Enter"]}));
     let mut codex = of_profile(&sandbox, "codex");
     codex.refused("write_stdin", json!({"session_id": handle, "chars": "touch here\n", "confirmed": true}));
-    let answer = client.tool(
-        "send_input",
-        json!({"handle": handle, "input": "echo fi''ne", "ai_callback_pattern": "fine\\s"}),
-    );
-    assert_eq!(answer["reason"], "pattern", "{answer}");
     assert!(!there(&sandbox));
 }
 

@@ -20,11 +20,13 @@ pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
     let program = reading.map(|awaiting| &awaiting.evidence).filter(|evidence| evidence.pid > 0);
     let is_shell =
         |pid: i32| status.processes.iter().any(|process| process.pid == pid && reads_commands(process));
+    let other = status.processes.iter().find_map(other_shell);
+    let of_shell = move || other.map_or(Reader::Shell, |program| Reader::OtherShell { program });
     Ok(match program {
-        Some(evidence) if is_shell(evidence.pid) => Reader::Shell,
+        Some(evidence) if is_shell(evidence.pid) => of_shell(),
         Some(evidence) if shell => Reader::Before { program: evidence.program.clone() },
         Some(evidence) => Reader::Program { program: evidence.program.clone() },
-        None if shell => Reader::Shell,
+        None if shell => of_shell(),
         None => {
             let program = status.processes.last().map(|process| process.program.clone());
             Reader::Program { program: program.unwrap_or_default() }
@@ -48,10 +50,25 @@ fn reads_commands(process: &Process) -> bool {
     names.iter().any(|name| SHELLS.contains(name)) && !has_its_orders(&arguments)
 }
 
+/// The name of a shell that takes commands and is not bash.
+fn other_shell(process: &Process) -> Option<String> {
+    let pid = Pid::from_raw(process.pid)?;
+    let program = procfs::program_file(pid).unwrap_or_else(|| process.program.clone());
+    let name = base(&program).trim_start_matches('-').to_owned();
+    (SHELLS.contains(&name.as_str())
+        && !["bash", "rbash"].contains(&name.as_str())
+        && reads_commands(process))
+    .then_some(name)
+}
+
 /// Whether a shell was started with a command or a script to run.
 fn has_its_orders(arguments: &[String]) -> bool {
     let mut arguments = arguments.iter().skip(1);
     while let Some(argument) = arguments.next() {
+        if argument == "-" || argument == "--" {
+            // The end of its options.
+            return arguments.next().is_some();
+        }
         let is_option = argument.len() > 1 && (argument.starts_with('-') || argument.starts_with('+'));
         if !is_option {
             return true;
@@ -86,9 +103,17 @@ mod tests {
         for line in ["bash -c x", "sh -ec x", "bash script.sh", "bash -o pipefail -c x", "bash --norc -c x"] {
             assert!(given(line), "{line}");
         }
-        for line in
-            ["bash", "-bash", "bash -i", "bash -l", "sh -s x", "bash --rcfile x -i", "zsh -o extendedglob"]
-        {
+        for line in [
+            "bash",
+            "-bash",
+            "bash -",
+            "sh --",
+            "bash -i",
+            "bash -l",
+            "sh -s x",
+            "bash --rcfile x -i",
+            "zsh -o extendedglob",
+        ] {
             assert!(!given(line), "{line}");
         }
     }

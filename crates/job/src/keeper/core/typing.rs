@@ -53,6 +53,8 @@ pub(crate) struct Typing {
     open_line: usize,
     /// What was typed since the last Ctrl-C: for those who judge what is typed by the line that it makes.
     recent: VecDeque<u8>,
+    /// Whether there was more before it.
+    cut: bool,
     /// How many bytes at the end of that were typed since the program was last seen to wait.
     since_prompt: usize,
     /// How often something was typed.
@@ -76,17 +78,17 @@ impl Typing {
     /// Notes what somebody typed.
     fn note(&mut self, bytes: &[u8]) {
         self.count += 1;
-        let bytes = match bytes.iter().rposition(|byte| *byte == CTRL_C) {
-            Some(at) => {
-                self.recent.clear();
-                &bytes[at + 1..]
-            }
-            None => bytes,
-        };
-        let bytes = &bytes[bytes.len().saturating_sub(MAX_RECENT)..];
-        let too_many = (self.recent.len() + bytes.len()).saturating_sub(MAX_RECENT);
-        self.recent.drain(..too_many);
         self.recent.extend(bytes);
+        if let Some(at) = self.recent.iter().rposition(|byte| *byte == CTRL_C) {
+            // A program may take no notice of it, and keep what was on the line.
+            let is_end = |byte: &u8| [b'\r', b'\n', CTRL_C].contains(byte);
+            let begin = self.recent.iter().take(at).rposition(is_end).map_or(0, |end| end + 1);
+            self.cut &= begin == 0;
+            self.recent.drain(..if begin == at && !self.cut { at + 1 } else { begin });
+        }
+        let too_many = self.recent.len().saturating_sub(MAX_RECENT);
+        self.cut |= too_many > 0;
+        self.recent.drain(..too_many);
         self.since_prompt = (self.since_prompt + bytes.len()).min(self.recent.len());
     }
 
@@ -100,7 +102,8 @@ impl Typing {
     pub(super) fn lines_since_prompt(&self) -> (Vec<String>, String) {
         let skipped = self.recent.len().saturating_sub(self.since_prompt);
         let bytes: Vec<u8> = self.recent.iter().skip(skipped).copied().collect();
-        let text = String::from_utf8_lossy(&bytes).replace(PASTE_BEGINS, "").replace(PASTE_ENDS, "");
+        let begin = bytes.iter().rposition(|byte| *byte == CTRL_C).map_or(0, |at| at + 1);
+        let text = String::from_utf8_lossy(&bytes[begin..]).replace(PASTE_BEGINS, "").replace(PASTE_ENDS, "");
         let mut lines: Vec<String> = text.split(['\r', '\n']).map(str::to_owned).collect();
         let open = lines.pop().unwrap_or_default();
         lines.retain(|line| !line.is_empty());
@@ -108,7 +111,9 @@ impl Typing {
     }
 
     pub(super) fn typed(&self) -> Typed {
-        let bytes: Vec<u8> = self.recent.iter().copied().collect();
+        // What is no longer known may have been anything.
+        let unknown = self.cut.then_some(ESCAPE);
+        let bytes: Vec<u8> = unknown.into_iter().chain(self.recent.iter().copied()).collect();
         Typed { recent: wire::base64::encode(&bytes), count: self.count }
     }
 
