@@ -1,23 +1,29 @@
 //! The typed API that every front end uses: start jobs, find them, talk to them, read them.
 //!
-//! An [`Outlast`] is a host, and a [`Job`] a ticket for one of its jobs: cheap to clone, and without a path, descriptor
-//! or lock that a front end could see. Whatever is asked goes to the host, which is [this machine's own
-//! home](crate::local) so far.
+//! An [`Outlast`] is this machine's own home and the [other machines](crate::elsewhere) that it knows; a [`Job`] is a job of one
+//! of them: cheap to clone, and without a path, descriptor or lock that a front end could see. Whatever is asked goes to
+//! the machine that the job is on.
 
+mod attach;
+mod follow;
 mod job;
+mod lines;
 mod wait;
 
 pub use outlast_pty::init;
 
-pub use crate::local::attach::{Seen, Viewing};
-pub use crate::local::follow::{Follower, News};
-pub use crate::local::lines::{Given, Lines, Pace};
+pub use crate::elsewhere::{Answered, Link, Tell};
+pub use crate::local::follow::News;
 pub use crate::local::probe::Finding;
 pub use crate::local::read::{MAX_OUTPUT, Piece, fold_from};
 pub use crate::local::replay::{CastVersion, Played, Recording};
 pub use crate::local::wait::PendingWait;
 pub use crate::local::waiter::Waiting;
+pub use attach::{Seen, Viewing};
+pub use follow::Follower;
 pub use job::Job;
+pub(crate) use job::Place;
+pub use lines::{Given, Lines, Pace};
 pub use wait::check_wait;
 
 /// Signals to the front end itself, as something to poll.
@@ -37,29 +43,37 @@ pub mod signals {
     }
 }
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_protocol::request::{Answer, List, ListedJob, Request, Subscription};
+use outlast_protocol::request::{
+    Answer, List, ListedJob, PruneLimits, Pruned, Request, SessionEvents, Subscription,
+};
+use outlast_protocol::{Call, Hint, HostName, JobRef};
 
-use crate::failure::Failure;
+use crate::elsewhere::{Elsewhere, ElsewhereJob};
+use crate::failure::{Failure, Kind};
 use crate::local::{Local, LocalJob};
 use crate::registry::Home;
 use crate::registry::format::Info;
-use crate::registry::sweep::{Over, Swept, over_budget};
-use crate::settings::{LoadedSettings, Retention, Settings};
-use crate::spec::JobSpec;
+use crate::registry::sweep::{OverBudget, over_budget};
+use crate::settings::{LoadedSettings, Settings};
+use crate::spec::{Handle, Input, JobSpec};
 use crate::wakes::WakePlan;
 use crate::wire::{Wait, Waited};
 
-/// A host: a home, and how jobs are started in it.
+/// A home, and how jobs are started in it; and other machines, by name.
 ///
 /// The crate has an [example](crate).
 #[derive(Clone, Debug)]
 pub struct Outlast {
     pub(crate) local: Arc<Local>,
+    hosts: BTreeMap<HostName, Arc<Elsewhere>>,
+    /// Where jobs are started and listed; none for this machine.
+    at: Option<Arc<Elsewhere>>,
     masked: bool,
 }
 
@@ -89,7 +103,42 @@ impl Outlast {
     }
 
     fn of(local: Local) -> Self {
-        Self { local: Arc::new(local), masked: false }
+        Self { local: Arc::new(local), hosts: BTreeMap::new(), at: None, masked: false }
+    }
+
+    /// Knows another machine by a name: its jobs are called `name/3`.
+    #[must_use]
+    pub fn with_host(mut self, name: HostName, link: impl Link + 'static) -> Self {
+        self.hosts.insert(name, Arc::new(Elsewhere::new(name, Box::new(link))));
+        self
+    }
+
+    /// Starts, lists and prunes jobs on another machine from now on. Jobs are found wherever they are.
+    ///
+    /// # Errors
+    /// [`Kind::NoSuchJob`] when there is no host of that name.
+    pub fn on(&self, host: HostName) -> Result<Self, Failure> {
+        Ok(Self { at: Some(self.host(host)?), ..self.clone() })
+    }
+
+    /// Starts, lists and prunes jobs on the machine that a job is on.
+    ///
+    /// # Errors
+    /// As [`on`](Self::on).
+    pub fn beside(&self, job: &Job) -> Result<Self, Failure> {
+        match job.handle().host() {
+            Some(host) => self.on(host),
+            None => Ok(Self { at: None, ..self.clone() }),
+        }
+    }
+
+    fn host(&self, name: HostName) -> Result<Arc<Elsewhere>, Failure> {
+        self.hosts.get(&name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = self.hosts.keys().map(HostName::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Failure::new(Kind::NoSuchJob, format!("there is no host {name}"))
+                .hint(Hint::call(format!("known hosts: {known}; jobs of this machine: "), Call::AllJobs))
+        })
     }
 
     /// Lets another program keep the jobs: one that calls [`keep_if_asked`](crate::keep_if_asked) when it starts.
@@ -129,11 +178,34 @@ impl Outlast {
     /// # Errors
     /// [`Kind::CannotStart`](crate::Kind::CannotStart) with the reason; the job's folder then holds a receipt that says the same.
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
-        Ok(self.ticket(LocalJob::new(self.local.start(spec)?, self.masked)))
+        let Some(host) = &self.at else {
+            return Ok(Job::here(LocalJob::new(self.local.start(spec)?, self.masked)));
+        };
+        if spec.input == Input::Given {
+            return Err(Failure::usage(format!(
+                "a job on {} cannot read this program's standard input",
+                host.name
+            ))
+            .hint("send it what it should read, or let it read a file there"));
+        }
+        // Whose job it is does not depend on the machine that it runs on.
+        let session = if spec.session.is_empty() { crate::session::current() } else { spec.session.clone() };
+        match host.ask(self.masked, Request::Start(Box::new(JobSpec { session, ..spec })))? {
+            Answer::Started(handle) => Ok(self.there(host, handle)),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
     }
 
-    fn ticket(&self, job: LocalJob) -> Job {
-        Job { local: job }
+    fn there(&self, host: &Arc<Elsewhere>, handle: Handle) -> Job {
+        Job::there(ElsewhereJob::new(Arc::clone(host), handle, self.masked))
+    }
+
+    /// Asks the machine where jobs are started.
+    fn ask(&self, request: Request) -> Result<Answer, Failure> {
+        match &self.at {
+            None => self.local.answer(self.masked, request),
+            Some(host) => host.ask(self.masked, request),
+        }
     }
 
     /// Gets the keeper of the next job ready, for a program that starts many: that job then starts sooner by the
@@ -149,18 +221,30 @@ impl Outlast {
     }
 
     /// Which wakes will really happen for a job.
-    #[must_use]
-    pub fn wakes_of(&self, spec: &JobSpec) -> Vec<WakePlan> {
-        let all = spec.wakes.iter().chain(&self.settings().wakes);
-        all.map(|wake| wake.will(&spec.wake_env, !spec.notify.is_nothing())).collect()
-    }
-
-    /// The job of a number or a name.
     ///
     /// # Errors
-    /// [`Kind::NoSuchJob`](crate::Kind::NoSuchJob).
+    /// A wake that cannot be read.
+    pub fn wakes_of(&self, spec: &JobSpec) -> Result<Vec<WakePlan>, Failure> {
+        match self.ask(Request::PlanWakes(Box::new(spec.clone())))? {
+            Answer::Wakes(wakes) => Ok(wakes),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
+    }
+
+    /// The job of a number or a name, on this machine or, as `host/job`, on another.
+    ///
+    /// # Errors
+    /// [`Kind::NoSuchJob`](crate::Kind::NoSuchJob), or an unknown host.
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        Ok(self.ticket(LocalJob::new(self.local.find(reference)?, self.masked)))
+        let JobRef { host, job } = reference.parse()?;
+        let Some(host) = host else {
+            return Ok(Job::here(LocalJob::new(self.local.find(&job)?, self.masked)));
+        };
+        let host = self.host(host)?;
+        match host.ask(self.masked, Request::Find { job })? {
+            Answer::Found(handle) => Ok(self.there(&host, handle)),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
     }
 
     /// Answers a request: all that a front end may ask, as plain data.
@@ -171,7 +255,36 @@ impl Outlast {
         self.local.answer(self.masked, request)
     }
 
-    /// All jobs, oldest first.
+    /// Answers a request without a thread that waits: `answered` is called when the answer is there, for a wait in the one
+    /// waiting thread of this program, and must not block. To drop what is returned gives a wait up.
+    ///
+    /// # Errors
+    /// When there can be no waiting thread.
+    pub fn begin(&self, request: Request, answered: Answered) -> Result<Waiting, Failure> {
+        match request {
+            Request::Wait(wait) => {
+                let pending = self.local.pending(self.masked, wait)?;
+                let done = move |ended: Result<(usize, Waited), Failure>| {
+                    answered(ended.map(|(which, waited)| Answer::Waited { which, waited }));
+                };
+                self.local.park(pending, Box::new(done))
+            }
+            Request::Start(_)
+            | Request::PlanWakes(_)
+            | Request::Find { .. }
+            | Request::List(_)
+            | Request::Job { .. }
+            | Request::Events(_)
+            | Request::Ack(_)
+            | Request::Remove { .. }
+            | Request::Prune { .. } => {
+                answered(self.answer(request));
+                Ok(Waiting::over())
+            }
+        }
+    }
+
+    /// All jobs of this machine, oldest first.
     #[must_use]
     pub fn jobs(&self) -> Vec<Info> {
         self.local.jobs(self.masked)
@@ -180,7 +293,7 @@ impl Outlast {
     /// Jobs in short, oldest first. Those whose keeper vanished are found to be lost on the way.
     #[must_use]
     pub fn list(&self, list: List) -> Vec<ListedJob> {
-        match self.answer(Request::List(list)) {
+        match self.ask(Request::List(list)) {
             Ok(Answer::Jobs(jobs)) => jobs,
             _ => Vec::new(),
         }
@@ -196,7 +309,7 @@ impl Outlast {
         waits: &[(&Job, Wait)],
         timeout: Option<Duration>,
     ) -> Result<PendingWait, Failure> {
-        PendingWait::new(waits.iter().map(|(job, wait)| (job.local.clone(), wait.clone())), timeout)
+        PendingWait::new(waits.iter().map(|(job, wait)| (job.place.clone(), wait.clone())), timeout)
     }
 
     /// Lets the one waiting thread of this program wait. `done` is called there with the number of the job that ended
@@ -222,7 +335,21 @@ impl Outlast {
         to: &Subscription,
         tell: impl FnMut(News) -> bool + std::marker::Send + 'static,
     ) -> Result<Waiting, Failure> {
-        self.local.subscribe(to, Box::new(tell))
+        match to.host() {
+            None => self.local.subscribe(self.masked, to, Box::new(tell)),
+            Some(host) => self.host(host)?.subscribe(self.masked, to.clone(), Box::new(tell)),
+        }
+    }
+
+    /// What a session was not told yet.
+    ///
+    /// # Errors
+    /// When the outbox cannot be read.
+    pub fn events(&self, events: SessionEvents) -> Result<Vec<serde_json::Value>, Failure> {
+        match self.ask(Request::Events(events))? {
+            Answer::Events(events) => Ok(events),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
     }
 
     /// Removes a job that has ended; says how much disk space that gave back, in bytes.
@@ -230,11 +357,9 @@ impl Outlast {
     /// # Errors
     /// A usage failure for a job that runs, that left processes which still run, or that is pinned.
     pub fn remove(&self, job: &Job) -> Result<u64, Failure> {
-        match self.answer(Request::Remove { job: job.handle() })? {
+        match self.beside(job)?.ask(Request::Remove { job: job.handle() })? {
             Answer::Removed { freed } => Ok(freed),
-            other => {
-                Err(Failure::new(crate::Kind::Keeper, format!("unexpected answer from the host: {other:?}")))
-            }
+            other => Err(crate::elsewhere::unexpected(&other)),
         }
     }
 
@@ -242,8 +367,11 @@ impl Outlast {
     ///
     /// # Errors
     /// When the home cannot be locked.
-    pub fn prune(&self, keep: &Retention, dry_run: bool) -> Result<Swept, Failure> {
-        self.local.prune(keep, dry_run)
+    pub fn prune(&self, limits: PruneLimits, dry_run: bool) -> Result<Pruned, Failure> {
+        match self.ask(Request::Prune { dry_run, limits })? {
+            Answer::Pruned(pruned) => Ok(pruned),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
     }
 
     /// Looks at everything that a job needs of this machine.
@@ -254,7 +382,7 @@ impl Outlast {
 
     /// How far the home was over its budget when it was last looked after.
     #[must_use]
-    pub fn over_budget(&self) -> Option<Over> {
+    pub fn over_budget(&self) -> Option<OverBudget> {
         over_budget(&self.local.home)
     }
 }
@@ -269,6 +397,6 @@ pub fn wait_any(
     timeout: Option<Duration>,
     cancel: Option<BorrowedFd<'_>>,
 ) -> Result<(usize, Waited), Failure> {
-    let jobs = waits.iter().map(|(job, wait)| (job.local.clone(), wait.clone()));
+    let jobs = waits.iter().map(|(job, wait)| (job.place.clone(), wait.clone()));
     crate::local::wait::wait_any(PendingWait::new(jobs, timeout)?, cancel)
 }

@@ -71,6 +71,8 @@ mod socket;
 mod keeper;
 mod local;
 #[doc(hidden)]
+pub mod elsewhere;
+#[doc(hidden)]
 pub mod client;
 #[doc(hidden)]
 pub mod process_tree;
@@ -78,7 +80,7 @@ pub mod process_tree;
 #[doc(hidden)]
 pub use outlast_protocol::{EntryKind, condition, failure, units};
 
-pub use client::{Follower, Job, Lines, Outlast, PendingWait, Waiting, check_wait, wait_any};
+pub use client::{Follower, Job, Lines, Link, Outlast, PendingWait, Waiting, check_wait, wait_any};
 pub use failure::{Failure, Kind};
 pub use local::start::keep_if_asked;
 pub use outbox::Outbox;

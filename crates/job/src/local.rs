@@ -15,7 +15,6 @@ mod grep;
 mod idle_connections;
 pub(crate) mod kill;
 pub(crate) mod leftover;
-pub(crate) mod lines;
 pub(crate) mod list;
 mod log_slice;
 mod outcome;
@@ -48,7 +47,7 @@ use crate::registry::sweep::{Swept, sweep};
 use crate::registry::{Home, INFO_LIMIT, JobDir, layout, names};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::{LoadedSettings, Retention};
-use crate::spec::{Handle, Input, JobSpec, Run, Size};
+use crate::spec::{Handle, Input, JobSpec, KeeperSpec, Run, Size};
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, ScreenShot, Status, Verb};
 use cached_file::CachedFile;
@@ -58,7 +57,7 @@ use idle_connections::IdleConnections;
 use outlast_protocol::{Call, Hint};
 use start::{Nursery, Starter};
 use wait::PendingWait;
-use waiter::{Done, Tell, Waiter, Waiting};
+use waiter::{Done, Followed, Tell, Waiter, Waiting};
 
 /// How long a keeper may take to answer what it can answer at once.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -109,7 +108,7 @@ impl Local {
     pub(crate) fn start(&self, spec: JobSpec) -> Result<Arc<OpenJob>, Failure> {
         // A job that starts with other settings than the user wrote would be wrong for as long as it runs.
         self.settings.all()?;
-        let mut spec = spec.checked()?;
+        let mut spec = KeeperSpec::resolve(spec, &self.settings.settings)?;
         spec.wakes.iter_mut().for_each(|wake| wake.pin(&spec.wake_env));
         let confined = spec.sandbox.is_some();
         let order = start::order(self.home.path(), &self.settings.settings, spec);
@@ -159,11 +158,16 @@ impl Local {
     }
 
     /// Begins to tell of something.
-    pub(crate) fn subscribe(&self, to: &Subscription, tell: Tell) -> Result<Waiting, Failure> {
+    pub(crate) fn subscribe(&self, masked: bool, to: &Subscription, tell: Tell) -> Result<Waiting, Failure> {
         match to {
             Subscription::Job { job } => {
-                let follower = LocalJob::new(self.job(*job)?, false).follow()?;
-                self.waiter.follow(follower, tell)
+                let follower = LocalJob::new(self.job(*job)?, masked).follow()?;
+                self.waiter.follow(Followed::Job(follower), tell)
+            }
+            Subscription::Attach { job, attach } => {
+                let job = LocalJob::new(self.job(*job)?, masked);
+                let view = job.attach(attach)?.ok_or_else(|| job.not_running())?;
+                self.waiter.follow(Followed::View(view), tell)
             }
             Subscription::JobList => {
                 self.waiter.folder(FolderKind::Jobs(self.home.path().join(layout::JOBS)), tell)

@@ -24,6 +24,17 @@ impl Notify {
         Self { conditions: vec![Condition::Exit, Condition::AwaitingInput] }
     }
 
+    /// These conditions.
+    pub(crate) fn of(conditions: Vec<Condition>) -> Self {
+        Self { conditions }
+    }
+
+    /// The conditions, to ask a host for.
+    #[must_use]
+    pub fn into_conditions(self) -> Vec<Condition> {
+        self.conditions
+    }
+
     /// Whether nothing will ever be told.
     #[must_use]
     pub fn is_nothing(&self) -> bool {

@@ -1,4 +1,5 @@
-//! What a client asks for: a command, where and how to run it, and its limits.
+//! What a keeper is told: a command, where and how to run it, and its limits. It is made from what a door [asks
+//! for](JobSpec), and from the environment, folder and settings of the machine that runs it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,13 +7,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::notify::Notify;
+use crate::settings::Settings;
+use crate::wakes::Wake;
 pub use outlast_protocol::Size;
 pub use outlast_protocol::job::{Handle, Input, Run, Streams};
+pub use outlast_protocol::request::JobSpec;
 use outlast_protocol::{Call, Hint};
 
 /// Everything a keeper needs to know to start a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct JobSpec {
+pub struct KeeperSpec {
     /// The command.
     pub run: Run,
     /// What it is for, in the caller's words.
@@ -38,13 +43,13 @@ pub struct JobSpec {
     pub log_cap: u64,
     /// What of it goes to the session's outbox.
     #[serde(default)]
-    pub notify: crate::notify::Notify,
+    pub notify: Notify,
     /// What is shown as its command, if that is not what is run.
     #[serde(default)]
     pub shown_as: Option<String>,
     /// Whom to wake when something does, besides those of the settings.
     #[serde(default)]
-    pub wakes: Vec<crate::wakes::Wake>,
+    pub wakes: Vec<Wake>,
     /// The environment of whoever is woken: the client's own. What a call adds to `env` is the job's alone, for a
     /// helper that wakes runs outside of the job and its sandbox. Never written to disk.
     #[serde(default)]
@@ -73,62 +78,84 @@ const PAGERS: [&str; 3] = ["PAGER", "GIT_PAGER", "MANPAGER"];
 /// The default cap of a log: 1 GiB.
 pub const LOG_CAP: u64 = 1 << 30;
 
-impl JobSpec {
-    /// A command in a terminal of the default size, in the caller's folder and environment.
-    #[must_use]
-    pub fn new(run: Run) -> Self {
-        Self::in_session(run, crate::session::current())
-    }
-
-    /// The same for a session that is known.
-    #[must_use]
-    pub fn in_session(run: Run, session: impl Into<String>) -> Self {
-        // None if it was deleted: then the check fails, unless the caller names another.
-        let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-        let env = inherited_env();
-        Self {
-            run,
-            description: None,
-            shown_as: None,
-            name: None,
-            cwd: cwd.clone(),
-            wake_env: env.clone(),
-            wake_folder: Some(cwd.clone()).filter(|folder| !folder.is_empty()),
+impl KeeperSpec {
+    /// What a door asked for, in this process's folder and environment where it does not say otherwise.
+    ///
+    /// # Errors
+    /// A usage failure, or that this process's own folder was deleted.
+    pub(crate) fn resolve(spec: JobSpec, settings: &Settings) -> Result<Self, Failure> {
+        spec.check()?;
+        let cwd = match spec.cwd {
+            Some(cwd) => cwd,
+            // A command must not run anywhere else instead.
+            None => {
+                let own = std::env::current_dir().map_err(|_| deleted_folder())?;
+                own.to_string_lossy().into_owned()
+            }
+        };
+        let mut wake_env = inherited_env();
+        let mut env = wake_env.clone();
+        if spec.for_agent {
+            // No pager takes an agent's screen by surprise.
+            env.extend(PAGERS.map(|pager| (pager.into(), "cat".into())));
+        }
+        for (name, value) in spec.env {
+            match value {
+                Some(value) => drop(env.insert(name, value)),
+                None => drop(env.remove(&name)),
+            }
+        }
+        for (name, value) in spec.caller_env {
+            env.entry(name.clone()).or_insert_with(|| value.clone());
+            wake_env.insert(name, value);
+        }
+        // Both come from this machine's settings alone: an agent has no say in them.
+        let (sandbox, limits) = if spec.for_agent {
+            (settings.agents_sandbox.clone(), settings.agents_limits.clone())
+        } else {
+            (spec.sandbox, spec.limits)
+        };
+        let session = if spec.session.is_empty() { crate::session::current() } else { spec.session };
+        Ok(Self {
+            run: spec.run,
+            description: spec.description,
+            shown_as: spec.shown_as,
+            name: spec.name,
+            cwd,
             env,
-            streams: Streams::Terminal(Size::default()),
-            input: Input::Typed,
-            session: session.into(),
-            timeout: None,
-            inactivity_timeout: None,
-            log_cap: LOG_CAP,
-            notify: crate::notify::Notify::in_background(),
-            wakes: Vec::new(),
-            sandbox: None,
-            server: None,
-            guard: None,
-            limits: crate::limits::Limits::default(),
-        }
+            streams: spec.streams,
+            input: spec.input,
+            session,
+            timeout: spec.timeout,
+            inactivity_timeout: spec.inactivity_timeout,
+            log_cap: spec.log_cap.unwrap_or(settings.log_cap),
+            notify: spec.notify.map_or_else(Notify::in_background, Notify::of),
+            wakes: spec.wakes.into_iter().map(Wake::requested).collect::<Result<_, _>>()?,
+            wake_env,
+            // None if it was deleted.
+            wake_folder: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).ok(),
+            // Rules that cannot be read must not be left out.
+            guard: spec.guard.map(serde_json::from_value).transpose().map_err(|error| {
+                Failure::usage(format!("invalid rules for what the job executes: {error}"))
+            })?,
+            server: sandbox.as_ref().filter(|_| spec.for_agent).map(|_| crate::sandbox::this_server()),
+            sandbox,
+            limits,
+        })
     }
 
-    /// Puts a job that an agent asked for in the sandbox and under the limits that the user chose. Both come from this process
-    /// and its settings alone: an agent has no say in them.
-    pub fn confine_for_agent(&mut self, settings: &crate::settings::Settings) {
-        self.sandbox.clone_from(&settings.agents_sandbox);
-        self.server = self.sandbox.as_ref().map(|_| crate::sandbox::this_server());
-        self.limits.clone_from(&settings.agents_limits);
+    /// The files that its program's name could mean, the best one first. None if there is no such program.
+    fn program_files(&self) -> Vec<std::path::PathBuf> {
+        let path = self.env.get("PATH").map(std::ffi::OsStr::new);
+        let program = self.argv().into_iter().next().unwrap_or_default();
+        let cwd = std::path::Path::new(&self.cwd);
+        outlast_pty::spawn::find_program(program.as_ref(), path, cwd).unwrap_or_default()
     }
 
-    /// Lets no pager take an agent's screen by surprise.
-    pub fn without_pagers(&mut self) {
-        for pager in PAGERS {
-            self.env.insert(pager.into(), "cat".into());
-        }
-    }
-
-    /// A line for the shell, otherwise as [`JobSpec::new`].
-    #[must_use]
-    pub fn shell(line: impl Into<String>) -> Self {
-        Self::new(Run::Shell(line.into()))
+    /// The same for tests: a line for the shell.
+    #[cfg(test)]
+    pub(crate) fn shell(line: &str) -> Self {
+        Self::resolve(JobSpec::shell(line), &Settings::default()).unwrap()
     }
 
     /// The program and arguments to execute.
@@ -139,63 +166,14 @@ impl JobSpec {
             Run::Shell(line) => vec![shell_program(&self.env).into(), "-c".into(), line.clone()],
         }
     }
+}
 
-    /// The files that its program's name could mean, the best one first. None if there is no such program.
-    #[must_use]
-    pub fn program_files(&self) -> Vec<std::path::PathBuf> {
-        let path = self.env.get("PATH").map(std::ffi::OsStr::new);
-        let program = self.argv().into_iter().next().unwrap_or_default();
-        let cwd = std::path::Path::new(&self.cwd);
-        outlast_pty::spawn::find_program(program.as_ref(), path, cwd).unwrap_or_default()
-    }
-
-    /// Checks what can be checked before anything is started.
-    ///
-    /// # Errors
-    /// A usage failure.
-    pub fn checked(self) -> Result<Self, Failure> {
-        self.check()?;
-        Ok(self)
-    }
-
-    /// The same, of one that is only looked at.
-    ///
-    /// # Errors
-    /// A usage failure.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let words = match &self.run {
-            Run::Shell(line) => std::slice::from_ref(line),
-            Run::Program(argv) => argv.as_slice(),
-        };
-        if words.first().is_none_or(String::is_empty) {
-            return Err(Failure::usage("there is no command to run")
-                .hint(Hint::call("give one, for example: ", Call::RunExample("echo hello".into()))));
-        }
-        if let Run::Shell(line) = &self.run
-            && line.trim().is_empty()
-        {
-            return Err(Failure::usage("the command is empty")
-                .hint(Hint::call("give one, for example: ", Call::RunExample("echo hello".into()))));
-        }
-        let has_nul = |text: &String| text.contains('\0');
-        if words.iter().any(has_nul) || self.env.iter().any(|(k, v)| has_nul(k) || has_nul(v)) {
-            return Err(Failure::usage("a command or environment can't contain a NUL byte")
-                .hint("write the data to a file, and give the command that file's name"));
-        }
-        if let Some(key) = self.env.keys().find(|key| key.is_empty() || key.contains('=')) {
-            return Err(Failure::usage(format!("{key:?} can't be the name of an environment variable")));
-        }
-        if self.cwd.is_empty() {
-            return Err(deleted_folder());
-        }
-        if let Streams::Terminal(size) = self.streams {
-            size.checked()?;
-        }
-        if let Some(name) = &self.name {
-            check_name(name)?;
-        }
-        Ok(())
-    }
+/// The files of this machine that a job's program could mean, the best one first. None if there is no such program.
+///
+/// # Errors
+/// As for its start.
+pub fn program_files(spec: &JobSpec) -> Result<Vec<std::path::PathBuf>, Failure> {
+    Ok(KeeperSpec::resolve(spec.clone(), &Settings::default())?.program_files())
 }
 
 /// What is said to a caller whose own folder was deleted. A command must not run anywhere else instead.
@@ -220,19 +198,6 @@ pub fn inherited_env() -> BTreeMap<String, String> {
         .filter(|(key, _)| !key.starts_with("OUTLAST_"))
         .filter(|(key, _)| !["COLUMNS", "LINES", "TERM", "TERMCAP"].contains(&key.as_str()))
         .collect()
-}
-
-/// A name must not look like a handle, a path or a flag.
-fn check_name(name: &str) -> Result<(), Failure> {
-    let fits = name.len() <= 64
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-        && name.starts_with(|c: char| c.is_ascii_alphabetic());
-    if fits {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{name:?} can't be a job's name")).hint(
-        "give a letter, then letters, digits, '.', '_' or '-', at most 64 in all; for example --name web",
-    ))
 }
 
 /// The environment of a command in a terminal: it is told which kind, unless the caller said so itself.

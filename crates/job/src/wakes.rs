@@ -24,6 +24,7 @@ use crate::outbox::Entry;
 use crate::wire::event::EntryKind;
 pub use left::{cancel, go_on, retry};
 pub use notice::{LONGEST_NOTICE, SUBMISSION_ASKS, SUBMISSION_DEADLINE};
+use outlast_protocol::WakeKind;
 pub use outlast_protocol::report::WakePlan;
 use outlast_tmux::{Identity, Tmux};
 
@@ -213,6 +214,21 @@ impl Wake {
         Ok(Self { how, on: Vec::new() })
     }
 
+    /// As a request of a host has it.
+    #[must_use]
+    pub fn to_request(&self) -> serde_json::Value {
+        // Nothing in it can fail to serialise.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads what a request of a host has.
+    ///
+    /// # Errors
+    /// A usage failure that says what is wrong.
+    pub(crate) fn requested(value: serde_json::Value) -> Result<Self, Failure> {
+        serde_json::from_value(value).map_err(|error| Failure::usage(format!("invalid wake: {error}")))
+    }
+
     /// Notes which pane is meant, while whoever means it is there: its number may be another's later.
     pub(crate) fn pin(&mut self, env: &BTreeMap<String, String>) {
         if let Delivery::Tmux { pane, pinned: pinned @ None, .. } = &mut self.how {
@@ -225,15 +241,15 @@ impl Wake {
         self.on.is_empty() || self.on.contains(&entry.event)
     }
 
-    /// The word for how.
+    /// In which way.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> WakeKind {
         match self.how {
-            Delivery::Exec { .. } => "exec",
-            Delivery::Webhook { .. } => "webhook",
-            Delivery::Tmux { .. } => "tmux",
-            Delivery::Codex { .. } => "codex",
-            Delivery::File { .. } => "file",
+            Delivery::Exec { .. } => WakeKind::Exec,
+            Delivery::Webhook { .. } => WakeKind::Webhook,
+            Delivery::Tmux { .. } => WakeKind::Tmux,
+            Delivery::Codex { .. } => WakeKind::Codex,
+            Delivery::File { .. } => WakeKind::File,
         }
     }
 
@@ -345,7 +361,7 @@ mod tests {
     #[test]
     fn wakes_are_read_and_bad_ones_named() {
         assert_eq!(Wake::parse("exec:notify-send hi").unwrap().target(), "notify-send hi");
-        assert_eq!(Wake::parse("tmux:%3").unwrap().kind(), "tmux");
+        assert_eq!(Wake::parse("tmux:%3").unwrap().kind(), WakeKind::Tmux);
         assert!(Wake::parse("pigeon:home").unwrap_err().message.contains("pigeon"));
         let env = BTreeMap::from([("SSL_CERT_FILE".to_owned(), "/no/such/file".to_owned())]);
         let will = Wake::parse("webhook:https://example.org/x").unwrap().will(&env, true);

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 pub use outlast_protocol::wire::*;
 
 use crate::registry::format::Info;
-use crate::spec::{Handle, JobSpec};
+use crate::spec::{Handle, KeeperSpec};
 
 /// What a client hands to a keeper it has just started, over the keeper's standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StartOrder {
     pub(crate) protocol: u32,
     pub(crate) home: std::path::PathBuf,
-    pub(crate) spec: JobSpec,
+    pub(crate) spec: KeeperSpec,
     pub(crate) settings: crate::settings::Settings,
 }
 

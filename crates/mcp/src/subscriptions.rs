@@ -195,7 +195,7 @@ fn follow(engine: &Engine, job: &Job, part: Part) -> Result<Changes, ErrorData> 
             // The first only says how things are.
             News::Grown(_) => part != Part::Events && !std::mem::take(&mut first),
             News::Event(_) | News::Over => true,
-            News::Changed => false,
+            News::Changed | News::Attached(_) => false,
         };
         // A client that is slow to listen is told once of all that happened meanwhile.
         !changed || !matches!(tell.try_send(()), Err(mpsc::error::TrySendError::Closed(())))

@@ -115,7 +115,7 @@ fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Opt
     let mut asked = None;
     while let Some(news) = follower.next_now()? {
         match news {
-            News::Grown(_) | News::Changed => {}
+            News::Grown(_) | News::Changed | News::Attached(_) => {}
             News::Event(event) => match event.what {
                 EventKind::Exit { .. } => ended = true,
                 EventKind::AwaitingInput { awaiting } => asked = Some(awaiting.prompt),

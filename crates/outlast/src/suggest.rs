@@ -55,7 +55,7 @@ fn meant(word: &str) -> String {
     }
     let path = std::env::var("PATH").ok();
     let is_program = outlast_job::JobSpec::new(outlast_job::Run::Program(vec![word.to_owned()]));
-    if path.is_some() && !is_program.program_files().is_empty() {
+    if path.is_some() && outlast_job::spec::program_files(&is_program).is_ok_and(|files| !files.is_empty()) {
         return format!("to run the program as a job: outlast run {}", quoted(word));
     }
     "to run a command: outlast run COMMAND".to_owned()

@@ -230,7 +230,7 @@ impl Gate {
     /// # Errors
     /// When the job's record can't be read, or the policy of its project does not load.
     pub fn checks_input(&self, job: &Job) -> Result<bool, Failure> {
-        let policy = self.policy_at(Path::new(&job.info()?.cwd))?;
+        let policy = self.policy_of(&job.info()?)?;
         Ok(self.door.is_agents() || !policy.is_empty())
     }
 
@@ -242,7 +242,7 @@ impl Gate {
             typed: Some(typed(input)),
             ..Act::of(session, Tool::Send, "some keys".into())
         };
-        let policy = self.policy_at(Path::new(&info.cwd))?;
+        let policy = self.policy_of(&info)?;
         let mut verdict = policy.judge_tool(Tool::Send);
         if policy.can_restrict(Tool::Send) && info.state.is_live() {
             let (before, count) = typed_before(job)?;
@@ -268,11 +268,11 @@ impl Gate {
         let info = job.info()?;
         let act = Act { job: Some(&info), ..Act::of(session, Tool::Kill, format!("$ {}", info.command)) };
         let may_insist = insists && !self.door.is_agents();
-        if info.state.is_live() && !may_insist && inside::we_are_in(&info) {
+        if info.state.is_live() && !may_insist && is_here(&info) && inside::we_are_in(&info) {
             let why = format!("job {} is the one that this runs in: it would end who asks", info.handle);
             return Ok(self.refused(&act, &why, None));
         }
-        let policy = self.policy_at(Path::new(&info.cwd))?;
+        let policy = self.policy_of(&info)?;
         let verdict = policy.judge_tool(Tool::Kill);
         Ok(match self.judged(&act, &verdict) {
             Judged::Free(_) => self.owned(&act, &info, policy.for_agents(self.own).kill, &policy),
@@ -285,7 +285,7 @@ impl Gate {
     fn judge_change(&self, session: &str, tool: Tool, job: &Job) -> Result<Judged, Failure> {
         let info = job.info()?;
         let act = Act { job: Some(&info), ..Act::of(session, tool, format!("$ {}", info.command)) };
-        let policy = self.policy_at(Path::new(&info.cwd))?;
+        let policy = self.policy_of(&info)?;
         Ok(match self.judged(&act, &policy.judge_tool(tool)) {
             Judged::Free(_) => self.owned(&act, &info, Decision::Allow, &policy),
             judged => judged,
@@ -326,6 +326,14 @@ impl Gate {
     fn policy_at(&self, folder: &Path) -> Result<Policy, Failure> {
         let here = self.here.as_deref().filter(|here| *here != folder);
         Ok(self.policy.at(&here.into_iter().chain([folder]).collect::<Vec<_>>())?)
+    }
+
+    /// The policy for something that is done to a job. The folder of a job on another machine is not one of ours.
+    fn policy_of(&self, info: &Info) -> Result<Policy, Failure> {
+        if is_here(info) {
+            return self.policy_at(Path::new(&info.cwd));
+        }
+        Ok(self.policy.at(&self.here.as_deref().into_iter().collect::<Vec<_>>())?)
     }
 
     /// What came of a question: notes it, and says whether to go on.
@@ -443,6 +451,11 @@ impl Gate {
         };
         Judged::Refused(Failure::new(Kind::Denied, format!("denied: {}{place}", question.why)).hint(hint))
     }
+}
+
+/// Whether a job is on this machine: what this machine's kernel and files say of any other is about something else.
+fn is_here(info: &Info) -> bool {
+    info.handle.host().is_none()
 }
 
 /// What was typed before, and how often. A keeper of an older version does not know: then the line can't be

@@ -147,10 +147,11 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// The rules for what the job executes that was asked for, if there are any.
+    /// The rules for what the job executes that was asked for, if there are any, as a request of a host has them.
     #[must_use]
-    pub fn guard(&self) -> Option<ExecRules> {
-        self.guard.clone()
+    pub fn guard_request(&self) -> Option<serde_json::Value> {
+        // Nothing in them can fail to serialise; if it did, the host refuses what it cannot read.
+        self.guard.as_ref().map(|rules| serde_json::to_value(rules).unwrap_or_default())
     }
 }
 

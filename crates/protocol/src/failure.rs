@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::hint::Hint;
+use crate::host::HostName;
 
 /// What sort of trouble it is. Front ends turn it into an exit code or an error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,13 @@ impl Failure {
     #[must_use]
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Kind::Usage, message)
+    }
+
+    /// The failure of another machine as it reads here: it names the machine, and its jobs with their host.
+    #[must_use]
+    pub fn seen_from_here(self, host: HostName) -> Self {
+        let hint = self.hint.map(|hint| hint.seen_from_here(host));
+        Self { message: format!("{host}: {}", self.message), hint, ..self }
     }
 
     /// The system refused something; `what` says what we were doing.

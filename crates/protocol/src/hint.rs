@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::{HostName, on_host};
+
 /// What to do next: words, and calls among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenHint", into = "WrittenHint")]
@@ -92,6 +94,16 @@ impl Hint {
         words.collect()
     }
 
+    /// The hint of another machine as it reads here: its jobs are named with their host.
+    #[must_use]
+    pub fn seen_from_here(self, host: HostName) -> Self {
+        let part = |part| match part {
+            Part::Text(text) => Part::Text(text),
+            Part::Call(call) => Part::Call(call.seen_from_here(host)),
+        };
+        Self { parts: self.parts.into_iter().map(part).collect() }
+    }
+
     fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
@@ -124,6 +136,26 @@ impl Call {
             Self::Doctor,
             Self::ExplainPolicy,
         ]
+    }
+
+    fn seen_from_here(self, host: HostName) -> Self {
+        let named = |job: String| on_host(host, &job);
+        match self {
+            Self::Read(job) => Self::Read(named(job)),
+            Self::Follow(job) => Self::Follow(named(job)),
+            Self::Screen(job) => Self::Screen(named(job)),
+            Self::Send(job) => Self::Send(named(job)),
+            Self::Kill(job) => Self::Kill(named(job)),
+            Self::AttachShared(job) => Self::AttachShared(named(job)),
+            Self::Watches(job) => Self::Watches(named(job)),
+            Self::AllJobs
+            | Self::RunExample(_)
+            | Self::RunForInput
+            | Self::RunOnPipes
+            | Self::RunInFolder
+            | Self::Doctor
+            | Self::ExplainPolicy => self,
+        }
     }
 
     /// As it is called on the command line.

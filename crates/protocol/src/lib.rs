@@ -26,6 +26,7 @@ pub mod secret_text;
 pub mod size;
 pub mod units;
 pub mod v1;
+pub mod wake;
 pub mod wire;
 
 pub use awaiting::{Awaiting, AwaitingKind, Evidence, Level};
@@ -40,4 +41,5 @@ pub use outcome::{Count, Finding, JobOutcome, KnownTool, Repeated, ToolOutcome};
 pub use reason::Reason;
 pub use report::{JobIdentity, JobReport};
 pub use size::Size;
+pub use wake::WakeKind;
 pub use words::UnknownWord;

@@ -3,7 +3,7 @@
 //! A door fills in what it shows and leaves the rest unset; what is unset is not written. The exceptions are
 //! `pid`, `exit_code` and `signal`: the command line always names them, as `null` if need be.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::awaiting::Awaiting;
 use crate::info::Info;
@@ -12,6 +12,7 @@ use crate::lifecycle::{Process, State};
 use crate::outcome::JobOutcome;
 use crate::reason::Reason;
 use crate::request::{Files, Summary};
+use crate::wake::WakeKind;
 use crate::wire::{Found, Waited};
 
 /// Which job, and how it is: what an answer and a list share.
@@ -59,10 +60,10 @@ impl From<&Summary> for JobIdentity {
 }
 
 /// Whether a wake will really happen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakePlan {
-    /// `exec`, `webhook`, `tmux`, `codex` or `file`.
-    pub kind: &'static str,
+    /// In which way.
+    pub kind: WakeKind,
     /// Whom or what.
     pub target: String,
     /// Whether it will.
@@ -206,7 +207,7 @@ mod tests {
             output: Some("x".into()),
             stderr: Some("y".into()),
             gone_bytes: Some(0),
-            wakes: vec![WakePlan { kind: "file", target: "f".into(), fires: true, why: "w".into() }],
+            wakes: vec![WakePlan { kind: WakeKind::File, target: "f".into(), fires: true, why: "w".into() }],
             ..report().waited(waited)
         };
         assert_eq!(

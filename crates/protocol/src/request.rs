@@ -10,33 +10,37 @@
 mod details;
 mod listed;
 mod log;
-
-use std::collections::BTreeMap;
+mod start;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::{HostName, on_host};
 use crate::info::Info;
-use crate::job::{Handle, Run, Streams};
-use crate::lifecycle::Receipt;
+use crate::job::Handle;
+use crate::lifecycle::{Process, Receipt};
 use crate::outcome::JobOutcome;
+use crate::report::WakePlan;
 use crate::secret_text::SecretText;
 use crate::size::Size;
 use crate::wire::event::Event;
 use crate::wire::watch::Watch;
-use crate::wire::{Grown, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited};
+use crate::wire::{Attach, Attached, Grown, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited};
 pub use details::{Details, Usage};
 pub use listed::{AskKeepers, List, ListedJob, Summary};
 pub use log::{
     BytePart, Bytes, Fact, FactKind, Grep, Lines, MatchedLine, Matches, ReadBytes, ReadText, Stream, Text,
     Timing,
 };
+pub use start::JobSpec;
 
 /// What a door may ask of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
     /// Start a job: [`Answer::Started`], once its command runs.
-    Start(Box<Start>),
+    Start(Box<JobSpec>),
+    /// Which wakes would really happen for such a job: [`Answer::Wakes`].
+    PlanWakes(Box<JobSpec>),
     /// Find the job of a number or a name: [`Answer::Found`].
     Find {
         /// The number or name.
@@ -67,6 +71,9 @@ pub enum Request {
         /// Only say what would be removed.
         #[serde(default)]
         dry_run: bool,
+        /// Other limits than the host's own.
+        #[serde(default)]
+        limits: PruneLimits,
     },
 }
 
@@ -90,6 +97,15 @@ pub enum JobRequest {
     Pin {
         /// Whether to keep it.
         pinned: bool,
+    },
+    /// Its processes, with what a policy must know of them: [`Answer::Processes`].
+    Processes,
+    /// The processes that it left behind and that still run: [`Answer::LeftBehind`].
+    LeftBehind,
+    /// A text about it without its secrets: [`Answer::Hidden`].
+    Hide {
+        /// The text.
+        text: String,
     },
     /// Where its files are on the host, to be shown: [`Answer::Files`].
     Files,
@@ -182,40 +198,35 @@ pub enum JobRequest {
     },
 }
 
-/// A job to be started. What it does not say, the host decides: its own environment, folder, sandbox and limits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Start {
-    /// The command.
-    pub run: Run,
-    /// What it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// A name to call it by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The folder to start in; none for the host's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
-    /// What is added to the host's own environment.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// Terminal or pipes.
-    pub streams: Streams,
-    /// The session that owns it.
-    pub session: String,
-    /// End it after this long, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// End it when it printed nothing for this long, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inactivity_timeout_ms: Option<u64>,
-    /// What of it goes to the session's outbox, in the words of `--notify`; none for what the host does in the
-    /// background.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notify: Option<Vec<String>>,
-    /// Under the sandbox and limits that the host has for agents.
+/// A process of a job, as far as a policy looks at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessDetail {
+    /// Which.
+    #[serde(flatten)]
+    pub process: Process,
+    /// Its arguments, if they could be read.
     #[serde(default)]
-    pub for_agent: bool,
+    pub arguments: Vec<String>,
+    /// The file that it runs, if that could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// What a prune keeps, where that is not what the host's settings say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PruneLimits {
+    /// Keep nothing.
+    pub all: bool,
+    /// Keep what ended less than this ago, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+    /// Keep at most this many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<usize>,
+    /// Keep at most this many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 /// What of a terminal's screen is wanted.
@@ -303,6 +314,31 @@ pub struct Pruned {
     pub freed: u64,
     /// The finished jobs that are kept.
     pub kept: usize,
+    /// How far the host is still over its limits, because jobs are recent or were not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<OverBudget>,
+}
+
+/// How far a home is over its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverBudget {
+    /// How many finished jobs it keeps.
+    pub jobs: usize,
+    /// How much disk they take, in bytes.
+    pub bytes: u64,
+}
+
+impl OverBudget {
+    /// A sentence with what to do about it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!(
+            "this home is over its budget: {} finished jobs take {} MiB, and are young or were read by nobody; \
+             read them, or remove them: outlast prune --keep N",
+            self.jobs,
+            self.bytes >> 20
+        )
+    }
 }
 
 /// What a host answers.
@@ -323,6 +359,14 @@ pub enum Answer {
     Status(Option<Box<Status>>),
     /// What a job uses.
     Details(Details),
+    /// A job's processes.
+    Processes(Vec<ProcessDetail>),
+    /// What a job left running.
+    LeftBehind(Vec<Process>),
+    /// A text without secrets.
+    Hidden(String),
+    /// Which wakes would happen.
+    Wakes(Vec<WakePlan>),
     /// Where a job's files are.
     Files(Files),
     /// Where a log ends.
@@ -373,14 +417,109 @@ pub enum Answer {
     Done {},
 }
 
+impl Request {
+    /// The same for the machine that it is sent to: a host knows its own jobs by their numbers alone.
+    #[must_use]
+    pub fn as_its_host_knows_it(mut self) -> Self {
+        let bare = |handle: &mut Handle| *handle = handle.on(None);
+        match &mut self {
+            Self::Job { job, .. } => bare(job),
+            Self::Wait(wait) => wait.waits.iter_mut().for_each(|one| bare(&mut one.job)),
+            Self::Start(_)
+            | Self::PlanWakes(_)
+            | Self::Find { .. }
+            | Self::List(_)
+            | Self::Events(_)
+            | Self::Ack(_)
+            | Self::Prune { .. } => {}
+            Self::Remove { job } => bare(job),
+        }
+        self
+    }
+}
+
+impl Subscription {
+    /// The machine that it is about, if that is another one.
+    #[must_use]
+    pub fn host(&self) -> Option<HostName> {
+        match self {
+            Self::Job { job } | Self::Attach { job, .. } => job.host(),
+            Self::JobList | Self::Session { .. } => None,
+        }
+    }
+
+    /// The same for the machine that it is sent to.
+    #[must_use]
+    pub fn as_its_host_knows_it(mut self) -> Self {
+        match &mut self {
+            Self::Job { job } | Self::Attach { job, .. } => *job = job.on(None),
+            Self::JobList | Self::Session { .. } => {}
+        }
+        self
+    }
+}
+
+impl Answer {
+    /// The answer of another machine as it reads here: its jobs are named with their host.
+    #[must_use]
+    pub fn seen_from_here(mut self, host: HostName) -> Self {
+        let named = |handle: &mut Handle| *handle = handle.on(Some(host));
+        match &mut self {
+            Self::Started(job) | Self::Found(job) => named(job),
+            Self::Jobs(jobs) => jobs.iter_mut().for_each(|one| named(&mut one.job.handle)),
+            Self::Info(info) => named(&mut info.handle),
+            Self::Status(status) => status.iter_mut().for_each(|status| named(&mut status.info.handle)),
+            Self::Pruned(pruned) => pruned.removed.iter_mut().for_each(named),
+            Self::Events(events) => events.iter_mut().for_each(|event| {
+                if let Some(job) = event.get_mut("job") {
+                    *job = on_host(host, &job.to_string()).into();
+                }
+            }),
+            Self::Receipt(_)
+            | Self::Files(_)
+            | Self::End(_)
+            | Self::Text(_)
+            | Self::Bytes(_)
+            | Self::Matches(_)
+            | Self::Screen(_)
+            | Self::LastScreen(_)
+            | Self::Timing(_)
+            | Self::EventLines(_)
+            | Self::Sent(_)
+            | Self::Typed(_)
+            | Self::Killed(_)
+            | Self::Watches(_)
+            | Self::Waited { .. }
+            | Self::Acknowledged(_)
+            | Self::Processes(_)
+            | Self::LeftBehind(_)
+            | Self::Details(_)
+            | Self::Outcome(_)
+            | Self::Removed { .. }
+            | Self::Hidden(_)
+            | Self::Wakes(_)
+            | Self::Done {} => {}
+        }
+        self
+    }
+}
+
 /// What a door may be told of, from now on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "subscribe", rename_all = "snake_case")]
 pub enum Subscription {
     /// A job: how far its log has grown, and its events, until it is over.
     Job {
         /// Which.
         job: Handle,
+    },
+    /// A job's terminal, for a person in front of it: its screen, and then as [`Subscription::Job`]. Refused with
+    /// `not_running` when the job has no keeper any more.
+    Attach {
+        /// Which.
+        job: Handle,
+        /// How.
+        attach: Attach,
     },
     /// The list of jobs: that one was started or removed.
     JobList,
@@ -399,6 +538,8 @@ pub enum News {
     Grown(Grown),
     /// Something happened to the job.
     Event(Event),
+    /// What paints the screen of a job to which a person attached: at once, and whenever it must be drawn anew.
+    Attached(Attached),
     /// The list, or the outbox, has changed.
     Changed,
     /// There will be no more.
@@ -408,6 +549,7 @@ pub enum News {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Condition;
 
     /// One of each.
     fn examples() -> Vec<Request> {
@@ -415,21 +557,18 @@ mod tests {
         let session = || "s".to_owned();
         let range =
             ReadText { from: 5, to: Some(9), lines: Some(Lines::Last(2)), max: 100, ..ReadText::default() };
-        let start = Start {
-            run: Run::Shell("echo hi".into()),
-            description: None,
-            name: Some("x".into()),
-            folder: None,
-            env: BTreeMap::from([("A".into(), "b".into())]),
-            streams: Streams::Pipes,
-            session: session(),
-            timeout_ms: Some(1),
-            inactivity_timeout_ms: None,
-            notify: Some(vec!["exit".into()]),
-            for_agent: true,
+        let start = || {
+            let mut spec = JobSpec::shell("echo hi");
+            spec.set_env("A", "b");
+            spec.unset_env("B");
+            let timeout = Some(std::time::Duration::from_millis(1500));
+            let notify = Some(vec![Condition::Exit, Condition::Quiet { ms: 5 }]);
+            let (name, wakes) = (Some("x".into()), vec![serde_json::json!({"kind": "codex"})]);
+            Box::new(JobSpec { name, timeout, notify, wakes, for_agent: true, ..spec })
         };
         vec![
-            Request::Start(Box::new(start)),
+            Request::Start(start()),
+            Request::PlanWakes(start()),
             Request::Find { job: "web".into() },
             Request::List(List { keepers: AskKeepers::OfSession(session()), ..List::default() }),
             Request::Wait(WaitAny {
@@ -439,12 +578,15 @@ mod tests {
             Request::Events(SessionEvents { session: session(), after: Some(4) }),
             Request::Ack(Ack { session: session(), up_to: None, reader: Some("r".into()) }),
             Request::Remove { job: Handle::new(1) },
-            Request::Prune { dry_run: true },
+            job(JobRequest::Details),
+            job(JobRequest::Pin { pinned: true }),
+            Request::Prune { dry_run: true, limits: PruneLimits { jobs: Some(3), ..PruneLimits::default() } },
             job(JobRequest::Info { shown: true }),
             job(JobRequest::Receipt),
             job(JobRequest::Status),
-            job(JobRequest::Details),
-            job(JobRequest::Pin { pinned: true }),
+            job(JobRequest::Processes),
+            job(JobRequest::LeftBehind),
+            job(JobRequest::Hide { text: "x".into() }),
             job(JobRequest::Files),
             job(JobRequest::End { stream: Stream::Stderr }),
             job(JobRequest::ReadText(range)),

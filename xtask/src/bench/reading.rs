@@ -22,7 +22,7 @@ pub(super) fn tails(bench: &Bench) -> Result<Section, String> {
         let say = |failure: outlast_job::Failure| failure.to_string();
         let line = format!("head -c {bytes} /dev/zero | tr '\\0' x | fold -w 99");
         let mut spec = JobSpec::new(Run::Shell(line));
-        spec.log_cap = 4 << 30;
+        spec.log_cap = Some(4 << 30);
         let job = outlast.start(spec).map_err(say)?;
         job.wait(&Wait::for_exit(), None).map_err(say)?;
         let mut server = Server::start(&bench.program, &home)?;

@@ -58,14 +58,14 @@ impl Arena {
         let own = own_program();
         let argv = std::iter::once(own).chain(words.iter().map(|&word| word.to_owned()));
         let mut spec = JobSpec::new(Run::Program(argv.collect()));
-        spec.env.insert(MARK.into(), self.mark.clone());
+        spec.set_env(MARK, self.mark.clone());
         spec.session = "faults".into();
         spec
     }
 
     pub(super) fn shell(&self, line: &str) -> JobSpec {
         let mut spec = JobSpec::shell(line);
-        spec.env.insert(MARK.into(), self.mark.clone());
+        spec.set_env(MARK, self.mark.clone());
         spec.session = "faults".into();
         spec
     }

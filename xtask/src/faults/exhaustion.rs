@@ -125,7 +125,7 @@ pub(super) fn cap(arena: &mut Arena) -> Result<Tally, String> {
     const BYTES: u64 = 10_000_000_000;
     const CAP: u64 = 64 << 20;
     let spec = arena.spec(&["emit", "log", &BYTES.to_string()]);
-    let spec = JobSpec { streams: Streams::Pipes, log_cap: CAP, ..spec };
+    let spec = JobSpec { streams: Streams::Pipes, log_cap: Some(CAP), ..spec };
     let job = arena.outlast.start(spec).map_err(|failure| failure.to_string())?;
     let keeper = super::arena::process(&job, "keeper").ok_or("no keeper")?;
     let mut tally = Tally { tried: 1, ..Tally::default() };

@@ -133,18 +133,13 @@ fn obey(client: &Client, turn: &Turn, prompt: Prompt) -> Result<(), Failure> {
 /// Runs a command: the turn lasts until it has ended, asks for input or listens on a port; the job lasts on.
 fn run(client: &Client, turn: &Turn, line: &str, background: bool) -> Result<(), Failure> {
     let mut spec = JobSpec::shell(line);
-    // No pager takes the screen by surprise: nobody sits in front of it.
-    for pager in ["PAGER", "GIT_PAGER", "MANPAGER"] {
-        spec.env.insert(pager.into(), "cat".into());
-    }
-    spec.cwd = client.session.folder.to_string_lossy().into_owned();
+    let folder = client.session.folder.clone();
+    spec.cwd = Some(folder.to_string_lossy().into_owned());
     spec.session.clone_from(&client.owner);
-    let settings = client.shared.outlast.settings();
-    spec.log_cap = settings.log_cap;
-    spec.confine_for_agent(settings);
+    spec.for_agent = true;
     let env = BTreeMap::new();
-    let start = Start { run: &spec.run, folder: spec.cwd.as_ref(), env: &env, fed: false };
-    spec.guard = pass(client, OrderKind::Start(start))?.guard();
+    let start = Start { run: &spec.run, folder: &folder, env: &env, fed: false };
+    spec.guard = pass(client, OrderKind::Start(start))?.guard_request();
     let job = client.shared.outlast.start(spec)?;
     let handle = job.handle();
     let info = job.info()?;

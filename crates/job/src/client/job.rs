@@ -1,19 +1,23 @@
-//! A ticket for one job, and what can be asked of it.
+//! One job, and what can be asked of it.
 
 use std::time::Duration;
 
 use outlast_protocol::JobOutcome;
 use outlast_protocol::request::{
-    Answer, BytePart, Details, Files, Grep, JobRequest, Matches, Moment, ReadBytes, ReadText, Screen, Stream,
-    Text,
+    Answer, BytePart, Details, Files, Grep, JobRequest, Matches, Moment, ProcessDetail, ReadBytes, ReadText,
+    Screen, Stream, Text,
 };
 use outlast_protocol::secret_text::SecretText;
 
-use super::{Follower, Given, Lines, Pace, Piece, Recording, Viewing};
+use super::attach::View;
+use super::follow::FollowerPlace;
+use super::{Follower, Piece, Recording, Viewing};
 use crate::clock::millis;
+use crate::elsewhere::ElsewhereJob;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::Process;
 use crate::local::LocalJob;
+use crate::local::wait::{PendingWait, wait_any};
 use crate::registry::format::Info;
 use crate::spec::{Handle, Size};
 use crate::wire::watch::Watch;
@@ -29,17 +33,35 @@ macro_rules! answered {
     };
 }
 
-/// A ticket for one job: its host and its handle. Clones share what is cached of the job.
+/// One job, wherever it is. Clones share what is cached of it.
 #[derive(Clone, Debug)]
 pub struct Job {
-    pub(crate) local: LocalJob,
+    pub(crate) place: Place,
+}
+
+/// The machine that a job is on.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Here(LocalJob),
+    There(ElsewhereJob),
 }
 
 impl Job {
+    pub(crate) fn here(job: LocalJob) -> Self {
+        Self { place: Place::Here(job) }
+    }
+
+    pub(crate) fn there(job: ElsewhereJob) -> Self {
+        Self { place: Place::There(job) }
+    }
+
     /// Its handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        self.local.handle()
+        match &self.place {
+            Place::Here(job) => job.handle(),
+            Place::There(job) => job.handle(),
+        }
     }
 
     /// Asks its host about it, or to do something to it.
@@ -47,13 +69,19 @@ impl Job {
     /// # Errors
     /// What is wrong with the request or the job.
     pub fn ask(&self, ask: JobRequest) -> Result<Answer, Failure> {
-        self.local.answer(ask)
+        match &self.place {
+            Place::Here(job) => job.answer(ask),
+            Place::There(job) => job.ask(ask),
+        }
     }
 
     /// From now on for an agent: secrets are hidden in all that is read.
     #[must_use]
     pub fn masked(self) -> Self {
-        Self { local: self.local.masked() }
+        match self.place {
+            Place::Here(job) => Self::here(job.masked()),
+            Place::There(job) => Self::there(job.masked()),
+        }
     }
 
     /// Text about this job as an agent may see it.
@@ -61,7 +89,12 @@ impl Job {
     /// # Errors
     /// When what must be hidden cannot be read.
     pub fn hide(&self, text: &str) -> Result<String, Failure> {
-        self.local.hide(text)
+        match &self.place {
+            Place::Here(job) => job.hide(text),
+            Place::There(job) => {
+                answered!(job.ask(JobRequest::Hide { text: text.into() })?, Answer::Hidden(text) => text)
+            }
+        }
     }
 
     /// Where its files are, to be shown.
@@ -108,13 +141,22 @@ impl Job {
     /// Whether its record says that it has ended: cheaper than [`info`](Self::info), and later to know.
     #[must_use]
     pub fn has_ended_on_record(&self) -> bool {
-        self.local.record().is_ok_and(|info| !info.state.is_live())
+        match &self.place {
+            Place::Here(job) => job.record().is_ok_and(|info| !info.state.is_live()),
+            Place::There(_) => self.info().is_ok_and(|info| !info.state.is_live()),
+        }
     }
 
     /// The processes that it left behind, and that still run: none while it runs itself.
     #[must_use]
     pub fn left_behind(&self, info: &Info) -> Vec<Process> {
-        crate::local::leftover::find(info)
+        match &self.place {
+            Place::Here(_) => crate::local::leftover::find(info),
+            Place::There(job) => match job.ask(JobRequest::LeftBehind) {
+                Ok(Answer::LeftBehind(processes)) => processes,
+                _ => Vec::new(),
+            },
+        }
     }
 
     /// How it is right now, from its keeper; none when it has no keeper any more.
@@ -217,16 +259,14 @@ impl Job {
     /// # Errors
     /// A bad pattern, or a keeper that does not answer.
     pub fn wait(&self, wait: &Wait, deadline: Option<Duration>) -> Result<Waited, Failure> {
-        self.local.wait(wait, deadline)
+        let wait = PendingWait::new([(self.place.clone(), wait.clone())], deadline)?;
+        wait_any(wait, None).map(|(_, waited)| waited)
     }
 
     /// The end of the log.
     #[must_use]
     pub fn log_end(&self) -> u64 {
-        match self.ask(JobRequest::End { stream: Stream::Output }) {
-            Ok(Answer::End(end)) => end,
-            _ => 0,
-        }
+        self.stream_end(Stream::Output)
     }
 
     /// A range as text, within its bound: the head and the tail.
@@ -292,16 +332,48 @@ impl Job {
         answered!(self.ask(JobRequest::Grep(grep))?, Answer::Matches(matches) => matches)
     }
 
+    /// Hands out the bytes of a stream in order, each piece with its offset, until `each` says stop.
+    pub(super) fn pieces(
+        &self,
+        stream: Stream,
+        from: u64,
+        to: Option<u64>,
+        each: impl FnMut(u64, Piece<'_>) -> bool,
+    ) -> Result<(), Failure> {
+        match &self.place {
+            Place::Here(job) => {
+                job.range(stream, from, to)?.pieces(each);
+                Ok(())
+            }
+            Place::There(job) => job.pieces(stream, from, to, each),
+        }
+    }
+
+    /// The end of one stream's log.
+    pub(super) fn stream_end(&self, stream: Stream) -> u64 {
+        match self.ask(JobRequest::End { stream }) {
+            Ok(Answer::End(end)) => end,
+            _ => 0,
+        }
+    }
+
     /// All of a range as text, without a bound, for files and pipes, until `each` says stop.
     ///
-    /// Only a local host can do this. The fold goes on from piece to piece: bounded answers would each begin it anew, and
-    /// a program that redraws across their border would read differently.
+    /// The fold goes on from piece to piece: bounded answers would each begin it anew, and a program that redraws across
+    /// their border would read differently.
     ///
     /// # Errors
     /// When the job's record cannot be read.
     pub fn write_text(&self, read: &ReadText, each: impl FnMut(&[u8]) -> bool) -> Result<(), Failure> {
-        self.local.range_of(read)?.fold(each);
-        Ok(())
+        match &self.place {
+            Place::Here(job) => {
+                job.range_of(read)?.fold(each);
+                Ok(())
+            }
+            Place::There(job) => {
+                crate::local::read::text_from_elsewhere(job, self.info()?.streams, read, each)
+            }
+        }
     }
 
     /// Begins to follow.
@@ -309,30 +381,10 @@ impl Job {
     /// # Errors
     /// When the keeper cannot be reached.
     pub fn follow(&self) -> Result<Follower, Failure> {
-        self.local.follow()
-    }
-
-    /// Hands out lines from an offset on until the job has ended, then returns its record; none when `give` said
-    /// [`Given::Stop`].
-    ///
-    /// # Errors
-    /// When the job's files cannot be read.
-    pub fn stream_lines(
-        &self,
-        from: u64,
-        pace: &Pace,
-        give: impl FnMut(&Lines) -> Given,
-    ) -> Result<Option<Info>, Failure> {
-        self.local.stream_lines(from, pace, give)
-    }
-
-    /// Waits until the command runs or will never run; returns the job's record. A job that somebody else starts is
-    /// seen a moment before there is a keeper to ask.
-    ///
-    /// # Errors
-    /// When the job's files cannot be read.
-    pub fn until_started(&self) -> Result<Info, Failure> {
-        self.local.until_started()
+        Ok(Follower::new(match &self.place {
+            Place::Here(job) => FollowerPlace::Here(job.follow()?),
+            Place::There(job) => FollowerPlace::There(job.follow()?),
+        }))
     }
 
     /// Attaches a terminal to the job; none when it has no keeper any more.
@@ -340,7 +392,11 @@ impl Job {
     /// # Errors
     /// A job on pipes has no terminal.
     pub fn attach(&self, attach: &Attach) -> Result<Option<Viewing>, Failure> {
-        self.local.attach(attach)
+        let view = match &self.place {
+            Place::Here(job) => job.attach(attach)?.map(View::Here),
+            Place::There(job) => job.attach(attach)?.map(View::There),
+        };
+        view.map(Viewing::new).transpose()
     }
 
     /// Ends the job and all that it started: `SIGTERM`, and `SIGKILL` after the grace. That it has already ended
@@ -382,6 +438,14 @@ impl Job {
         answered!(self.ask(ask)?, Answer::Sent(sent) => sent)
     }
 
+    /// Its processes, with what a policy must know of them.
+    ///
+    /// # Errors
+    /// When the keeper does not answer.
+    pub fn processes(&self) -> Result<Vec<ProcessDetail>, Failure> {
+        answered!(self.ask(JobRequest::Processes)?, Answer::Processes(processes) => processes)
+    }
+
     /// What was typed into it last.
     ///
     /// # Errors
@@ -414,6 +478,12 @@ impl Job {
     /// # Errors
     /// When the job's record cannot be read.
     pub fn recording(&self) -> Result<Recording, Failure> {
-        self.local.recording()
+        match &self.place {
+            Place::Here(job) => job.recording(),
+            Place::There(job) => {
+                let ends = [Stream::Output, Stream::Stderr].map(|stream| self.stream_end(stream));
+                Recording::of_elsewhere(job, self.info()?, ends)
+            }
+        }
     }
 }

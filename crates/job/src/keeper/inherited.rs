@@ -20,7 +20,7 @@ use crate::registry::format::Info;
 use crate::registry::{Home, JobDir, layout};
 use crate::secrets::SharedMasks;
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Size, Streams, terminal_env, with_own_variables};
+use crate::spec::{KeeperSpec, Size, Streams, terminal_env, with_own_variables};
 use outlast_protocol::{Call, Hint};
 
 /// As much as a pipe may hold for us: fewer, larger moves when a job floods.
@@ -61,7 +61,7 @@ pub(super) struct Inherited {
     pub(super) home: Home,
     pub(super) job: JobDir,
     pub(super) settings: Settings,
-    pub(super) spec: JobSpec,
+    pub(super) spec: KeeperSpec,
     pub(super) started: Instant,
     pub(super) ends: Ends,
     /// What the command reads instead of its terminal, until it has it.

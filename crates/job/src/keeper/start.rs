@@ -27,7 +27,7 @@ use crate::registry::replace::Durability;
 use crate::registry::{JobDir, layout, names};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::Settings;
-use crate::spec::{Input, JobSpec, Streams};
+use crate::spec::{Input, KeeperSpec, Streams};
 use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
 
 /// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
@@ -239,8 +239,7 @@ fn prepare(
 
 /// Whether the order can be carried out at all; and what must be hidden, which is written down before anybody
 /// can look.
-fn check(ready: &Ready, spec: &JobSpec, settings: &Settings) -> Result<Masks, Failure> {
-    spec.check()?;
+fn check(ready: &Ready, spec: &KeeperSpec, settings: &Settings) -> Result<Masks, Failure> {
     check_descriptors()?;
     if let Some(name) = &spec.name {
         names::check_free(&ready.home, name)?;
@@ -273,7 +272,7 @@ struct Rest {
 
 fn open_rest(
     job: &JobDir,
-    spec: &JobSpec,
+    spec: &KeeperSpec,
     settings: &Settings,
     terminal: Option<Ends>,
 ) -> Result<Rest, StartError> {
@@ -293,7 +292,7 @@ fn open_rest(
 }
 
 /// What the job reads, where that is not what is typed.
-fn to_read(spec: &JobSpec, input: Option<OwnedFd>) -> Result<Option<OwnedFd>, StartError> {
+fn to_read(spec: &KeeperSpec, input: Option<OwnedFd>) -> Result<Option<OwnedFd>, StartError> {
     match spec.input {
         Input::Typed => Ok(None),
         Input::Given | Input::Nothing => {

@@ -4,22 +4,27 @@
 use std::time::Duration;
 
 use outlast_protocol::request::{
-    Ack, Answer, AskKeepers, BytePart, Bytes, Fact, FactKind, Files, JobRequest, List, ListedJob, Pruned,
-    ReadBytes, Request, Screen, SessionEvents, Start, Timing, WaitAny,
+    Ack, Answer, AskKeepers, BytePart, Bytes, Fact, FactKind, Files, JobRequest, List, ListedJob,
+    ProcessDetail, PruneLimits, Pruned, ReadBytes, Request, Screen, SessionEvents, Timing, WaitAny,
 };
+use outlast_pty::procfs;
+use rustix::process::Pid;
 
 use super::read::Piece;
 use super::replay::shot;
 use super::status_poll::LIST_TIMEOUT;
 use super::wait::{PendingWait, wait_any};
 use super::{Local, LocalJob, grep};
+use crate::client::Place;
 use crate::failure::Failure;
+use crate::lifecycle::Process;
 use crate::log::timing;
-use crate::notify::Notify;
 use crate::outbox::{Outbox, reader};
 use crate::registry::layout;
-use crate::settings::{Section, Settings};
-use crate::spec::JobSpec;
+use crate::registry::sweep::Swept;
+use crate::settings::{Retention, Section};
+use crate::spec::{JobSpec, KeeperSpec};
+use crate::wakes::WakePlan;
 use crate::wire::ScreenShot;
 
 /// How many facts of a recording one answer holds.
@@ -30,10 +35,8 @@ impl Local {
     /// What is wrong with the request, the job or the home.
     pub(crate) fn answer(&self, masked: bool, request: Request) -> Result<Answer, Failure> {
         Ok(match request {
-            Request::Start(start) => {
-                let job = self.start(spec_of(*start, &self.settings.settings)?)?;
-                Answer::Started(job.dir.handle())
-            }
+            Request::Start(spec) => Answer::Started(self.start(*spec)?.dir.handle()),
+            Request::PlanWakes(spec) => Answer::Wakes(self.plan_wakes(*spec)?),
             Request::Find { job } => Answer::Found(self.find(&job)?.dir.handle()),
             Request::List(list) => Answer::Jobs(self.listed(masked, &list)),
             Request::Job { job, ask } => LocalJob::new(self.job(job)?, masked).answer(ask)?,
@@ -41,10 +44,9 @@ impl Local {
             Request::Events(events) => Answer::Events(self.events(&events)?),
             Request::Ack(ack) => Answer::Acknowledged(self.acknowledge(&ack)?),
             Request::Remove { job } => Answer::Removed { freed: self.remove(job)? },
-            Request::Prune { dry_run } => {
-                self.settings.section(Section::Retention)?;
-                let swept = self.prune(&self.settings.settings.retention, dry_run)?;
-                Answer::Pruned(Pruned { removed: swept.removed, freed: swept.freed, kept: swept.kept })
+            Request::Prune { dry_run, limits } => {
+                let Swept { removed, freed, kept, over } = self.prune(&self.keep(&limits)?, dry_run)?;
+                Answer::Pruned(Pruned { removed, freed, kept, over })
             }
         })
     }
@@ -73,14 +75,41 @@ impl Local {
     }
 
     fn wait(&self, masked: bool, wait: WaitAny) -> Result<Answer, Failure> {
+        let (which, waited) = wait_any(self.pending(masked, wait)?, None)?;
+        Ok(Answer::Waited { which, waited })
+    }
+
+    /// A wait that nobody waits for yet.
+    pub(crate) fn pending(&self, masked: bool, wait: WaitAny) -> Result<PendingWait, Failure> {
         let jobs = wait.waits.into_iter().map(|one| {
             let job = self.job(one.job)?;
-            Ok((LocalJob::new(job, masked), one.wait))
+            Ok((Place::Here(LocalJob::new(job, masked)), one.wait))
         });
         let jobs = jobs.collect::<Result<Vec<_>, Failure>>()?;
-        let timeout = wait.timeout_ms.map(Duration::from_millis);
-        let (which, waited) = wait_any(PendingWait::new(jobs, timeout)?, None)?;
-        Ok(Answer::Waited { which, waited })
+        PendingWait::new(jobs, wait.timeout_ms.map(Duration::from_millis))
+    }
+
+    fn plan_wakes(&self, spec: JobSpec) -> Result<Vec<WakePlan>, Failure> {
+        let spec = KeeperSpec::resolve(spec, &self.settings.settings)?;
+        let all = spec.wakes.iter().chain(&self.settings.settings.wakes);
+        Ok(all.map(|wake| wake.will(&spec.wake_env, !spec.notify.is_nothing())).collect())
+    }
+
+    /// What a prune keeps: what this home's settings say, where it does not say otherwise.
+    fn keep(&self, limits: &PruneLimits) -> Result<Retention, Failure> {
+        if limits.all {
+            return Ok(Retention::nothing());
+        }
+        let set = &self.settings.settings.retention;
+        let says_all = limits.age_ms.is_some() && limits.jobs.is_some() && limits.bytes.is_some();
+        if !says_all {
+            self.settings.section(Section::Retention)?;
+        }
+        if *limits == PruneLimits::default() {
+            return Ok(set.clone());
+        }
+        let age = limits.age_ms.map_or(set.age, Duration::from_millis);
+        Ok(Retention::at_once(age, limits.jobs.unwrap_or(set.jobs), limits.bytes.unwrap_or(set.bytes)))
     }
 
     fn events(&self, events: &SessionEvents) -> Result<Vec<serde_json::Value>, Failure> {
@@ -104,32 +133,6 @@ impl Local {
     }
 }
 
-/// What a keeper is told, from what was asked for and what this host decides.
-fn spec_of(start: Start, settings: &Settings) -> Result<JobSpec, Failure> {
-    let mut spec = JobSpec::in_session(start.run, start.session);
-    if start.for_agent {
-        spec.without_pagers();
-        spec.confine_for_agent(settings);
-    }
-    spec.env.extend(start.env);
-    if let Some(folder) = start.folder {
-        spec.cwd = folder;
-    }
-    if let Some(words) = &start.notify {
-        spec.notify = Notify::parse(words)?;
-    }
-    let duration = |ms: Option<u64>| ms.map(Duration::from_millis);
-    Ok(JobSpec {
-        description: start.description,
-        name: start.name,
-        streams: start.streams,
-        timeout: duration(start.timeout_ms),
-        inactivity_timeout: duration(start.inactivity_timeout_ms),
-        log_cap: settings.log_cap,
-        ..spec
-    })
-}
-
 impl LocalJob {
     /// # Errors
     /// What is wrong with the request or the job.
@@ -144,6 +147,9 @@ impl LocalJob {
                 self.pin(pinned)?;
                 Answer::Done {}
             }
+            JobRequest::Processes => Answer::Processes(self.processes()?),
+            JobRequest::LeftBehind => Answer::LeftBehind(super::leftover::find(&self.info()?)),
+            JobRequest::Hide { text } => Answer::Hidden(self.masked().hide(&text)?),
             JobRequest::Files => Answer::Files(self.files()),
             JobRequest::End { stream } => Answer::End(self.stream_end(stream)),
             JobRequest::ReadText(read) => Answer::Text(self.text(&read)?),
@@ -175,6 +181,23 @@ impl LocalJob {
             JobRequest::Watches => Answer::Watches(self.watches()?),
             JobRequest::Unwatch { watch } => Answer::Watches(self.unwatch(&watch)?),
         })
+    }
+
+    /// Its processes, and what the kernel says of them.
+    fn processes(&self) -> Result<Vec<ProcessDetail>, Failure> {
+        let Some(status) = self.status()? else { return Ok(Vec::new()) };
+        let detail = |process: Process| {
+            let is_same = |pid: &Pid| procfs::start_time(*pid) == Some(process.started);
+            let pid = Pid::from_raw(process.pid).filter(is_same);
+            let arguments = pid.and_then(procfs::arguments).unwrap_or_default();
+            let word = |argument: &Vec<u8>| String::from_utf8_lossy(argument).into_owned();
+            ProcessDetail {
+                arguments: arguments.iter().map(word).collect(),
+                file: pid.and_then(procfs::program_file),
+                process,
+            }
+        };
+        Ok(status.processes.into_iter().map(detail).collect())
     }
 
     fn files(&self) -> Files {

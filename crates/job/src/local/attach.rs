@@ -1,54 +1,33 @@
-//! A person in front of a job: its screen at once, then every byte as it comes, and keys the other way.
+//! A terminal attached to a job of this machine: its screen at once, then every byte as it comes, and keys the other way.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Read};
 use super::{LocalJob, unexpected};
+use crate::elsewhere::ViewNews;
 use crate::failure::{Failure, Kind};
-use crate::spec::Size;
-use crate::wire::event::Event;
-use crate::wire::{Answer, Attach, Attached, Grown, Line, Send, Verb, base64};
+use crate::local::follow::News;
+use crate::wire::{Answer, Attach, Attached, Line, Send, Verb, base64};
 
 /// How long a keeper may take to show its screen.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Something a viewer is told.
+/// A connection to a keeper that sends its screen.
 #[derive(Debug)]
-pub enum Seen {
-    /// The log has grown.
-    Grown(Grown),
-    /// Something happened.
-    Event(Event),
-    /// The screen comes anew, perhaps in another size: see [`Viewing::repaint`].
-    Repainted,
-    /// What was typed did not arrive.
-    Refused(Failure),
-    /// The keeper has gone: attach again, unless the job has ended.
-    Gone,
-}
-
-/// A person in front of a job.
-#[derive(Debug)]
-pub struct Viewing {
+pub(crate) struct LocalView {
     connection: Connection,
     next_id: u64,
-    /// What paints the screen as it was at [`offset`](Self::offset).
-    pub repaint: Vec<u8>,
-    /// Where the log goes on after the repaint.
-    pub offset: u64,
-    /// The size of the job's terminal.
-    pub size: Size,
-    /// How many people look at it now.
-    pub viewers: usize,
+    /// The screen as it was when the connection was made, until somebody has asked for it.
+    first: Option<Attached>,
 }
 
 impl LocalJob {
-    /// Sits down in front of the job; none when it has no keeper any more.
+    /// Attaches a terminal to the job; none when it has no keeper any more.
     ///
     /// # Errors
-    /// A job on pipes has no terminal to sit in front of.
-    pub(crate) fn attach(&self, attach: &Attach) -> Result<Option<Viewing>, Failure> {
+    /// A job on pipes has no terminal.
+    pub(crate) fn attach(&self, attach: &Attach) -> Result<Option<LocalView>, Failure> {
         let deadline = Instant::now() + REPLY_TIMEOUT;
         loop {
             let Some(mut connection) = Connection::open(&self.open.dir)? else { return Ok(None) };
@@ -58,7 +37,7 @@ impl LocalJob {
             loop {
                 match connection.read_until(Some(deadline))? {
                     Read::Line(line) => match *line {
-                        Line::Reply(reply) => return viewing(connection, reply.answer).map(Some),
+                        Line::Reply(reply) => return view(connection, reply.answer).map(Some),
                         Line::Grown(_) | Line::Event(_) => {}
                     },
                     Read::Closed => break,
@@ -71,44 +50,26 @@ impl LocalJob {
     }
 }
 
-fn viewing(connection: Connection, answer: Answer) -> Result<Viewing, Failure> {
+fn view(connection: Connection, answer: Answer) -> Result<LocalView, Failure> {
     match answer {
-        Answer::Attached(attached) => {
-            let (offset, size, viewers) = (attached.offset, attached.size, attached.viewers);
-            let mut viewing = Viewing { connection, next_id: 2, repaint: Vec::new(), offset, size, viewers };
-            viewing.take(&attached);
-            Ok(viewing)
-        }
+        Answer::Attached(attached) => Ok(LocalView { connection, next_id: 2, first: Some(attached) }),
         other => Err(unexpected(&other)),
     }
 }
 
-impl Viewing {
-    fn take(&mut self, attached: &Attached) {
-        self.repaint = base64::decode(&attached.repaint).unwrap_or_default();
-        (self.offset, self.size, self.viewers) = (attached.offset, attached.size, attached.viewers);
-    }
-
-    /// What to wait on before [`next_now`](Self::next_now) has something.
-    #[must_use]
-    pub fn fd(&self) -> BorrowedFd<'_> {
+impl LocalView {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.connection.as_fd()
     }
 
     /// Passes keys on, as they are.
-    pub fn press(&mut self, bytes: &[u8]) -> bool {
-        for piece in bytes.chunks(crate::wire::INPUT_PIECE) {
-            let session = Some(crate::session::current());
-            let send = Send { bytes: base64::encode(piece), session, ..Send::default() };
-            if !self.ask(&Verb::Send(send)) {
-                return false;
-            }
-        }
-        true
+    pub(crate) fn press(&mut self, bytes: &[u8]) -> bool {
+        let session = Some(crate::session::current());
+        self.ask(&Verb::Send(Send { bytes: base64::encode(bytes), session, ..Send::default() }))
     }
 
-    /// Asks for the screen anew: the person's own terminal has another size, or has to be drawn again.
-    pub fn look_again(&mut self, attach: &Attach) -> bool {
+    /// Asks for the screen anew.
+    pub(crate) fn look_again(&mut self, attach: &Attach) -> bool {
         self.ask(&Verb::Attach(attach.clone()))
     }
 
@@ -121,23 +82,35 @@ impl Viewing {
     ///
     /// # Errors
     /// When the keeper speaks another protocol.
-    pub fn next_now(&mut self) -> Result<Option<Seen>, Failure> {
+    pub(crate) fn next_now(&mut self) -> Result<Option<ViewNews>, Failure> {
+        if let Some(attached) = self.first.take() {
+            return Ok(Some(ViewNews::News(News::Attached(attached))));
+        }
         loop {
-            match self.connection.read_now()? {
+            let news = match self.connection.read_now()? {
                 Read::Line(line) => match *line {
-                    Line::Grown(grown) => return Ok(Some(Seen::Grown(grown))),
-                    Line::Event(event) => return Ok(Some(Seen::Event(event))),
+                    Line::Grown(grown) => News::Grown(grown),
+                    Line::Event(event) => News::Event(event),
                     Line::Reply(reply) => match reply.answer {
-                        Answer::Error(failure) => return Ok(Some(Seen::Refused(failure.into()))),
-                        Answer::Attached(attached) => {
-                            self.take(&attached);
-                            return Ok(Some(Seen::Repainted));
-                        }
-                        _ => {}
+                        Answer::Error(failure) => return Ok(Some(ViewNews::Refused(failure.into()))),
+                        Answer::Attached(attached) => News::Attached(attached),
+                        _ => continue,
                     },
                 },
                 Read::Nothing => return Ok(None),
-                Read::Closed => return Ok(Some(Seen::Gone)),
+                Read::Closed => News::Over,
+            };
+            return Ok(Some(ViewNews::News(news)));
+        }
+    }
+
+    /// The same for one who only looks.
+    pub(crate) fn next_news(&mut self) -> Result<Option<News>, Failure> {
+        loop {
+            match self.next_now()? {
+                Some(ViewNews::News(news)) => return Ok(Some(news)),
+                Some(ViewNews::Refused(_)) => {}
+                None => return Ok(None),
             }
         }
     }

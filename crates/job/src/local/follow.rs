@@ -13,7 +13,7 @@ use crate::wire::{Answer, Line, Verb};
 
 /// A follower of one job. If the keeper dies, it goes on with the heir.
 #[derive(Debug)]
-pub struct Follower {
+pub(crate) struct LocalFollower {
     job: LocalJob,
     connection: Option<Connection>,
 }
@@ -23,14 +23,14 @@ impl LocalJob {
     ///
     /// # Errors
     /// When the keeper can't be reached.
-    pub(crate) fn follow(&self) -> Result<Follower, Failure> {
-        let mut follower = Follower { job: self.clone(), connection: None };
+    pub(crate) fn follow(&self) -> Result<LocalFollower, Failure> {
+        let mut follower = LocalFollower { job: self.clone(), connection: None };
         follower.connect()?;
         Ok(follower)
     }
 }
 
-impl Follower {
+impl LocalFollower {
     fn connect(&mut self) -> Result<(), Failure> {
         loop {
             self.connection = Connection::open(&self.job.open.dir)?;
@@ -52,7 +52,7 @@ impl Follower {
 
     /// What to wait on before [`next`](Self::next) has something; none once it is over.
     #[must_use]
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.connection.as_ref().map(AsFd::as_fd)
     }
 
@@ -60,7 +60,7 @@ impl Follower {
     ///
     /// # Errors
     /// When the keeper speaks another protocol.
-    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Option<News>, Failure> {
+    pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<News>, Failure> {
         loop {
             let Some(connection) = &mut self.connection else { return Ok(Some(News::Over)) };
             match connection.read_until(deadline)? {
@@ -80,7 +80,7 @@ impl Follower {
     ///
     /// # Errors
     /// When the keeper speaks another protocol.
-    pub fn next_now(&mut self) -> Result<Option<News>, Failure> {
+    pub(crate) fn next_now(&mut self) -> Result<Option<News>, Failure> {
         loop {
             let Some(connection) = &mut self.connection else { return Ok(Some(News::Over)) };
             match connection.read_now()? {

@@ -133,7 +133,7 @@ mod tests {
     use crate::registry::claim::Fresh;
     use crate::registry::layout;
     use crate::settings::LoadedSettings;
-    use crate::spec::{JobSpec, Run};
+    use crate::spec::KeeperSpec;
     use outlast_protocol::request::{ReadText, Text};
 
     /// What a job's log reads as, within a bound.
@@ -141,8 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let local = Local::open(folder.path(), LoadedSettings::default()).unwrap();
         let fresh = Fresh::make(&local.home).unwrap();
-        let (dir, info, _lock) =
-            fresh.claim(&local.home, &JobSpec::new(Run::Shell("true".into())), 1).unwrap();
+        let (dir, info, _lock) = fresh.claim(&local.home, &KeeperSpec::shell("true"), 1).unwrap();
         std::fs::write(dir.file(layout::OUTPUT), log).unwrap();
         let job = LocalJob::new(local.job(info.handle).unwrap(), false);
         job.text(&ReadText { max, ..ReadText::default() }).unwrap()

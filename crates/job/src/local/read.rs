@@ -5,12 +5,13 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use outlast_protocol::request::{Lines, ReadText, Stream, Text};
+use outlast_protocol::request::{Answer, JobRequest, Lines, ReadBytes, ReadText, Stream, Text};
 use outlast_stream::{FoldOutput, Pipeline};
 use rustix::fs::{AtFlags, statat};
 
 use super::LocalJob;
 use super::log_slice::{Folded, LogSlice};
+use crate::elsewhere::ElsewhereJob;
 use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
@@ -113,6 +114,44 @@ impl LocalJob {
         let cut = if from == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(got, |at| at + 1) };
         self.hide(&String::from_utf8_lossy(&bytes[cut..]))
     }
+}
+
+/// All of a range of a job on another machine as text. The fold goes on from answer to answer.
+pub(crate) fn text_from_elsewhere(
+    job: &ElsewhereJob,
+    streams: Streams,
+    read: &ReadText,
+    mut each: impl FnMut(&[u8]) -> bool,
+) -> Result<(), Failure> {
+    let lines = ReadBytes { stream: read.stream, from: read.from, to: read.to, lines: read.lines, max: 0 };
+    let (from, to) = match job.ask(JobRequest::ReadBytes(lines))? {
+        Answer::Bytes(bytes) => (bytes.from, bytes.end),
+        other => return Err(crate::elsewhere::unexpected(&other)),
+    };
+    // A program that goes back and forth on its screen may put a secret together only in the text.
+    let hidden = |text: &[u8]| -> Result<Vec<u8>, Failure> {
+        if !job.is_masked() {
+            return Ok(text.to_vec());
+        }
+        match job.ask(JobRequest::Hide { text: String::from_utf8_lossy(text).into_owned() })? {
+            Answer::Hidden(text) => Ok(text.into_bytes()),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
+    };
+    let mut fold = Fold::new(streams, from);
+    let mut going = Ok(true);
+    job.pieces(read.stream, from, Some(to), |at, piece| {
+        fold.piece(at, &piece);
+        fold.take_settled(&mut |settled| {
+            going = hidden(settled).map(|text| each(&text));
+            matches!(going, Ok(true))
+        })
+    })?;
+    if going? {
+        fold.finish();
+        each(&hidden(&fold.text)?);
+    }
+    Ok(())
 }
 
 /// A fold for a job's output that knows nothing of what came before an offset.

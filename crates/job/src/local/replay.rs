@@ -1,10 +1,11 @@
 //! A job as a recording: its bytes and sizes with their times, from the log and its timing.
 
-use outlast_protocol::request::{Moment, Stream};
+use outlast_protocol::request::{FactKind, Moment, Stream};
 use outlast_stream::{FoldOutput, Pipeline};
 
 use super::LocalJob;
 use super::read::{Piece, Range};
+use crate::elsewhere::ElsewhereJob;
 use crate::failure::Failure;
 use crate::lifecycle::Outcome as End;
 use crate::log::timing::{self, Fact};
@@ -28,8 +29,36 @@ pub enum Played<'a> {
 pub struct Recording {
     info: Info,
     facts: Vec<Fact>,
-    output: Range,
-    errors: Range,
+    output: Source,
+    errors: Source,
+}
+
+/// Where the bytes of a recording are.
+#[derive(Debug)]
+enum Source {
+    Here(Range),
+    There { job: ElsewhereJob, stream: Stream, end: u64 },
+}
+
+impl Source {
+    /// Hands out a part of it, until told to stop; says whether it was not.
+    fn part(&self, from: u64, to: u64, mut each: impl FnMut(&[u8]) -> bool) -> bool {
+        let mut going = true;
+        let mut piece = |_, piece: Piece<'_>| {
+            if let Piece::Bytes(bytes) = piece {
+                going = each(bytes);
+            }
+            going
+        };
+        match self {
+            Self::Here(range) => range.part(from.min(range.to()), to.min(range.to())).pieces(piece),
+            Self::There { job, stream, end } => {
+                // A machine that is gone by now has no more bytes for us.
+                let _ = job.pieces(*stream, from.min(*end), Some(to.min(*end)), &mut piece);
+            }
+        }
+        going
+    }
 }
 
 impl LocalJob {
@@ -42,7 +71,26 @@ impl LocalJob {
         let facts = self.facts();
         let output = self.range(Stream::Output, 0, None)?;
         let errors = self.range(Stream::Stderr, 0, None)?;
-        Ok(Recording { info, facts, output, errors })
+        Ok(Recording { info, facts, output: Source::Here(output), errors: Source::Here(errors) })
+    }
+}
+
+impl Recording {
+    /// That of a job on another machine.
+    pub(crate) fn of_elsewhere(job: &ElsewhereJob, info: Info, ends: [u64; 2]) -> Result<Self, Failure> {
+        let fact = |fact: outlast_protocol::request::Fact| Fact {
+            at_ms: fact.at_ms,
+            offset: fact.offset,
+            what: match fact.kind {
+                FactKind::Output => timing::FactKind::Output,
+                FactKind::Stderr => timing::FactKind::Stderr,
+                FactKind::Resized(size) => timing::FactKind::Resized(size),
+            },
+        };
+        let facts = job.facts()?.into_iter().map(fact).collect();
+        let source = |stream, end| Source::There { job: job.clone(), stream, end };
+        let (output, errors) = (source(Stream::Output, ends[0]), source(Stream::Stderr, ends[1]));
+        Ok(Self { info, facts, output, errors })
     }
 }
 
@@ -89,16 +137,9 @@ impl Recording {
         }
     }
 
-    fn bytes(&self, stream: usize, from: u64, to: u64, mut each: impl FnMut(&[u8]) -> bool) -> bool {
-        let range = if stream == 0 { &self.output } else { &self.errors };
-        let mut going = true;
-        range.part(from.min(range.to()), to.min(range.to())).pieces(|_, piece| {
-            if let Piece::Bytes(bytes) = piece {
-                going = each(bytes);
-            }
-            going
-        });
-        going
+    fn bytes(&self, stream: usize, from: u64, to: u64, each: impl FnMut(&[u8]) -> bool) -> bool {
+        let source = if stream == 0 { &self.output } else { &self.errors };
+        source.part(from, to, each)
     }
 
     /// The fold as it was at a moment.

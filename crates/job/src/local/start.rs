@@ -15,7 +15,7 @@ use super::connection::Connection;
 use crate::failure::{Failure, Kind};
 use crate::registry::format::Info;
 use crate::settings::Settings;
-use crate::spec::{Input, JobSpec};
+use crate::spec::{Input, KeeperSpec};
 use crate::wakes::deliver;
 use crate::wire::{PROTOCOL, StartOrder, StartReply, line};
 use outlast_protocol::{Call, Hint};
@@ -196,7 +196,7 @@ fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child
 }
 
 /// What a keeper is told.
-pub(crate) fn order(home: &Path, settings: &Settings, mut spec: JobSpec) -> StartOrder {
+pub(crate) fn order(home: &Path, settings: &Settings, mut spec: KeeperSpec) -> StartOrder {
     if spec.wakes.is_empty() && settings.wakes.is_empty() {
         // Nobody is woken: an order need not carry the environment twice.
         spec.wake_env.clear();

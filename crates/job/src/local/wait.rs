@@ -9,8 +9,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::LocalJob;
 use super::connection::{Connection, Read, RequestKey};
-use crate::client::check_wait;
+use crate::client::{Place, check_wait};
 use crate::clock::{earliest, millis, time_until};
+use crate::elsewhere::ElsewhereWait;
 use crate::failure::{Failure, Kind};
 use crate::registry::layout;
 use crate::search::LogSearch;
@@ -42,7 +43,14 @@ pub(crate) enum Progress {
 
 /// One job of a wait.
 #[derive(Debug)]
-struct WaitingJob {
+enum WaitingJob {
+    Here(LocalWait),
+    There(ElsewhereWait),
+}
+
+/// A job of this machine.
+#[derive(Debug)]
+struct LocalWait {
     job: LocalJob,
     wait: Wait,
     /// The same when its heir is asked: a wait that killed a keeper is not tried on another.
@@ -54,17 +62,17 @@ impl PendingWait {
     /// # Errors
     /// A bad pattern, or no job at all.
     pub(crate) fn new(
-        jobs: impl IntoIterator<Item = (LocalJob, Wait)>,
+        jobs: impl IntoIterator<Item = (Place, Wait)>,
         timeout: Option<Duration>,
     ) -> Result<Self, Failure> {
         let began = Instant::now();
         let mut waiting = Vec::new();
         for (job, wait) in jobs {
             check_wait(&wait)?;
-            // Fixed now: asked again after a take-over, the wait must still begin at the same place.
-            let from = Some(wait.from.unwrap_or_else(|| job.log_end()));
-            let wait = Wait { from, masked: job.masked, ..wait };
-            waiting.push(WaitingJob { job, wait, key: RequestKey::new(), connection: None });
+            waiting.push(match job {
+                Place::Here(job) => WaitingJob::Here(LocalWait::new(job, wait)),
+                Place::There(job) => WaitingJob::There(ElsewhereWait::new(job, wait)?),
+            });
         }
         if waiting.is_empty() {
             return Err(Failure::usage("there is no job to wait for"));
@@ -79,7 +87,13 @@ impl PendingWait {
     pub(crate) fn advance(&mut self) -> Result<Progress, Failure> {
         let (began, deadline) = (self.began, self.deadline);
         for (i, one) in self.jobs.iter_mut().enumerate() {
-            match one.advance(deadline)? {
+            let step = match one {
+                WaitingJob::Here(one) => one.advance(deadline)?,
+                WaitingJob::There(one) => {
+                    one.advance(deadline)?.map_or(Step::Waiting, |waited| Step::Met(Box::new(waited)))
+                }
+            };
+            match step {
                 Step::Waiting => {}
                 Step::Met(waited) => return Ok(ended(began, i, *waited)),
                 Step::SearchFiles => return Ok(Progress::SearchFiles),
@@ -91,8 +105,11 @@ impl PendingWait {
 
     /// Looks for the patterns of jobs without a keeper in their files.
     fn search_files(&mut self) -> Result<Progress, Failure> {
-        for (i, one) in self.jobs.iter_mut().enumerate().filter(|(_, one)| one.connection.is_none()) {
-            if let Some(waited) = one.answer_from_files()? {
+        for (i, one) in self.jobs.iter().enumerate() {
+            if let WaitingJob::Here(one) = one
+                && one.connection.is_none()
+                && let Some(waited) = one.answer_from_files()?
+            {
                 return Ok(ended(self.began, i, waited));
             }
         }
@@ -122,18 +139,25 @@ impl PendingWait {
 
     /// How it ends when nobody waits any longer.
     pub(crate) fn give_up(&self) -> Waited {
-        let offset = self.jobs[0].job.log_end();
+        let offset = match &self.jobs[0] {
+            WaitingJob::Here(one) => one.job.log_end(),
+            WaitingJob::There(one) => one.offset(),
+        };
         Waited { elapsed_ms: millis(self.began.elapsed()), ..Waited::because(Reason::Deadline, offset) }
     }
 
     /// The connections to poll before the next [`advance`](Self::advance).
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.jobs.iter().filter_map(|one| one.connection.as_ref()).map(AsFd::as_fd)
+        self.jobs.iter().filter_map(|one| match one {
+            WaitingJob::Here(one) => one.connection.as_ref().map(AsFd::as_fd),
+            WaitingJob::There(one) => Some(one.as_fd()),
+        })
     }
 
     /// When to [`advance`](Self::advance) at the latest, whatever the connections say.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        let starting = self.jobs.iter().any(|one| one.connection.is_none());
+        let starting =
+            self.jobs.iter().any(|one| matches!(one, WaitingJob::Here(one) if one.connection.is_none()));
         let retry = starting.then(|| Instant::now() + START_RETRY);
         earliest(self.deadline.map(|at| at + DEADLINE_SLACK), retry)
     }
@@ -178,7 +202,8 @@ fn sleep(wait: &PendingWait, wake_at: Option<Instant>, cancel: Option<BorrowedFd
 impl LocalJob {
     /// Waits until a condition holds or the time is up.
     pub(crate) fn wait(&self, wait: &Wait, timeout: Option<Duration>) -> Result<Waited, Failure> {
-        wait_any(PendingWait::new([(self.clone(), wait.clone())], timeout)?, None).map(|(_, waited)| waited)
+        let wait = PendingWait::new([(Place::Here(self.clone()), wait.clone())], timeout)?;
+        wait_any(wait, None).map(|(_, waited)| waited)
     }
 }
 
@@ -189,7 +214,14 @@ enum Step {
     SearchFiles,
 }
 
-impl WaitingJob {
+impl LocalWait {
+    fn new(job: LocalJob, wait: Wait) -> Self {
+        // Fixed now: asked again after a take-over, the wait must still begin at the same place.
+        let from = Some(wait.from.unwrap_or_else(|| job.log_end()));
+        let wait = Wait { from, masked: job.masked, ..wait };
+        Self { job, wait, key: RequestKey::new(), connection: None }
+    }
+
     /// Takes the next step: connects, asks, reads what has come. An answer ends the wait.
     fn advance(&mut self, deadline: Option<Instant>) -> Result<Step, Failure> {
         loop {

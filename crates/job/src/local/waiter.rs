@@ -13,8 +13,9 @@ use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
+use super::attach::LocalView;
 use super::folders::{FolderKind, Folders};
-use super::follow::{Follower, News};
+use super::follow::{LocalFollower, News};
 use super::wait::{PendingWait, Progress};
 use crate::clock::{earliest, time_until};
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ pub(crate) type Tell = Box<dyn FnMut(News) -> bool + Send>;
 /// What is handed to the thread.
 enum Command {
     Wait { wait: PendingWait, done: Done },
-    Follow { follower: Follower, tell: Tell },
+    Follow { followed: Followed, tell: Tell },
     Folder { kind: FolderKind, tell: Tell },
     Cancel,
 }
@@ -68,17 +69,38 @@ pub(crate) struct Waiter {
 }
 
 /// Ends a wait or a subscription when it is dropped. A wait is then over as if its time were up.
-#[derive(Debug)]
 #[must_use = "what it stands for is cancelled when it is dropped"]
 pub struct Waiting {
-    id: u64,
-    mailbox: Weak<Mailbox>,
+    cancel: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Waiting {
+    /// Something that is ended by this call.
+    pub fn new(cancel: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { cancel: Some(Box::new(cancel)) }
+    }
+
+    /// Something that is over already.
+    pub fn over() -> Self {
+        Self { cancel: None }
+    }
+
+    /// Lets it go on without anybody who could end it.
+    pub fn detach(mut self) {
+        self.cancel = None;
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").finish_non_exhaustive()
+    }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(mailbox) = self.mailbox.upgrade() {
-            mailbox.send(self.id, Command::Cancel);
+        if let Some(cancel) = self.cancel.take() {
+            cancel();
         }
     }
 }
@@ -88,8 +110,8 @@ impl Waiter {
         self.send(Command::Wait { wait, done })
     }
 
-    pub(crate) fn follow(&self, follower: Follower, tell: Tell) -> Result<Waiting, Failure> {
-        self.send(Command::Follow { follower, tell })
+    pub(crate) fn follow(&self, followed: Followed, tell: Tell) -> Result<Waiting, Failure> {
+        self.send(Command::Follow { followed, tell })
     }
 
     pub(crate) fn folder(&self, kind: FolderKind, tell: Tell) -> Result<Waiting, Failure> {
@@ -105,7 +127,12 @@ impl Waiter {
         drop(running);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         mailbox.send(id, command);
-        Ok(Waiting { id, mailbox: Arc::downgrade(&mailbox) })
+        let mailbox = Arc::downgrade(&mailbox);
+        Ok(Waiting::new(move || {
+            if let Some(mailbox) = Weak::upgrade(&mailbox) {
+                mailbox.send(id, Command::Cancel);
+            }
+        }))
     }
 }
 
@@ -131,11 +158,35 @@ fn start() -> Result<Arc<Mailbox>, Failure> {
     Ok(mailbox)
 }
 
+/// A job whose news are passed on.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    Job(LocalFollower),
+    /// With its terminal.
+    View(LocalView),
+}
+
+impl Followed {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Job(follower) => follower.fd(),
+            Self::View(view) => Some(view.fd()),
+        }
+    }
+
+    fn next_now(&mut self) -> Result<Option<News>, Failure> {
+        match self {
+            Self::Job(follower) => follower.next_now(),
+            Self::View(view) => view.next_news(),
+        }
+    }
+}
+
 /// All that is waited for.
 #[derive(Default)]
 struct Table {
     waits: BTreeMap<u64, Entry>,
-    followers: BTreeMap<u64, (Follower, Tell)>,
+    followers: BTreeMap<u64, (Followed, Tell)>,
     folders: Folders,
 }
 
@@ -186,8 +237,8 @@ impl Table {
                 self.waits.insert(id, Entry { wait, done, wake_at: None });
                 self.advance(id);
             }
-            Command::Follow { follower, tell } => {
-                self.followers.insert(id, (follower, tell));
+            Command::Follow { followed, tell } => {
+                self.followers.insert(id, (followed, tell));
                 self.pass_on(id);
             }
             Command::Folder { kind, tell } => self.folders.add(id, kind, tell),
@@ -215,8 +266,8 @@ impl Table {
             entry.wait.fds().for_each(|fd| add(Source::Wait(*id), fd));
             wake_at = earliest(wake_at, entry.wake_at);
         }
-        for (id, (follower, _)) in &self.followers {
-            follower.fd().into_iter().for_each(|fd| add(Source::Follower(*id), fd));
+        for (id, (followed, _)) in &self.followers {
+            followed.fd().into_iter().for_each(|fd| add(Source::Follower(*id), fd));
         }
         let mut fds: Vec<PollFd<'_>> =
             fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -261,10 +312,10 @@ impl Table {
     }
 
     fn pass_on(&mut self, id: u64) {
-        let Some((follower, tell)) = self.followers.get_mut(&id) else { return };
+        let Some((followed, tell)) = self.followers.get_mut(&id) else { return };
         let mut wanted = true;
         while wanted {
-            wanted = match follower.next_now() {
+            wanted = match followed.next_now() {
                 Ok(Some(News::Over)) | Err(_) => {
                     tell(News::Over);
                     false

@@ -14,7 +14,7 @@ use super::replace::{Durability, read_small, replace, write_new};
 use super::sweep::remove_flat_folder;
 use super::{Home, JobDir, layout};
 use crate::failure::Failure;
-use crate::spec::{Handle, JobSpec};
+use crate::spec::{Handle, KeeperSpec};
 
 /// Held while the keeper or the heir lives: both inherit it, and the kernel releases it with the last of
 /// them.
@@ -136,7 +136,7 @@ impl Fresh {
     ///
     /// # Errors
     /// If the home cannot be written.
-    pub fn claim(self, home: &Home, spec: &JobSpec, now: u64) -> Result<(JobDir, Info, Lock), Failure> {
+    pub fn claim(self, home: &Home, spec: &KeeperSpec, now: u64) -> Result<(JobDir, Info, Lock), Failure> {
         match self.move_to_next(home, spec, now) {
             Ok(info) => {
                 let job = JobDir { handle: info.handle, path: home.job_path(info.handle), ..self.job };
@@ -149,7 +149,7 @@ impl Fresh {
         }
     }
 
-    fn move_to_next(&self, home: &Home, spec: &JobSpec, now: u64) -> Result<Info, Errno> {
+    fn move_to_next(&self, home: &Home, spec: &KeeperSpec, now: u64) -> Result<Info, Errno> {
         let mut handle = next(home);
         loop {
             let info = format::claimed(handle, spec, now);

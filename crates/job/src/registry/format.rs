@@ -4,11 +4,11 @@ pub use outlast_protocol::info::*;
 
 use crate::lifecycle::State;
 use crate::log::gone::Gone;
-use crate::spec::{Handle, JobSpec, Streams};
+use crate::spec::{Handle, KeeperSpec, Streams};
 
 /// The record of a job that was just claimed.
 #[must_use]
-pub fn claimed(handle: Handle, spec: &JobSpec, created_at: u64) -> Info {
+pub fn claimed(handle: Handle, spec: &KeeperSpec, created_at: u64) -> Info {
     let ms = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Info {
         format: FORMAT,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 use super::claim::{Lock, lock_home, retire};
 use super::format::Info;
@@ -18,6 +17,7 @@ use crate::lifecycle::State;
 use crate::outbox::Outbox;
 use crate::settings::Retention;
 use crate::spec::Handle;
+pub use outlast_protocol::request::OverBudget;
 use outlast_protocol::{Call, Hint};
 
 /// How often, at most, the end of a job triggers a sweep.
@@ -33,29 +33,7 @@ pub struct Swept {
     /// The finished jobs that are kept.
     pub kept: usize,
     /// Set if more jobs are kept than the limits allow, because they are recent or were not read.
-    pub over: Option<Over>,
-}
-
-/// How far a home is over its budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Over {
-    /// How many finished jobs it keeps.
-    pub jobs: usize,
-    /// How much disk they take, in bytes.
-    pub bytes: u64,
-}
-
-impl Over {
-    /// A sentence with what to do about it.
-    #[must_use]
-    pub fn words(&self) -> String {
-        format!(
-            "this home is over its budget: {} finished jobs take {} MiB, and are young or were read by nobody; \
-             read them, or remove them: outlast prune --keep N",
-            self.jobs,
-            self.bytes >> 20
-        )
-    }
+    pub over: Option<OverBudget>,
 }
 
 struct Finished {
@@ -83,11 +61,11 @@ pub fn sweep(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Result<S
 
 /// How far the home was over its budget when it was last swept.
 #[must_use]
-pub fn over_budget(home: &Home) -> Option<Over> {
+pub fn over_budget(home: &Home) -> Option<OverBudget> {
     serde_json::from_slice(&read_small(home.as_dir(), layout::SWEPT, 4096).ok()?).ok()
 }
 
-fn note_swept(home: &Home, over: Option<Over>) {
+fn note_swept(home: &Home, over: Option<OverBudget>) {
     let said = over.and_then(|over| serde_json::to_vec(&over).ok()).unwrap_or_default();
     let _ = replace(home.as_dir(), layout::SWEPT, &said, Durability::Process);
 }
@@ -154,7 +132,7 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
         }
     }
     if swept.kept > keep.jobs || bytes > keep.bytes {
-        swept.over = Some(Over { jobs: swept.kept, bytes });
+        swept.over = Some(OverBudget { jobs: swept.kept, bytes });
     }
     if !dry_run {
         if !swept.removed.is_empty() {

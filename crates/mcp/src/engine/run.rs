@@ -25,7 +25,10 @@ const BRIEF: Duration = Duration::from_millis(20);
 pub(crate) struct RunOrder {
     pub(crate) run: Run,
     pub(crate) description: Option<String>,
+    /// Where it would run on this machine, which is what rules are about.
     pub(crate) folder: PathBuf,
+    /// Where it runs; none for where the host runs.
+    pub(crate) cwd: Option<String>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) name: Option<String>,
     pub(crate) pty: bool,
@@ -45,14 +48,17 @@ impl RunOrder {
     /// A line for the shell in a folder, else where the server runs, with everything else as it is when
     /// nothing is said.
     pub(crate) fn new(command: String, folder: Option<String>) -> Result<Self, Failure> {
-        let folder = match folder {
-            Some(folder) => absolute(&folder)?,
+        let given = folder.map(|folder| absolute(&folder)).transpose()?;
+        let cwd = given.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+        let folder = match given {
+            Some(folder) => folder,
             None => std::env::current_dir().map_err(|_| deleted_folder())?,
         };
         Ok(Self {
             run: Run::Shell(command),
             description: None,
             folder,
+            cwd,
             env: BTreeMap::new(),
             name: None,
             pty: true,
@@ -74,14 +80,14 @@ impl Engine {
         let seen = order.pattern.clone().map_or(Condition::Port(None), Condition::Pattern);
         let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen).from(0);
         check_wait(&wait)?;
-        let mut spec = self.spec(caller, &order)?;
+        let mut spec = spec(caller, &order);
         if !order.again
-            && let Some(twin) = self.running_twin(&spec)
+            && let Some(twin) = self.running_twin(&order)
         {
             return self.not_again(caller, &twin).map(Step::Done);
         }
-        spec.guard = pass.guard();
-        let wakes = self.outlast.wakes_of(&spec);
+        spec.guard = pass.guard_request();
+        let wakes = self.outlast.wakes_of(&spec)?;
         let job = self.outlast.start(spec)?;
         let patience =
             if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
@@ -109,10 +115,11 @@ impl Engine {
     }
 
     /// The newest job that runs the same command in the same folder, of any session.
-    fn running_twin(&self, spec: &JobSpec) -> Option<Summary> {
-        let Run::Shell(command) = &spec.run else { return None };
+    fn running_twin(&self, order: &RunOrder) -> Option<Summary> {
+        let Run::Shell(command) = &order.run else { return None };
+        let folder = order.folder.to_string_lossy();
         let listed = self.outlast.list(ListRequest { keepers: AskKeepers::None, ..ListRequest::default() });
-        let is_it = |one: &ListedJob| one.is_live() && one.job.command == *command && one.job.cwd == spec.cwd;
+        let is_it = |one: &ListedJob| one.is_live() && one.job.command == *command && one.job.cwd == folder;
         listed.into_iter().rev().find(is_it).map(|one| one.job)
     }
 
@@ -125,31 +132,6 @@ impl Engine {
             "nothing was started: the same command runs here already{whose}; again=true starts another"
         ));
         Ok(answer)
-    }
-
-    fn spec(&self, caller: &Caller, order: &RunOrder) -> Result<JobSpec, Failure> {
-        let mut spec = JobSpec::in_session(order.run.clone(), &caller.session);
-        spec.without_pagers();
-        spec.env.extend(order.env.clone());
-        spec.cwd = order.folder.to_string_lossy().into_owned();
-        if !order.pty {
-            spec.streams = Streams::Pipes;
-        }
-        spec.description.clone_from(&order.description);
-        spec.name.clone_from(&order.name);
-        for (name, value) in &caller.env {
-            spec.env.entry(name.clone()).or_insert_with(|| value.clone());
-            spec.wake_env.insert(name.clone(), value.clone());
-        }
-        if let Some(notify) = &order.notify {
-            spec.notify.clone_from(notify);
-        }
-        spec.timeout = order.timeout;
-        spec.inactivity_timeout = order.inactivity_timeout;
-        let settings = self.outlast.settings();
-        spec.log_cap = settings.log_cap;
-        spec.confine_for_agent(settings);
-        Ok(spec)
     }
 
     /// Lets whoever started the server see which call has started which job.
@@ -177,6 +159,25 @@ impl Engine {
             );
         }
     }
+}
+
+/// What the host is asked for.
+fn spec(caller: &Caller, order: &RunOrder) -> JobSpec {
+    let mut spec = JobSpec::new(order.run.clone());
+    spec.session.clone_from(&caller.session);
+    spec.env.extend(order.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+    spec.caller_env.extend(caller.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    spec.cwd.clone_from(&order.cwd);
+    if !order.pty {
+        spec.streams = Streams::Pipes;
+    }
+    spec.description.clone_from(&order.description);
+    spec.name.clone_from(&order.name);
+    spec.notify = order.notify.clone().map(Notify::into_conditions);
+    spec.timeout = order.timeout;
+    spec.inactivity_timeout = order.inactivity_timeout;
+    spec.for_agent = true;
+    spec
 }
 
 /// A folder as a person would give it: from where the server runs, or from home.

@@ -4,8 +4,7 @@ mod rows;
 mod watch;
 
 use outlast_cli::JobsArgs;
-use outlast_job::registry::sweep::Over;
-use outlast_job::request::{AskKeepers, List as ListRequest};
+use outlast_job::request::{AskKeepers, List as ListRequest, OverBudget};
 use outlast_job::{Failure, Outlast, session};
 use outlast_policy::OrderKind;
 use serde::Serialize;
@@ -19,7 +18,7 @@ use rows::{Filter, Row};
 struct List<'a> {
     jobs: &'a [Row],
     #[serde(skip_serializing_if = "Option::is_none")]
-    over_budget: Option<Over>,
+    over_budget: Option<OverBudget>,
 }
 
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {

@@ -1,7 +1,8 @@
 //! `outlast prune`.
 
 use outlast_cli::PruneArgs;
-use outlast_job::settings::{Retention, Section};
+use outlast_job::clock::millis;
+use outlast_job::request::PruneLimits;
 use outlast_job::{Failure, Outlast};
 use outlast_policy::OrderKind;
 
@@ -10,20 +11,9 @@ use crate::output::Output;
 
 pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Prune { dry_run: args.dry_run })?;
-    let set = &outlast.settings().retention;
-    let says_all = args.all || (args.age.is_some() && args.keep.is_some() && args.size.is_some());
-    if !says_all {
-        outlast.loaded_settings().section(Section::Retention)?;
-    }
-    let keep = if args.all {
-        Retention::nothing()
-    } else if args.age.is_none() && args.keep.is_none() && args.size.is_none() {
-        set.clone()
-    } else {
-        let (age, jobs) = (args.age.unwrap_or(set.age), args.keep.unwrap_or(set.jobs));
-        Retention::at_once(age, jobs, args.size.unwrap_or(set.bytes))
-    };
-    let swept = outlast.prune(&keep, args.dry_run)?;
+    let limits =
+        PruneLimits { all: args.all, age_ms: args.age.map(millis), jobs: args.keep, bytes: args.size };
+    let swept = outlast.prune(limits, args.dry_run)?;
     if out.json {
         let removed = &swept.removed;
         out.value(&serde_json::json!({

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_cli::RerunArgs;
-use outlast_job::notify::Notify;
 use outlast_job::registry::format::Info;
 use outlast_job::{Failure, Input, Job, JobSpec, Outlast, Streams};
 use outlast_policy::{OrderKind, Start};
@@ -21,21 +20,24 @@ use crate::terminal;
 pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = named_or_last(outlast, args.job.as_deref(), out)?;
     let info = job.info()?;
-    let mut spec = spec(&info, args).checked()?;
+    let mut spec = spec(&info, args);
+    spec.check()?;
     let gate = CliGate::open(outlast.home())?;
     let set = args.env.iter().filter_map(|setting| setting.split_once('='));
     let env: BTreeMap<String, String> = set.map(|(name, value)| (name.into(), value.into())).collect();
     let start = Start {
         run: &spec.run,
-        folder: Path::new(&spec.cwd),
+        folder: Path::new(&info.cwd),
         env: &env,
         fed: spec.input == Input::Given && run::is_fed(),
     };
-    spec.guard = gate.pass(OrderKind::Start(start))?.guard();
+    spec.guard = gate.pass(OrderKind::Start(start))?.guard_request();
     if info.state.is_live() {
         end_first(outlast, &job, args, &gate, out)?;
     }
-    let wakes = outlast.wakes_of(&spec);
+    // Its folder is one of the machine that it ran on.
+    let outlast = outlast.beside(&job)?;
+    let wakes = outlast.wakes_of(&spec)?;
     let front = Foreground {
         reads: spec.input != Input::Nothing,
         has_terminal: matches!(spec.streams, Streams::Terminal(_)),
@@ -79,18 +81,18 @@ fn end_first(
 /// What the record says, in the caller's own environment: values of variables are never written down.
 fn spec(info: &Info, args: &RerunArgs) -> JobSpec {
     let mut spec = JobSpec::new(info.run.clone());
-    spec.cwd.clone_from(&info.cwd);
+    spec.cwd = Some(info.cwd.clone());
     spec.name.clone_from(&info.name);
     spec.description.clone_from(&info.description);
     spec.timeout = info.timeout_ms.map(Duration::from_millis);
     spec.inactivity_timeout = info.inactivity_timeout_ms.map(Duration::from_millis);
-    spec.log_cap = info.log_cap;
+    spec.log_cap = Some(info.log_cap);
     spec.sandbox.clone_from(&info.sandbox);
     spec.limits.clone_from(&info.limits);
     for setting in &args.env {
         match setting.split_once('=') {
-            Some((name, value)) => drop(spec.env.insert(name.into(), value.into())),
-            None => drop(spec.env.remove(setting)),
+            Some((name, value)) => spec.set_env(name, value),
+            None => spec.unset_env(setting),
         }
     }
     let in_front = !args.background;
@@ -106,6 +108,6 @@ fn spec(info: &Info, args: &RerunArgs) -> JobSpec {
         Input::Typed | Input::Given if in_front && !std::io::stdin().is_terminal() => Input::Given,
         Input::Typed | Input::Given => Input::Typed,
     };
-    spec.notify = if in_front { Notify::default() } else { Notify::in_background() };
+    spec.notify = in_front.then(Vec::new);
     spec
 }

@@ -4,7 +4,7 @@ mod mistakes;
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy, any_if_zero};
@@ -14,6 +14,7 @@ use outlast_job::lifecycle::{EndedBy, Receipt};
 use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
 use outlast_job::sandbox::{By, Network, Sandbox};
+use outlast_job::spec::deleted_folder;
 use outlast_job::units::parse_processors;
 use outlast_job::wakes::{Wake, WakePlan};
 use outlast_job::wire::Attach;
@@ -43,13 +44,14 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     let wait = Wait::of(until).from(0);
     // A bad pattern is told before anything runs.
     check_wait(&wait)?;
-    let mut spec = spec(outlast, &args)?.checked()?;
+    let mut spec = spec(&args)?;
+    spec.check()?;
     if let Some(mistake) = mistakes::of_program(&spec, &args) {
         out.failure(&mistake.failure);
         return Ok(mistake.code);
     }
-    spec.guard = may_run(outlast, &args, &spec)?.guard();
-    let wakes = outlast.wakes_of(&spec);
+    spec.guard = may_run(outlast, &args, &spec)?.guard_request();
+    let wakes = outlast.wakes_of(&spec)?;
     let job = outlast.start(spec)?;
     if args.background {
         return started(&job, wakes, out);
@@ -84,12 +86,12 @@ fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<Pass, Fa
     let gate = CliGate::open(outlast.home())?;
     let set = args.env.iter().filter_map(|setting| setting.split_once('='));
     let env = set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let start = Start {
-        run: &spec.run,
-        folder: Path::new(&spec.cwd),
-        env: &env,
-        fed: input(args) == Input::Given && is_fed(),
+    let folder = match &spec.cwd {
+        Some(cwd) => PathBuf::from(cwd),
+        None => std::env::current_dir().map_err(|_| deleted_folder())?,
     };
+    let start =
+        Start { run: &spec.run, folder: &folder, env: &env, fed: input(args) == Input::Given && is_fed() };
     let pass = gate.pass(OrderKind::Start(start))?;
     for command in args.wake.iter().filter_map(|wake| wake.strip_prefix("exec:")) {
         let run = Run::Shell(command.to_owned());
@@ -121,7 +123,7 @@ fn goes_on(args: &RunArgs) -> bool {
     !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some()
 }
 
-fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
+fn spec(args: &RunArgs) -> Result<JobSpec, Failure> {
     let run = match args.command.as_slice() {
         // One word is a program, and if there is none of that name the error says so; a line is for the
         // shell.
@@ -131,12 +133,12 @@ fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
     let mut spec = JobSpec::new(run);
     if let Some(cwd) = &args.cwd {
         let cwd = std::path::absolute(cwd).map_err(|error| Failure::usage(format!("--cwd: {error}")))?;
-        spec.cwd = cwd.to_string_lossy().into_owned();
+        spec.cwd = Some(cwd.to_string_lossy().into_owned());
     }
     for setting in &args.env {
         match setting.split_once('=') {
-            Some((name, value)) => drop(spec.env.insert(name.into(), value.into())),
-            None => drop(spec.env.remove(setting)),
+            Some((name, value)) => spec.set_env(name, value),
+            None => spec.unset_env(setting),
         }
     }
     spec.streams = if args.pipe {
@@ -152,12 +154,13 @@ fn spec(outlast: &Outlast, args: &RunArgs) -> Result<JobSpec, Failure> {
     spec.inactivity_timeout = args.inactivity_timeout;
     let foreground = !args.background && !goes_on(args);
     spec.notify = match args.notify.as_slice() {
-        [] if foreground && args.wake.is_empty() => Notify::default(),
-        [] => Notify::in_background(),
-        chosen => Notify::parse(chosen)?,
+        [] if foreground && args.wake.is_empty() => Some(Vec::new()),
+        [] => None,
+        chosen => Some(Notify::parse(chosen)?.into_conditions()),
     };
-    spec.wakes = args.wake.iter().map(|wake| Wake::parse(wake)).collect::<Result<_, _>>()?;
-    spec.log_cap = args.log_cap.unwrap_or(outlast.settings().log_cap);
+    let wakes = args.wake.iter().map(|wake| Ok(Wake::parse(wake)?.to_request()));
+    spec.wakes = wakes.collect::<Result<_, Failure>>()?;
+    spec.log_cap = args.log_cap;
     spec.sandbox = sandbox(&args.bounds)?;
     spec.limits = Limits {
         memory: args.bounds.memory,

@@ -144,7 +144,7 @@ fn submit(
     spec.description = Some(format!("typed into tmux pane {}: {shown}", wanted.pane));
     spec.streams = Streams::Pipes;
     spec.shown_as = Some(args.command.join(" "));
-    spec.wakes.extend(wake);
+    spec.wakes.extend(wake.as_ref().map(Wake::to_request));
     let job = outlast.start(spec)?;
     if !out.json {
         out.talk(&format!("job {} types it into {} when that is free", job.handle(), wanted.pane));

@@ -140,7 +140,7 @@ fn row(spool: &Spool, filed: Filed) -> Row {
     Row {
         wake: id.to_string(),
         state,
-        kind: order.wake.kind(),
+        kind: order.wake.kind().name(),
         target: order.wake.target(),
         session: order.session,
         job: id.job.number(),

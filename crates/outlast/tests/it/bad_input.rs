@@ -94,7 +94,7 @@ fn a_nul_in_a_command_is_refused_by_the_library() {
     let outlast = Outlast::at(sandbox.home()).unwrap().kept_by(sandbox.program());
     let nul_in_env = {
         let mut spec = JobSpec::shell("true");
-        spec.env.insert("A".into(), "x\0y".into());
+        spec.set_env("A", "x\0y");
         spec
     };
     let specs = [

@@ -7,6 +7,7 @@ mod bad_input;
 mod crowds;
 mod detached;
 mod disks;
+mod elsewhere;
 mod ends;
 mod faults;
 mod floods;

@@ -1,13 +1,11 @@
 //! Every request of the closed set, answered by a real home, with requests and answers sent as text: what crosses this
 //! border can cross a pipe to another machine.
 
-use std::collections::BTreeMap;
-
 use outlast_job::request::{
-    Ack, Answer, AskKeepers, BytePart, Grep, JobRequest, JobWait, Lines, List, Moment, ReadBytes, ReadText,
-    Request, Screen, SessionEvents, Start, Stream, WaitAny,
+    Ack, Answer, AskKeepers, BytePart, Grep, JobRequest, JobWait, Lines, List, Moment, PruneLimits,
+    ReadBytes, ReadText, Request, Screen, SessionEvents, Stream, WaitAny,
 };
-use outlast_job::{Failure, Handle, Outlast, Run, Send, Size, Streams, Wait};
+use outlast_job::{Condition, Failure, Handle, JobSpec, Outlast, Send, Size, Streams, Wait};
 use outlast_testkit::{Sandbox, TEST_TIMEOUT};
 
 use super::sandbox;
@@ -38,19 +36,13 @@ impl Host {
 
     #[track_caller]
     fn start(&self, line: &str, streams: Streams) -> Handle {
-        let start = Start {
-            run: Run::Shell(line.into()),
-            description: Some("a test".into()),
-            name: None,
-            folder: Some("/".into()),
-            env: BTreeMap::from([("WHO".into(), "world".into())]),
-            streams,
-            session: "far".into(),
-            timeout_ms: None,
-            inactivity_timeout_ms: None,
-            notify: Some(vec!["exit".into()]),
-            for_agent: false,
-        };
+        let mut start = JobSpec::shell(line);
+        start.description = Some("a test".into());
+        start.cwd = Some("/".into());
+        start.set_env("WHO", "world");
+        start.streams = streams;
+        start.session = "far".into();
+        start.notify = Some(vec![Condition::Exit]);
         match self.ask(&Request::Start(Box::new(start))) {
             Answer::Started(job) => job,
             other => panic!("{other:?}"),
@@ -224,6 +216,6 @@ fn a_session_reads_its_events_and_acknowledges_them() {
     assert!(matches!(host.ask(&Request::Ack(ack)), Answer::Acknowledged(number) if number > 0));
     assert!(events(None).is_empty());
     assert!(
-        matches!(host.ask(&Request::Prune { dry_run: true }), Answer::Pruned(pruned) if pruned.removed.is_empty())
+        matches!(host.ask(&Request::Prune { dry_run: true, limits: PruneLimits::default() }), Answer::Pruned(pruned) if pruned.removed.is_empty())
     );
 }

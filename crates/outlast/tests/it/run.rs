@@ -105,8 +105,9 @@ fn a_start_that_fails_leaves_a_receipt() {
     ];
     for (i, (program, cwd, named, kind)) in cases.into_iter().enumerate() {
         let handle = i as u64 + 1;
-        let mut spec = JobSpec::in_session(Run::Program(vec![program.into(), "x".into()]), "test");
-        spec.cwd = cwd.into();
+        let mut spec = JobSpec::new(Run::Program(vec![program.into(), "x".into()]));
+        spec.session = "test".into();
+        spec.cwd = Some(cwd.into());
         let failure = outlast.start(spec).unwrap_err();
         assert!(failure.message.contains(named), "{failure}");
         let info = sandbox.info(handle);

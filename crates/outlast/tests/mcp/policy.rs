@@ -400,10 +400,10 @@ fn a_server_in_a_job_does_not_end_that_job() {
     let mut spec =
         outlast_job::JobSpec::new(outlast_job::Run::Program(vec![PROGRAM.to_owned(), "mcp".to_owned()]));
     spec.streams = outlast_job::Streams::Pipes;
-    spec.cwd = sandbox.path().to_string_lossy().into_owned();
+    spec.cwd = Some(sandbox.path().to_string_lossy().into_owned());
     spec.env = server
         .get_envs()
-        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value?.to_str()?.to_owned())))
+        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), Some(value?.to_str()?.to_owned()))))
         .collect();
     spec.session = "agent".into();
     let job = outlast.start(spec).unwrap();

@@ -83,9 +83,9 @@ fn a_list_that_has_changed_is_told_in_both_eras() {
     older.hear_until("the older client is told", changed);
     let told = newer.hear_until("the newer client is told", changed);
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
-    let all = outlast_job::settings::Retention::nothing();
+    let all = || outlast_job::request::PruneLimits { all: true, ..Default::default() };
     crate::client::eventually("the job is removed", || {
-        !sandbox.outlast().prune(&all, false).unwrap().removed.is_empty()
+        !sandbox.outlast().prune(all(), false).unwrap().removed.is_empty()
     });
     older.hear_until("that it is gone, too", changed);
 }

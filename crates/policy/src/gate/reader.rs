@@ -1,10 +1,8 @@
 //! What reads the input of a job, by what the kernel says about its processes.
 
-use outlast_job::lifecycle::Process;
+use outlast_job::request::ProcessDetail;
 use outlast_job::wire::Level;
 use outlast_job::{Failure, Job};
-use outlast_pty::procfs;
-use rustix::process::Pid;
 
 use crate::typed::Reader;
 use crate::unwrap::{MAY_START_SHELL, SHELLS};
@@ -15,12 +13,14 @@ use crate::word::base;
 pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
     // A job without a keeper takes no input.
     let Some(status) = job.status()? else { return Ok(Reader::Shell) };
-    let shell = status.processes.is_empty() || status.processes.iter().any(reads_commands);
+    // The machine that it is on looks at them.
+    let processes = job.processes()?;
+    let shell = processes.is_empty() || processes.iter().any(reads_commands);
     let reading = status.awaiting_input.as_ref().filter(|awaiting| awaiting.level != Level::Possible);
     let program = reading.map(|awaiting| &awaiting.evidence).filter(|evidence| evidence.pid > 0);
     let is_shell =
-        |pid: i32| status.processes.iter().any(|process| process.pid == pid && reads_commands(process));
-    let other = status.processes.iter().find_map(other_shell);
+        |pid: i32| processes.iter().any(|detail| detail.process.pid == pid && reads_commands(detail));
+    let other = processes.iter().find_map(other_shell);
     let of_shell = move || other.map_or(Reader::Shell, |program| Reader::OtherShell { program });
     Ok(match program {
         Some(evidence) if is_shell(evidence.pid) => of_shell(),
@@ -28,7 +28,7 @@ pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
         Some(evidence) => Reader::Program { program: evidence.program.clone() },
         None if shell => of_shell(),
         None => {
-            let program = status.processes.last().map(|process| process.program.clone());
+            let program = processes.last().map(|detail| detail.process.program.clone());
             Reader::Program { program: program.unwrap_or_default() }
         }
     })
@@ -36,29 +36,21 @@ pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
 
 /// Whether a process runs commands that are typed: a shell without a command or script of its own, or a
 /// program that may have one behind it.
-fn reads_commands(process: &Process) -> bool {
-    let pid = Pid::from_raw(process.pid).filter(|pid| procfs::start_time(*pid) == Some(process.started));
-    let arguments = pid.and_then(procfs::arguments).unwrap_or_default();
-    let arguments: Vec<String> =
-        arguments.iter().map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
-    let program = pid.and_then(procfs::program_file);
-    let names = [program.as_deref().unwrap_or_default(), &process.program];
+fn reads_commands(detail: &ProcessDetail) -> bool {
+    let names = [detail.file.as_deref().unwrap_or_default(), &detail.process.program];
     let names: Vec<&str> = names.iter().map(|name| base(name).trim_start_matches('-')).collect();
     if names.iter().any(|name| MAY_START_SHELL.contains(name)) {
         return true;
     }
-    names.iter().any(|name| SHELLS.contains(name)) && !has_its_orders(&arguments)
+    names.iter().any(|name| SHELLS.contains(name)) && !has_its_orders(&detail.arguments)
 }
 
 /// The name of a shell that takes commands and is not bash.
-fn other_shell(process: &Process) -> Option<String> {
-    let pid = Pid::from_raw(process.pid)?;
-    let program = procfs::program_file(pid).unwrap_or_else(|| process.program.clone());
-    let name = base(&program).trim_start_matches('-').to_owned();
-    (SHELLS.contains(&name.as_str())
-        && !["bash", "rbash"].contains(&name.as_str())
-        && reads_commands(process))
-    .then_some(name)
+fn other_shell(detail: &ProcessDetail) -> Option<String> {
+    let program = detail.file.as_ref().unwrap_or(&detail.process.program);
+    let name = base(program).trim_start_matches('-').to_owned();
+    (SHELLS.contains(&name.as_str()) && !["bash", "rbash"].contains(&name.as_str()) && reads_commands(detail))
+        .then_some(name)
 }
 
 /// Whether a shell was started with a command or a script to run.

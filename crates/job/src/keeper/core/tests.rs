@@ -15,7 +15,7 @@ use super::*;
 use crate::keeper::conditions::{Facts, Moment, Pace};
 use crate::lifecycle::{EndedBy, Receipt, State};
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Size, Streams};
+use crate::spec::{KeeperSpec, Size, Streams};
 use crate::wire::watch::Watch;
 use crate::wire::{Attach, Secret, Send, Stable, Wait};
 
@@ -179,7 +179,7 @@ fn command() -> Pid {
 impl World {
     fn new() -> Self {
         let started = Instant::now();
-        let mut spec = JobSpec::shell("true");
+        let mut spec = KeeperSpec::shell("true");
         spec.session = "test".into();
         let handle = Handle::new(1);
         let info = crate::registry::format::claimed(handle, &spec, 0);

@@ -9,7 +9,7 @@ use crate::lifecycle::{EndedBy, Outcome, Receipt, State};
 use crate::registry::replace::Durability;
 use crate::registry::{JobDir, claim, layout};
 use crate::settings::Retention;
-use crate::spec::{JobSpec, Run};
+use crate::spec::KeeperSpec;
 
 const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
@@ -54,7 +54,7 @@ impl Jobs {
     fn claimed(&self, command: &str) -> (JobDir, Info, claim::Lock) {
         let home = &self.outlast.local.home;
         let fresh = claim::Fresh::make(home).unwrap();
-        fresh.claim(home, &JobSpec::new(Run::Shell(command.into())), 1).unwrap()
+        fresh.claim(home, &KeeperSpec::shell(command), 1).unwrap()
     }
 
     /// Waits until a later change of any record would show.

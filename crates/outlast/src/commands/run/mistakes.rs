@@ -40,12 +40,12 @@ pub(super) fn of_program(spec: &JobSpec, args: &RunArgs) -> Option<Mistake> {
     if let Some(mistake) = value_after_a_space(args) {
         return Some(mistake);
     }
-    if !std::path::Path::new(&spec.cwd).is_dir() {
-        let failure = Failure::new(Kind::CannotStart, format!("there is no folder {}", spec.cwd))
+    if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
+        let failure = Failure::new(Kind::CannotStart, format!("there is no folder {cwd}"))
             .hint("check --cwd, or make it: mkdir -p DIR");
         return Some(Mistake { failure, code: 1 });
     }
-    let files = spec.program_files();
+    let files = outlast_job::spec::program_files(spec).ok()?;
     let Some(file) = files.first() else {
         return Some(missing(spec, args));
     };
@@ -114,10 +114,11 @@ fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
         );
     }
     let message = format!("there is no program {first:?}");
-    let hint = match (first.contains('/'), similar_program(spec.env.get("PATH"), first)) {
+    let path = spec.env.get("PATH").cloned().unwrap_or_else(|| std::env::var("PATH").ok());
+    let hint = match (first.contains('/'), similar_program(path.as_ref(), first)) {
         (true, _) => format!(
             "there is no such file in {}; to start somewhere else: outlast run --cwd DIR {first}",
-            spec.cwd
+            spec.cwd.as_deref().unwrap_or("this folder")
         ),
         (false, Some(similar)) => format!("did you mean: outlast run {} {}", similar, line_of(rest)),
         (false, None) => "check the spelling, or give its full path. An alias or function of your shell: \

@@ -9,17 +9,15 @@ use std::time::{Duration, Instant};
 use outlast_protocol::request::Stream;
 use outlast_stream::{LineBatch, LineBatches, Passthrough};
 
-use super::LocalJob;
-use super::follow::{Follower, News};
-use super::read::Piece;
+use super::{Follower, Job, News, Piece};
 use crate::failure::Failure;
 use crate::registry::format::Info;
 use crate::wire::event::EventKind;
 
 /// How long output is gathered.
-pub(crate) const BATCH: Duration = Duration::from_millis(200);
+const BATCH: Duration = Duration::from_millis(200);
 /// How much text goes into a batch: a line of the longest kind, with others beside it.
-pub(crate) const MAX_BATCH_BYTES: usize = 256 << 10;
+const MAX_BATCH_BYTES: usize = 256 << 10;
 /// More than this between two looks is not read but skipped, up to the last megabyte.
 const TOO_MUCH: u64 = 8 << 20;
 /// How much of it is still read.
@@ -77,13 +75,13 @@ struct Gathering {
     drawn: Vec<u8>,
 }
 
-impl LocalJob {
+impl Job {
     /// Hands out lines from an offset on until the job has ended, then returns its record; none when `give` said
     /// [`Given::Stop`].
     ///
     /// # Errors
     /// When the job's files can't be read.
-    pub(crate) fn stream_lines(
+    pub fn stream_lines(
         &self,
         from: u64,
         pace: &Pace,
@@ -130,7 +128,7 @@ impl LocalJob {
     ///
     /// # Errors
     /// When the job's files can't be read.
-    pub(crate) fn until_started(&self) -> Result<Info, Failure> {
+    pub fn until_started(&self) -> Result<Info, Failure> {
         loop {
             let info = self.info()?;
             if info.process.is_some() || !info.state.is_live() {
@@ -149,14 +147,14 @@ impl LocalJob {
                     return Ok(true);
                 }
             }
-            Some(News::Changed) => {}
+            Some(News::Changed | News::Attached(_)) => {}
             Some(News::Over) if !self.info()?.state.is_live() => return Ok(true),
             // Started, and its keeper is on the way to its socket.
             Some(News::Over) => {
                 std::thread::sleep(STARTING);
                 follower.knock()?;
             }
-            None => return Ok(!self.open.dir.info()?.state.is_live()),
+            None => return Ok(self.has_ended_on_record()),
         }
         Ok(false)
     }
@@ -168,12 +166,13 @@ impl Gathering {
         Self { stream, batches, filter: Passthrough::new(), drawn: Vec::new() }
     }
 
-    fn read(&mut self, job: &LocalJob, pace: &Pace) -> Result<(), Failure> {
+    fn read(&mut self, job: &Job, pace: &Pace) -> Result<(), Failure> {
         let end = job.stream_end(self.stream);
         if end.saturating_sub(self.batches.offset()) > TOO_MUCH {
             self.skip_to(end - NEWEST, pace);
         }
-        job.range(self.stream, self.batches.offset(), Some(end))?.pieces(|_, piece| {
+        let from = self.batches.offset();
+        job.pieces(self.stream, from, Some(end), |_, piece| {
             match piece {
                 Piece::Bytes(bytes) => {
                     self.batches.feed(bytes);
@@ -184,7 +183,7 @@ impl Gathering {
                 Piece::Lost { to, .. } => self.skip_to(to, pace),
             }
             true
-        });
+        })?;
         if self.drawn.len() > MOST_RAW {
             let cut = self.drawn.len() - MOST_RAW / 2;
             let rest = self.drawn.split_off(cut);
