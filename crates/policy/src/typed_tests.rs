@@ -74,7 +74,7 @@ fn a_line_that_cannot_be_seen_is_a_question() {
     for (before, send) in [
         // A program may take no notice of Ctrl-C, or delete with Ctrl-D; Ctrl-L inserts nothing.
         ("ls\u{3}", line("ls")),
-        ("", keys("r", &["Ctrl-L", "m", "Enter"])),
+        ("", keys("l", &["Ctrl-L", "s", "Enter"])),
         ("", keys("ls", &["Alt-Enter", "x", "Enter"])),
         ("", line("lx\u{301}\u{7f}s")),
         ("", line("lé\u{7f}s")),
