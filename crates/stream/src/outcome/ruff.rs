@@ -5,6 +5,9 @@ use outlast_protocol::{Count, Finding, KnownTool, ToolOutcome};
 use super::parse::{number_before, place};
 use super::{Reading, Text, finding};
 
+/// What `ruff format --check` calls a file that it would change.
+const UNFORMATTED: &str = "unformatted";
+
 pub(super) fn read(text: &Text<'_>) -> Option<ToolOutcome> {
     let named = text.names(&["ruff"]);
     let mut reading = Reading::default();
@@ -16,6 +19,7 @@ pub(super) fn read(text: &Text<'_>) -> Option<ToolOutcome> {
             // Its place stands below it; `help` and code frames come later.
             let below = (i + 1..i + 4).map(|i| text.at(i).trim_start());
             if let Some((at, _)) = below.filter_map(|line| line.strip_prefix("--> ")).find_map(place) {
+                formatted |= code == UNFORMATTED;
                 reading.errors.push(finding(line, Some(at), Some(code), message));
             }
         } else if let Some((at, rest)) = place(said)
@@ -58,8 +62,10 @@ pub(super) fn read(text: &Text<'_>) -> Option<ToolOutcome> {
 
 /// `F401 [*] message`, `invalid-syntax: message`.
 fn rule(line: &str) -> Option<(&str, &str)> {
-    if let Some(message) = line.strip_prefix("invalid-syntax: ") {
-        return Some(("invalid-syntax", message));
+    for word in ["invalid-syntax", UNFORMATTED] {
+        if let Some(message) = line.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ")) {
+            return Some((word, message));
+        }
     }
     let (code, message) = line.split_once(' ')?;
     let letters = code.bytes().take_while(u8::is_ascii_uppercase).count();
