@@ -60,6 +60,10 @@ impl Sections<'_> {
     fn end(&mut self, text: &Text<'_>, end: usize, reading: &mut Reading) {
         let Some((title, begin)) = self.open.take() else { return };
         let inside = &text.lines[begin + 1..end];
+        // What the test itself printed comes after the traceback, and may look like anything.
+        let is_captured =
+            |line: &Line<'_>| framed(line.text, '-').is_some_and(|title| title.starts_with("Captured "));
+        let inside = &inside[..inside.iter().position(is_captured).unwrap_or(inside.len())];
         let reason = |line: &&Line<'_>| line.text.starts_with("E  ");
         let Some(first) = inside.iter().find(reason) else { return };
         // The deepest place of the traceback, in the project rather than in a library.
@@ -67,7 +71,7 @@ impl Sections<'_> {
             .iter()
             .filter_map(|line| place(line.text))
             .map(|(at, _)| at)
-            .filter(|at| at.file.ends_with(".py"))
+            .filter(|at| at.file.ends_with(".py") && !at.file.contains(' '))
             .collect();
         let own = |file: &str| {
             !file.contains("site-packages/") && !file.contains("/lib/python") && !file.contains("/versions/")
