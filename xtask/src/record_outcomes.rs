@@ -156,7 +156,8 @@ impl Studio {
         let said = job.args(["--", "sh", "-c", &recipe.run]).output().map_err(|error| error.to_string())?;
         let said: Value = serde_json::from_slice(&said.stdout)
             .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&said.stderr)))?;
-        let log = PathBuf::from(said["output_file"].as_str().ok_or_else(|| format!("it did not run: {said}"))?);
+        let log =
+            PathBuf::from(said["output_file"].as_str().ok_or_else(|| format!("it did not run: {said}"))?);
         let code = said["exit_code"].as_i64().ok_or_else(|| format!("it did not end: {said}"))?;
         if code != recipe.exit {
             let text = said["output"].as_str().unwrap_or_default();
