@@ -140,6 +140,18 @@ pub fn any_if_zero(port: u16) -> Condition {
 mod tests {
     use super::*;
 
+    /// A kind of wake that the help does not name is found by nobody.
+    #[test]
+    fn the_help_of_run_names_each_kind_of_wake() {
+        let mut cli = <crate::Cli as clap::CommandFactory>::command();
+        let run = cli.find_subcommand_mut("run").unwrap();
+        let wake = run.get_arguments().find(|argument| argument.get_id() == "wake").unwrap();
+        let help = wake.get_help().unwrap().to_string();
+        for kind in outlast_protocol::WakeKind::ALL {
+            assert!(help.contains(kind.usage()), "{} is not in: {help}", kind.usage());
+        }
+    }
+
     #[test]
     fn an_empty_regular_expression_matches_anything() {
         assert_eq!(read(&["--pattern", ""]).unwrap(), [Condition::Pattern(String::new())]);

@@ -319,12 +319,7 @@ impl LocalJob {
                     None => "***".into(),
                 }
             };
-            hide(&mut info.command);
-            match &mut info.run {
-                Run::Shell(line) => hide(line),
-                Run::Program(argv) => argv.iter_mut().for_each(hide),
-            }
-            info.description.iter_mut().for_each(hide);
+            hide_texts(&mut info, hide);
         }
         info
     }
@@ -470,6 +465,50 @@ impl LocalJob {
         Failure::new(Kind::NotRunning, format!("job {handle} does not run any more: it is {state}"))
             .hint(Hint::call("read what it printed: ", Call::Read(handle.to_string())))
     }
+}
+
+/// Hides what may hold a secret. A new field of the record does not compile until it is said here whether it may.
+fn hide_texts(info: &mut Info, mut hide: impl FnMut(&mut String)) {
+    let Info {
+        command,
+        run,
+        description,
+        format: _,
+        handle: _,
+        name: _,
+        session: _,
+        cwd: _,
+        streams: _,
+        input: _,
+        started_size: _,
+        size_alone: _,
+        env_names: _,
+        timeout_ms: _,
+        inactivity_timeout_ms: _,
+        log_cap: _,
+        created_at: _,
+        boot_id: _,
+        process: _,
+        endpoints: _,
+        keeper: _,
+        heir: _,
+        gone: _,
+        errors_gone: _,
+        sandbox: _,
+        sandbox_by: _,
+        limits: _,
+        limited_by: _,
+        guard_by: _,
+        tells_end: _,
+        takeovers: _,
+        state: _,
+    } = info;
+    hide(command);
+    match run {
+        Run::Shell(line) => hide(line),
+        Run::Program(argv) => argv.iter_mut().for_each(&mut hide),
+    }
+    description.iter_mut().for_each(hide);
 }
 
 fn unexpected(answer: &Answer) -> Failure {

@@ -156,12 +156,15 @@ impl Table {
             value.ok_or_else(|| Failure::usage(format!("a wake of kind {:?} needs {key}", self.kind)))
         };
         let limit = self.timeout.as_deref().map(crate::units::parse_duration).transpose()?;
-        let usual = if self.kind == "tmux" { PANE_LIMIT_MS } else { EXEC_LIMIT_MS };
+        let kind: WakeKind = self.kind.parse().map_err(|_| unknown(&self.kind))?;
+        let usual = if kind == WakeKind::Tmux { PANE_LIMIT_MS } else { EXEC_LIMIT_MS };
         let timeout_ms = limit.map_or(usual, crate::clock::millis);
-        let how = match self.kind.as_str() {
-            "exec" => Delivery::Exec { command: needs(self.command, "command")?, timeout_ms },
-            "webhook" => Delivery::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca },
-            "tmux" => {
+        let how = match kind {
+            WakeKind::Exec => Delivery::Exec { command: needs(self.command, "command")?, timeout_ms },
+            WakeKind::Webhook => {
+                Delivery::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca }
+            }
+            WakeKind::Tmux => {
                 self.prompt.as_deref().map(outlast_tmux::pane::prompt_of).transpose()?;
                 Delivery::Tmux {
                     pane: needs(self.pane, "pane")?,
@@ -171,9 +174,8 @@ impl Table {
                     says: None,
                 }
             }
-            "codex" => Delivery::Codex { thread: self.thread },
-            "file" => Delivery::File { path: needs(self.path, "path")? },
-            other => return Err(unknown(other)),
+            WakeKind::Codex => Delivery::Codex { thread: self.thread },
+            WakeKind::File => Delivery::File { path: needs(self.path, "path")? },
         };
         let on = self.on.iter().map(|word| EntryKind::wanted(word)).collect::<Result<_, _>>()?;
         Ok(Wake { how, on })
@@ -182,34 +184,37 @@ impl Table {
 
 fn unknown(kind: &str) -> Failure {
     Failure::usage(format!("{kind:?} is no way to wake somebody"))
-        .hint("choose among: exec:COMMAND, webhook:URL, tmux:PANE, codex, codex:THREAD, file:PATH")
+        .hint(format!("choose among: {}", WakeKind::usages()))
 }
 
 impl Wake {
-    /// Reads `exec:COMMAND`, `webhook:URL`, `tmux:PANE`, `codex[:THREAD]` or `file:PATH`.
+    /// Reads what is written after `--wake`: see [`WakeKind::usage`].
     ///
     /// # Errors
     /// A usage failure that shows the forms.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let (kind, target) = text.split_once(':').unwrap_or((text, ""));
-        let how = match (kind, target) {
-            ("codex", "") => Delivery::Codex { thread: None },
-            (_, "") => return Err(unknown(text)),
-            ("exec", command) => Delivery::Exec { command: command.into(), timeout_ms: EXEC_LIMIT_MS },
-            ("webhook", url) => Delivery::Webhook { url: url.into(), key: None, ca: None },
-            ("tmux", pane) => Delivery::Tmux {
-                pane: pane.into(),
+        let kind: WakeKind = kind.parse().map_err(|_| unknown(kind))?;
+        if target.is_empty() && kind != WakeKind::Codex {
+            return Err(unknown(text));
+        }
+        let how = match kind {
+            WakeKind::Exec => Delivery::Exec { command: target.into(), timeout_ms: EXEC_LIMIT_MS },
+            WakeKind::Webhook => Delivery::Webhook { url: target.into(), key: None, ca: None },
+            WakeKind::Tmux => Delivery::Tmux {
+                pane: target.into(),
                 prompt: None,
                 timeout_ms: PANE_LIMIT_MS,
                 pinned: None,
                 says: None,
             },
-            ("codex", thread) => Delivery::Codex { thread: Some(thread.into()) },
-            ("file", path) => {
-                let path = std::path::absolute(path).map_err(|error| Failure::usage(error.to_string()))?;
+            WakeKind::Codex => {
+                Delivery::Codex { thread: Some(target.to_owned()).filter(|thread| !thread.is_empty()) }
+            }
+            WakeKind::File => {
+                let path = std::path::absolute(target).map_err(|error| Failure::usage(error.to_string()))?;
                 Delivery::File { path: path.to_string_lossy().into_owned() }
             }
-            _ => return Err(unknown(kind)),
         };
         Ok(Self { how, on: Vec::new() })
     }
@@ -337,6 +342,28 @@ impl Wake {
 mod tests {
     use super::*;
     use crate::spec::Handle;
+
+    /// Whoever adds a kind says here how it is written, in a table and after `--wake`.
+    #[test]
+    fn each_kind_is_read_from_a_table_and_from_words() {
+        for kind in WakeKind::ALL {
+            let (words, table) = match kind {
+                WakeKind::Exec => ("exec:true", Table { command: Some("true".into()), ..Table::default() }),
+                WakeKind::Webhook => {
+                    ("webhook:http://x", Table { url: Some("http://x".into()), ..Table::default() })
+                }
+                WakeKind::Tmux => ("tmux:%1", Table { pane: Some("%1".into()), ..Table::default() }),
+                WakeKind::Codex => ("codex", Table::default()),
+                WakeKind::File => ("file:/x", Table { path: Some("/x".into()), ..Table::default() }),
+            };
+            let parsed = Wake::parse(words).unwrap();
+            assert_eq!(parsed.kind(), *kind, "{words}");
+            assert_eq!(Table { kind: kind.name().into(), ..table }.wake().unwrap(), parsed, "{words}");
+            assert_eq!(Wake::requested(parsed.to_request()).unwrap(), parsed, "{words}");
+        }
+        let refused = Wake::parse("pigeon:x").unwrap_err();
+        assert!(refused.to_string().contains(&WakeKind::usages()), "{refused}");
+    }
 
     #[test]
     fn what_wakes_is_named_in_the_words_of_waits_and_a_wrong_word_is_refused() {

@@ -172,6 +172,7 @@ const REFUSED: &[&str] = &[
     "outlast run -- rm -- x",
     "outlast run rm -- $x",
     "outlast run --wake 'exec:rm x' true",
+    "outlast run --wake 'exec:sh -c \"rm x\"' -d true",
     "outlast run --env PAGER='rm x' git log",
     "outlast run rm $x",
     "outlast run outlast run --memory 1GiB rm x",

@@ -1,6 +1,7 @@
 //! The ways to wake somebody, by name.
 
-use crate::words::words;
+use crate::job::Run;
+use crate::words::{UnknownWord, words};
 
 words! {
     /// A way to wake somebody.
@@ -35,5 +36,57 @@ impl WakeKind {
     #[must_use]
     pub fn usages() -> String {
         Self::ALL.iter().map(|kind| kind.usage()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What a wake does besides telling somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WakeEffect {
+    /// It runs a line in a shell.
+    RunsLine(String),
+    /// It appends to a file.
+    WritesFile(String),
+    /// Nothing: it only tells.
+    Tells,
+}
+
+impl WakeEffect {
+    /// What `KIND:TARGET` does, as it is written after `--wake`.
+    ///
+    /// # Errors
+    /// An unknown kind.
+    pub fn of(words: &str) -> Result<Self, UnknownWord> {
+        let (kind, target) = words.split_once(':').unwrap_or((words, ""));
+        Ok(match kind.parse()? {
+            WakeKind::Exec => Self::RunsLine(target.to_owned()),
+            WakeKind::File => Self::WritesFile(target.to_owned()),
+            WakeKind::Webhook | WakeKind::Tmux | WakeKind::Codex => Self::Tells,
+        })
+    }
+
+    /// A command that does the same, for rules that are about commands.
+    #[must_use]
+    pub fn as_command(self) -> Option<Run> {
+        match self {
+            Self::RunsLine(line) => Some(Run::Shell(line)),
+            Self::WritesFile(path) => Some(Run::Program(vec!["tee".into(), "-a".into(), path])),
+            Self::Tells => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_wake_runs_or_writes_is_a_command_for_rules() {
+        let command = |words: &str| WakeEffect::of(words).unwrap().as_command().map(|run| run.display());
+        assert_eq!(command("exec:rm -rf x").as_deref(), Some("rm -rf x"));
+        assert_eq!(command("file:/etc/x y").as_deref(), Some("tee -a '/etc/x y'"));
+        for tells in ["webhook:http://x", "tmux:%3", "codex"] {
+            assert_eq!(command(tells), None, "{tells}");
+        }
+        assert!(WakeEffect::of("carrier:pigeon").is_err());
     }
 }

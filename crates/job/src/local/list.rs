@@ -219,8 +219,20 @@ fn hide(job: &mut Summary, masks: Option<&SharedMasks>, for_agent: bool) -> bool
             }
         }
     };
-    hide(&mut job.command);
-    job.description.iter_mut().for_each(hide);
+    // A new field does not compile until it is said here whether it may hold a secret.
+    let Summary {
+        command,
+        description,
+        handle: _,
+        name: _,
+        session: _,
+        cwd: _,
+        created_at: _,
+        pid: _,
+        state: _,
+    } = job;
+    hide(command);
+    description.iter_mut().for_each(hide);
     hides
 }
 

@@ -23,6 +23,7 @@ use outlast_job::{
 };
 use outlast_policy::{OrderKind, Pass, Start};
 use outlast_protocol::JobReport;
+use outlast_protocol::wake::WakeEffect;
 
 use crate::answer;
 use crate::ask::CliGate;
@@ -93,8 +94,8 @@ fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<Pass, Fa
     let start =
         Start { run: &spec.run, folder: &folder, env: &env, fed: input(args) == Input::Given && is_fed() };
     let pass = gate.pass(OrderKind::Start(start))?;
-    for command in args.wake.iter().filter_map(|wake| wake.strip_prefix("exec:")) {
-        let run = Run::Shell(command.to_owned());
+    for wake in &args.wake {
+        let Some(run) = WakeEffect::of(wake)?.as_command() else { continue };
         let _pass = gate.pass(OrderKind::Start(Start { run: &run, fed: false, ..start }))?;
     }
     Ok(pass)

@@ -17,6 +17,8 @@ use crate::reading::StdinSource;
 use crate::typed;
 use crate::unwrap::{Inner, MADE, line_of};
 use crate::word::{Word, known_text};
+use outlast_job::Run;
+use outlast_protocol::wake::WakeEffect;
 
 const ANSWERS: &str = "it answers what only a person may answer";
 const FED: &str = "what is fed to it is typed";
@@ -159,9 +161,12 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
     inner.extend(self::command(&command, words));
     let set = env.iter().filter_map(|setting| setting.split_once('='));
     inner.extend(set.map(|(name, value)| Inner::Set(name.to_owned(), Word::plain(value))));
-    inner.extend(
-        wake.iter().filter_map(|wake| wake.strip_prefix("exec:")).map(|line| Inner::Line(line.into())),
-    );
+    // One of an unknown kind is refused before anything is run.
+    let effects = wake.iter().filter_map(|wake| WakeEffect::of(wake).ok()?.as_command());
+    inner.extend(effects.map(|run| match run {
+        Run::Shell(line) => Inner::Line(line),
+        Run::Program(_) => Inner::Line(run.display()),
+    }));
     inner
 }
 
