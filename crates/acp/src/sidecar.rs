@@ -105,6 +105,10 @@ impl fmt::Debug for Options {
 
 impl Options {
     fn wakes(&self, event: EntryKind) -> bool {
+        // An agent knows how it is itself.
+        if event == EntryKind::Agent {
+            return false;
+        }
         // It only withdraws another event.
         if event == EntryKind::WentOn {
             return self.wakes(EntryKind::AwaitingInput);

@@ -24,6 +24,10 @@ pub struct InstallArgs {
     /// Which names the tools go by: plain, gemini, codex or claude [default: those that its models know].
     #[arg(long)]
     pub profile: Option<String>,
+    /// Have the agent tell when it works, is idle, asks or is done, by hooks of its own: claude, codex, gemini and opencode.
+    /// outlast jobs then shows which agent waits for you.
+    #[arg(long, conflicts_with_all = ["list", "print"])]
+    pub hooks: bool,
     /// Only print the entry.
     #[arg(long, conflicts_with_all = ["list", "dry_run"])]
     pub print: bool,
@@ -117,4 +121,15 @@ impl Client {
     pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
+}
+
+/// Tell how the agent is that calls this as a hook: its input is JSON on standard input.
+#[derive(Debug, Args)]
+pub struct HookArgs {
+    /// Which agent.
+    #[arg(value_enum)]
+    pub client: Client,
+    /// How it is: working, idle, asks or done.
+    #[arg(value_name = "STATE")]
+    pub state: outlast_protocol::AgentState,
 }

@@ -29,7 +29,7 @@ pub use conditions::{Conditions, any_if_zero};
 pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
 pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
-pub use install::{Client, InstallArgs, Scope, Target, UninstallArgs};
+pub use install::{Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
 pub use look::{ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, WaitArgs};
 pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
 pub use policy::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
@@ -116,6 +116,8 @@ pub enum Verb {
     Acp(AcpArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
+    #[command(hide = true)]
+    Hook(HookArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

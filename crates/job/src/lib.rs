@@ -39,6 +39,8 @@ pub mod session;
 #[doc(hidden)]
 pub mod call_tag;
 #[doc(hidden)]
+pub mod agents;
+#[doc(hidden)]
 pub mod lifecycle;
 #[doc(hidden)]
 pub mod settings;

@@ -4,6 +4,7 @@ mod acp;
 mod attach;
 mod doctor;
 mod events;
+mod hook;
 mod install;
 mod jobs;
 mod kill;
@@ -82,6 +83,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Acp(args) => acp::acp(open, args, out),
         Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
         Verb::Uninstall(args) => install::uninstall(&args, out),
+        Verb::Hook(args) => Ok(hook::hook(open, &args)),
         Verb::Doctor(_) => Ok(doctor::doctor(open(), out)),
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder, out),

@@ -1,5 +1,6 @@
 //! Making the MCP server known to the clients on this machine, and unknown again.
 
 pub(crate) mod clients;
+pub(crate) mod hooks;
 mod jsonc;
 pub(crate) mod settings;

@@ -87,6 +87,15 @@ pub enum EventKind {
     },
     /// The heir died; nobody would take over now.
     HeirGone,
+    /// An agent's hook tells how the agent is. It is about no job.
+    Agent {
+        /// Which agent.
+        agent: String,
+        /// How it is.
+        state: AgentState,
+        /// The folder it works in.
+        folder: String,
+    },
     /// A program of the job was not executed: a rule denies it.
     ExecRefused {
         /// Which, and why.
@@ -164,11 +173,26 @@ impl EventKind {
             Self::LogCapped { .. } => "log_capped",
             Self::TookOver { .. } => "took_over",
             Self::HeirGone => "heir_gone",
+            Self::Agent { .. } => "agent",
             Self::ExecRefused { .. } => "exec_refused",
             Self::Asking { .. } => "asking",
             Self::Answered { .. } => "answered",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+words! {
+    /// How an agent is.
+    pub enum AgentState ("state of an agent") {
+        /// It works on a prompt.
+        Working = "working",
+        /// It waits for the next prompt.
+        Idle = "idle",
+        /// It needs a person: for a permission, or an answer.
+        Asks = "asks",
+        /// Its conversation is over.
+        Done = "done",
     }
 }
 
@@ -211,6 +235,8 @@ words! {
         Dropped = "dropped",
         /// An ACP agent streams output of its own.
         Stream = "stream",
+        /// An agent works, is idle, asks a person, or is done.
+        Agent = "agent",
         /// Something that a newer version knows.
         Unknown = "unknown",
     }

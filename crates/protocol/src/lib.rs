@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use awaiting::{Awaiting, AwaitingKind, Evidence, Level};
 pub use condition::{Condition, Stable};
-pub use event::{EntryKind, Event, EventKind};
+pub use event::{AgentState, EntryKind, Event, EventKind};
 pub use failure::{Failure, Kind};
 pub use hint::{Call, Hint};
 pub use host::{HostName, JobRef};

@@ -259,6 +259,7 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::LogCapped { .. }
         | EventKind::TookOver { .. }
         | EventKind::HeirGone
+        | EventKind::Agent { .. }
         | EventKind::ExecRefused { .. }
         | EventKind::Asking { .. }
         | EventKind::Answered { .. }

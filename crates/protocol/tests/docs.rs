@@ -55,6 +55,7 @@ event_words! {
     ExecRefused = "exec_refused",
     Asking = "asking",
     Answered = "answered",
+    Agent = "agent",
 }
 
 #[test]

@@ -157,6 +157,7 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::LogCapped { .. }
             | EventKind::TookOver { .. }
             | EventKind::HeirGone
+            | EventKind::Agent { .. }
             | EventKind::ExecRefused { .. }
             | EventKind::Asking { .. }
             | EventKind::Answered { .. }

@@ -285,6 +285,7 @@ impl Conditions {
             | EventKind::LogCapped { .. }
             | EventKind::TookOver { .. }
             | EventKind::HeirGone
+            | EventKind::Agent { .. }
             | EventKind::Unknown => false,
         }
     }

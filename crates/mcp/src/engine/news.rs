@@ -172,6 +172,8 @@ fn forget_lines(entry: &mut Entry, read: u64) {
 fn is_known(entry: &Entry, cursor: Cursor) -> bool {
     match entry.event {
         EntryKind::Exit => cursor.ended,
+        // An agent knows how it is itself.
+        EntryKind::Agent => true,
         // Text that was read is known, also where the event about it was written a moment later.
         EntryKind::Lines | EntryKind::Pattern => match &entry.detail {
             Some(EventKind::Watch { fired }) if fired.lines.len() as u64 == fired.count => {

@@ -10,6 +10,7 @@ use outlast_mcp::Profile;
 use serde_json::{Value, json};
 
 use crate::install::clients::{CommandLine, KnownClient, NAME, Server};
+use crate::install::hooks::{self, Changed, Keep};
 use crate::install::settings::{Known, Settings};
 use crate::output::Output;
 
@@ -31,6 +32,14 @@ impl Done {
     }
 }
 
+impl Done {
+    /// What is kept of a file with hooks, which may be the one that was just changed.
+    fn keep(&self, hooks: &Path, dry_run: bool) -> Keep {
+        let same = hooks.canonicalize().is_ok_and(|hooks| hooks == self.file);
+        Keep::of(dry_run, self.backup.is_some() && same)
+    }
+}
+
 pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32, Failure> {
     if let Some(profile) = &args.profile {
         Profile::from_name(profile)?;
@@ -45,6 +54,9 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
         } else {
             let done = install_one(client, &args.target, &server)?;
             tell(&done, args.target.dry_run, out);
+            if args.hooks {
+                install_hooks(&done, home, args.target.dry_run, out)?;
+            }
         }
     }
     Ok(0)
@@ -54,8 +66,43 @@ pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, F
     for &client in &args.client {
         let done = uninstall_one(client, &args.target)?;
         tell(&done, args.target.dry_run, out);
+        if let Some(file) = hooks::file(client, args.target.scope)
+            && hooks::uninstall(client, &file, done.keep(&file, args.target.dry_run))? == Changed::Yes
+        {
+            tell_hooks(client, "removed", &file, args.target.dry_run, out);
+        }
     }
     Ok(0)
+}
+
+fn install_hooks(done: &Done, home: Option<&Path>, dry_run: bool, out: &mut Output) -> Result<(), Failure> {
+    let client = done.client;
+    let Some(file) = hooks::file(client, done.scope) else {
+        return Err(Failure::usage(format!("no hooks of {} are known", client.name()))
+            .hint("claude, codex, gemini and opencode have some"));
+    };
+    let program =
+        std::env::current_exe().map_err(|error| Failure::system("our own program can't be found", error))?;
+    let mut words = vec![program.to_string_lossy().into_owned()];
+    if let Some(home) = home {
+        words.extend(["--home".to_owned(), home.to_string_lossy().into_owned()]);
+    }
+    let what = match hooks::install(client, &file, &words, done.keep(&file, dry_run))? {
+        Changed::Yes => "installed",
+        Changed::No => "already there",
+    };
+    tell_hooks(client, what, &file, dry_run, out);
+    Ok(())
+}
+
+fn tell_hooks(client: Client, what: &str, file: &Path, dry_run: bool, out: &mut Output) {
+    if out.json {
+        let file = file.to_string_lossy();
+        out.value(&json!({ "client": client.name(), "hooks": what, "file": file, "dry_run": dry_run }));
+        return;
+    }
+    let would = if dry_run { "would be " } else { "" };
+    out.line(&format!("{}: hooks {would}{what}: {}", client.name(), file.display()));
 }
 
 fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done, Failure> {

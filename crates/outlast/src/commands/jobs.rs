@@ -4,9 +4,11 @@ mod rows;
 mod watch;
 
 use outlast_cli::JobsArgs;
+use outlast_job::agents::{Agent, agents};
 use outlast_job::request::{AskKeepers, List as ListRequest, OverBudget};
 use outlast_job::{Failure, Outlast, session};
 use outlast_policy::OrderKind;
+use outlast_protocol::AgentState;
 use serde::Serialize;
 
 use crate::ask::allowed;
@@ -19,6 +21,9 @@ struct List<'a> {
     jobs: &'a [Row],
     #[serde(skip_serializing_if = "Option::is_none")]
     over_budget: Option<OverBudget>,
+    /// Agents whose hooks tell how they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<Agent>,
 }
 
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
@@ -58,7 +63,7 @@ fn list(outlast: &Outlast, args: &JobsArgs, filter: &Filter) -> Vec<Row> {
 fn print(outlast: &Outlast, args: &JobsArgs, rows: &[Row], out: &mut Output) {
     let over_budget = outlast.over_budget();
     if out.json {
-        out.value(&List { jobs: rows, over_budget });
+        out.value(&List { jobs: rows, over_budget, agents: agents(outlast.home()) });
         return;
     }
     if args.quiet {
@@ -69,6 +74,9 @@ fn print(outlast: &Outlast, args: &JobsArgs, rows: &[Row], out: &mut Output) {
     }
     if let Some(over) = over_budget {
         out.talk(&over.words());
+    }
+    for agent in agents(outlast.home()).iter().filter(|agent| agent.state == AgentState::Asks) {
+        out.talk(&format!("outlast: {} in {} waits for you: {}", agent.agent, agent.folder, agent.text));
     }
     if rows.is_empty() {
         out.talk(empty(args));

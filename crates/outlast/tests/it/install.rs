@@ -193,3 +193,49 @@ fn the_clients_own_command_is_used_and_believed_only_when_it_worked() {
     let wanted = format!("mcp add --scope user outlast -- {program} mcp --profile claude\n");
     assert_eq!(said, wanted.repeat(3));
 }
+
+/// Where the hooks of each agent are.
+const HOOKS: [(&str, &str); 4] = [
+    ("claude", "user/.claude/settings.json"),
+    ("codex", "user/.codex/hooks.json"),
+    ("gemini", "user/.gemini/settings.json"),
+    ("opencode", "config/opencode/plugin/outlast.js"),
+];
+
+#[test]
+fn hooks_come_with_install_tell_how_the_agent_is_and_go_with_uninstall() {
+    let sandbox = sandbox();
+    for (client, file) in HOOKS {
+        let path = sandbox.root().join(file);
+        let without = call(&sandbox, &["install", "--client", client]).run().ok();
+        drop(without);
+        assert!(!path.exists() || !read(&path).contains(" hook "), "only where they are asked for");
+        call(&sandbox, &["install", "--client", client, "--hooks"]).run().ok();
+        assert!(read(&path).contains("hook") && read(&path).contains(client), "{}", read(&path));
+        let again = call(&sandbox, &["install", "--client", client, "--hooks"]).run().ok().text();
+        assert!(again.contains("hooks already there"), "{again}");
+        call(&sandbox, &["uninstall", "--client", client]).run().ok();
+        assert!(!path.exists() || !read(&path).contains("outlast"), "{file}");
+    }
+    call(&sandbox, &["install", "--client", "zed", "--hooks"]).run().code(2).says("no hooks of zed");
+}
+
+#[test]
+fn what_an_agents_hooks_tell_is_in_jobs() {
+    let sandbox = sandbox();
+    let hook = |state: &str, said: Value| {
+        let told = sandbox.call(["hook", "claude", state]).stdin(said.to_string()).run().ok().text();
+        assert_eq!(told, "", "an agent may read what a hook prints");
+    };
+    let agents = || sandbox.run(["--json", "jobs"]).ok().json()["agents"].clone();
+    hook("working", json!({ "session_id": "s", "cwd": "/project" }));
+    assert_eq!((&agents()[0]["state"], &agents()[0]["folder"]), (&json!("working"), &json!("/project")));
+    hook("asks", json!({ "cwd": "/project", "message": "Claude needs your permission to use Bash" }));
+    assert_eq!(agents()[0]["state"], "asks");
+    let asks = "claude in /project waits for you: asks: Claude needs your permission to use Bash";
+    sandbox.run(["jobs"]).ok().says(asks);
+    hook("asks", json!({ "cwd": "/project", "notification_type": "idle_prompt", "message": "waiting" }));
+    assert_eq!(agents()[0]["state"], "idle");
+    hook("done", json!({ "cwd": "/project" }));
+    assert_eq!(agents(), Value::Null);
+}

@@ -381,6 +381,7 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
         | EventKind::LogCapped { .. }
         | EventKind::TookOver { .. }
         | EventKind::HeirGone
+        | EventKind::Agent { .. }
         | EventKind::Unknown => return None,
     };
     Some((kind, text))

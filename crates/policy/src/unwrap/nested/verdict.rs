@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use outlast_cli::{
-    AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, InstallArgs,
-    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
-    PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs, RunArgs,
-    ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs, TmuxReadArgs,
-    TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs, WakesListArgs,
-    WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
+    AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, HookArgs,
+    InstallArgs, JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs,
+    PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs,
+    RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs,
+    TmuxReadArgs, TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs,
+    WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
 };
 
 use super::Words;
@@ -98,6 +98,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
                 vec![Inner::Opaque(SETTINGS)]
             }
         }
+        Verb::Hook(HookArgs { client: _, state: _ }) => acts(Tool::Events),
         Verb::Doctor(DoctorArgs {}) => Vec::new(),
         Verb::Completions(CompletionsArgs { shell: _ }) => Vec::new(),
         Verb::Man(ManArgs { folder }) => vec![Inner::Write(path(&folder))],
@@ -343,6 +344,6 @@ fn program(found: &[String], words: Words<'_>) -> Vec<Inner> {
 }
 
 fn install(args: &InstallArgs) -> Vec<Inner> {
-    let InstallArgs { client: _, target, profile: _, print, list } = args;
+    let InstallArgs { client: _, target, profile: _, hooks: _, print, list } = args;
     if *print || *list || target.dry_run { Vec::new() } else { vec![Inner::Opaque(SETTINGS)] }
 }
