@@ -351,6 +351,37 @@ impl Condition {
         }
     }
 
+    /// Whether it looks at the screen: then it must begin with the screen as it is.
+    #[must_use]
+    pub fn needs_screen(&self) -> bool {
+        match self {
+            Self::Stable(_) | Self::Gone(_) => true,
+            Self::Exit
+            | Self::Pattern(_)
+            | Self::AwaitingInput
+            | Self::Quiet { .. }
+            | Self::Port(_)
+            | Self::Http(_)
+            | Self::Output
+            | Self::Lines => false,
+        }
+    }
+
+    /// Whether it is counted from where a wait begins: one that is asked about again and again would never see it.
+    #[must_use]
+    pub fn counts_from_wait(&self) -> bool {
+        match self {
+            Self::Quiet { .. } | Self::Stable(_) | Self::Gone(_) => true,
+            Self::Exit
+            | Self::Pattern(_)
+            | Self::AwaitingInput
+            | Self::Port(_)
+            | Self::Http(_)
+            | Self::Output
+            | Self::Lines => false,
+        }
+    }
+
     /// Whether what it is about is an event of the job's own, whether or not anybody watches for it.
     #[must_use]
     pub fn has_own_event(&self) -> bool {

@@ -129,8 +129,7 @@ impl Engine {
         let asked = order.timeout.unwrap_or(self.longest_call);
         // Silence and a still screen are counted from where a wait begins, so one that is asked about again and
         // again would never see them.
-        let can_pend =
-            jobs.len() == 1 && ![Reason::Quiet, Reason::Stable, Reason::Gone].iter().any(|of| wait.has(*of));
+        let can_pend = jobs.len() == 1 && !wait.until.iter().any(Condition::counts_from_wait);
         let patience = if can_pend { self.patience_of(caller, asked) } else { self.patience(asked) };
         if jobs.is_empty() {
             return Err(crate::arguments::missing("handle", "handle=3"));

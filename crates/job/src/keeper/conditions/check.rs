@@ -379,7 +379,7 @@ pub(in crate::keeper) struct Wanted {
 
 /// Whether conditions look at the screen.
 pub(in crate::keeper) fn looks_at_screen(until: &[Condition]) -> bool {
-    until.iter().any(|condition| matches!(condition, Condition::Stable(_) | Condition::Gone(_)))
+    until.iter().any(Condition::needs_screen)
 }
 
 /// What a check must know of its subscription.
