@@ -71,14 +71,14 @@ class Server:
 
 
 def ed(server):
-    server.call("run_shell_command", "awaiting_input", command="ed -p 'ED> ' hello.txt")
-    server.call("send_input", "exited|exit code 0", handle="1", input="a\nHello, world!\n.\nw\nq")
+    server.call("run_shell_command", "awaiting input", command="ed -p 'ED> ' hello.txt")
+    server.call("send_input", "exit 0", handle="1", input="a\nHello, world!\n.\nw\nq")
     with open(os.path.join(server.work, "hello.txt")) as file:
         assert file.read() == "Hello, world!\n"
 
 
 def fib(server):
-    server.call("run_shell_command", "awaiting_input", command="python3 -q")
+    server.call("run_shell_command", "awaiting input", command="python3 -q")
     server.call("send_input", r"\b55\b(?s:.*)", handle="1",
                 input="def fib(n): return n if n <= 1 else fib(n-1) + fib(n-2)\n\nprint(fib(10))\nexit()")
 

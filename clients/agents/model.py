@@ -3,7 +3,7 @@
     model.py SCRIPT.json      prints its port, then one line of JSON for each tool result that it was given
 
 The script is a list of [tool, arguments]. A request with as many tool results as steps done gets the next step; after the
-last, a text. A step ["until", TEXT] ends the turn, until somebody has said TEXT to the agent. {"always": [tool, arguments]}
+last, a text. A step ["left_out", {}] makes the call that the last result names for what it left out. A step ["until", TEXT] ends the turn, until somebody has said TEXT to the agent. {"always": [tool, arguments]}
 is a step for the first prompt and for every prompt that tells of events. The names of tools are found among those that the
 agent offers, whatever the agent puts in front of them.
 """
@@ -38,6 +38,12 @@ def script_for(body):
     return [SCRIPT["always"]] * (1 + json.dumps(body).count("[outlast events "))
 
 
+def left_out(text):
+    """The call that reads what an answer left out, as the answer names it."""
+    tool, arguments = re.search(r"bytes left out \(…\): (\w+)\(([^)]*)\)", text).groups()
+    return tool, json.loads("{" + re.sub(r"(\w+)=", r'"\1": ', arguments) + "}")
+
+
 def step(results, names, body, said=()):
     """The next step, with the agent's own name for the tool; none when the script is done, or waits for a word."""
     for index, result in enumerate(results):
@@ -58,6 +64,8 @@ def step(results, names, body, said=()):
         elif done < len(results):
             done += 1
         else:
+            if tool == "left_out":
+                tool, arguments = left_out(text_of(results[-1]))
             found = [name for name in names if re.fullmatch(rf"(.*outlast_{{1,2}})?{tool}", name) and "outlast" in name]
             return (found or [tool])[0], arguments
     return None
