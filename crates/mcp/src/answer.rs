@@ -144,8 +144,9 @@ impl Answer {
     pub(crate) fn of((job, words): (&Job, Words), info: &Info) -> Self {
         let mut report = JobReport::new(info, job.files(), job.log_end());
         report.output = Some(String::new());
+        report.left_behind = job.left_behind(info);
+        let ending = ending((&info.state, &report.left_behind), &info.session, words);
         let facts = Facts { report, screen: None };
-        let ending = ending((&info.state, &job.left_behind(info)), &info.session, words);
         let ended_at =
             info.state.receipt().map_or_else(outlast_job::clock::now_ms, |receipt| receipt.ended_at);
         Self {
@@ -489,6 +490,7 @@ pub(crate) fn ending((state, left): (&State, &[Process]), owner: &str, words: Wo
     let mut said = match &receipt.ended_by {
         EndedBy::Itself => how,
         EndedBy::Kill { session, .. } if session == owner => format!("{how}, ended by kill"),
+        EndedBy::Key { key, .. } => format!("{how}, ended by {key}"),
         by => format!("{how}, ended {}", by.describe()),
     };
     if !left.is_empty() {

@@ -36,7 +36,8 @@ pub(crate) async fn ask(
 ) -> Result<Approved, Failure> {
     let says_so = || call.arguments.flag("confirmed").ok().flatten() == Some(true);
     let client = context.client_info().map(|info| info.name.clone()).unwrap_or_default();
-    if question.allows(Answer::Headless) && is_headless(&client) {
+    // Known before anything is asked: a refusal that the agent makes by itself is no person's.
+    if is_headless(&client) {
         return note(engine, question, Answer::Headless).await.map(Approved::Yes);
     }
     let answer = match confirm(question.text(), call.request, context, ANSWER_TIMEOUT).await {

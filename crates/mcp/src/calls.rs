@@ -144,7 +144,7 @@ pub(crate) fn carry_out(
 ) -> Result<Step<Reply>, Failure> {
     let answer = match call.order {
         CallOrder::List(order) => {
-            let list = engine.jobs(caller, order);
+            let list = engine.jobs(caller, order)?;
             let facts = serde_json::to_value(&list).unwrap_or_default();
             return Ok(Step::Done(Reply { text: list.text(budget(None)), facts, pending: None }));
         }

@@ -4,6 +4,7 @@
 //! What is here remembered between two calls is on disk, the jobs and the [cursors](crate::cursors), or can be read from
 //! there again. So any number of servers can work on one home, and one that died is not missed.
 
+pub(crate) mod adopted;
 mod asking;
 pub(crate) mod jobs;
 pub(crate) mod kill;
@@ -54,6 +55,7 @@ pub(crate) struct Engine {
     pub(crate) job_list: JobList,
     staying: parked::Staying,
     screens: screen::Shown,
+    adopted: adopted::Adopted,
     pub(crate) tasks: Tasks,
     longest_call: Duration,
     /// Somebody prompts the agent when something happened.
@@ -108,6 +110,7 @@ impl Engine {
         let outlast = outlast.masked();
         let cursors = Cursors::of(outlast.home());
         cursors.sweep();
+        let adopted = adopted::Adopted::of(outlast.home());
         let tasks = Tasks::of(outlast.home());
         tasks.sweep();
         let gate = Gate::open(outlast.home(), Door::Mcp)?.own(options.own);
@@ -125,6 +128,7 @@ impl Engine {
             job_list,
             staying,
             screens: screen::Shown::default(),
+            adopted,
             tasks,
             longest_call,
             prompted,

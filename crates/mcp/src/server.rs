@@ -191,7 +191,8 @@ impl Server {
         let (parse, arguments) = (incoming.parse, incoming.arguments.clone());
         let first = move |engine: &Engine, caller: Caller| {
             let call = parse(engine, &arguments)?;
-            match engine.gate.judge(&Order { session: &caller.session, kind: call.order.kind() })? {
+            let session = engine.acting_as(&caller, &call.order);
+            match engine.gate.judge(&Order { session: &session, kind: call.order.kind() })? {
                 Judged::Free(pass) => {
                     calls::carry_out(engine, &caller, call, pass).map(|step| First::Begun(Box::new(step)))
                 }

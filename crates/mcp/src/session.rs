@@ -3,6 +3,7 @@
 //! If a client names its conversation, that counts. Otherwise a conversation is the process that talks to us:
 //! the agent at the other end of stdin, or an HTTP session.
 
+use outlast_job::registry::format::is_traceparent;
 use outlast_job::session::agent_lives;
 use rmcp::RoleServer;
 use rmcp::model::RequestMetaObject;
@@ -44,12 +45,20 @@ pub(crate) fn is_predecessor(earlier: &str, session: &str) -> bool {
     before == now && agent != own && agent_lives(agent) == Some(false) && agent_lives(own).is_some()
 }
 
-/// What a wake needs to find the caller's conversation: Codex identifies its threads by this variable, and
+/// What the job gets from its caller. A wake needs it to find the caller's conversation: Codex identifies its threads by this variable, and
 /// sets it in its own shells.
 pub(crate) fn env(context: &RequestContext<RoleServer>) -> Vec<(String, String)> {
     let is_codex = context.client_info().is_some_and(|info| info.name.contains("codex"));
     let thread = thread(&context.meta).filter(|_| is_codex);
-    thread.map(|thread| ("CODEX_THREAD_ID".to_owned(), thread)).into_iter().collect()
+    let mut env: Vec<(String, String)> =
+        thread.map(|thread| ("CODEX_THREAD_ID".to_owned(), thread)).into_iter().collect();
+    // The trace that the call belongs to goes on in the job.
+    let text = |name: &str| context.meta.get(name).and_then(|value| value.as_str()).map(plain);
+    if let Some(trace) = text("traceparent").filter(|trace| is_traceparent(trace)) {
+        env.push(("TRACEPARENT".into(), trace));
+        env.extend(text("tracestate").map(|state| ("TRACESTATE".to_owned(), state)));
+    }
+    env
 }
 
 fn thread(meta: &RequestMetaObject) -> Option<String> {

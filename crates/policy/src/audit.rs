@@ -132,6 +132,7 @@ mod tests {
             rule: Some("ask x".into()),
             place: Some("policy.toml:1".into()),
             typed_after: None,
+            unattended: crate::Unattended::Own,
             guard: None,
         }
     }

@@ -17,6 +17,19 @@ pub enum Decision {
     Deny,
 }
 
+/// What an agent may do without a person where nobody is in front of it. The stricter is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unattended {
+    /// End any job, and type into it.
+    All,
+    /// The same, for jobs of its own session.
+    #[default]
+    Own,
+    /// Nothing of that.
+    None,
+}
+
 impl Decision {
     /// The decision of a word.
     ///

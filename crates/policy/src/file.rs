@@ -10,7 +10,7 @@ use outlast_protocol::units::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::decision::{Decision, Tool};
+use crate::decision::{Decision, Tool, Unattended};
 use crate::judge::Finding;
 use crate::reading::Reading;
 use crate::rule::{Place, Rule, Strength};
@@ -40,6 +40,7 @@ pub(crate) struct Agents {
     pub(crate) kill: Option<Decision>,
     pub(crate) input: Option<Decision>,
     pub(crate) others: Option<Decision>,
+    pub(crate) unattended: Option<Unattended>,
 }
 
 /// Whether rules also hold for what a job really executes.
@@ -82,6 +83,7 @@ struct AgentsTable {
     kill: Option<Decision>,
     input: Option<Decision>,
     others: Option<Decision>,
+    unattended: Option<Unattended>,
 }
 
 #[derive(Deserialize)]
@@ -127,8 +129,8 @@ impl Layer {
             let place = Place { file: Arc::clone(&file), line };
             rules.push(rule(table.into_inner(), place).map_err(|message| fail(Some(line), message))?);
         }
-        let agents =
-            Agents { kill: parsed.agents.kill, input: parsed.agents.input, others: parsed.agents.others };
+        let AgentsTable { kill, input, others, unattended } = parsed.agents;
+        let agents = Agents { kill, input, others, unattended };
         let answer_within = match parsed.answer_within {
             None => None,
             Some(text) => {

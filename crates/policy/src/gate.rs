@@ -209,6 +209,7 @@ impl Gate {
             rule: Some(asked.rule.clone()),
             place: Some(asked.place.clone()),
             typed_after: None,
+            unattended: self.policy.for_agents(self.own).unattended,
             guard: None,
         }
     }
@@ -433,6 +434,7 @@ impl Gate {
             rule: rule.map(|rule| rule.shown()),
             place: rule.map(|rule| rule.place.to_string()),
             typed_after: act.typed_after,
+            unattended: self.policy.for_agents(self.own).unattended,
             guard: act.guard.clone(),
         }
     }

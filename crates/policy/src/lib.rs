@@ -22,7 +22,7 @@ mod audit;
 mod gate;
 
 pub use audit::Audit;
-pub use decision::{Decision, Tool};
+pub use decision::{Decision, Tool, Unattended};
 pub use file::LoadError;
 pub use gate::{Gate, Judged};
 pub use judge::{Finding, Verdict};

@@ -7,7 +7,7 @@ use outlast_job::Run;
 use outlast_job::settings::{Settings, read_file};
 use outlast_rules::exec::{ANSWER_WITHIN_MS, ExecDecision, ExecRule, ExecRules};
 
-use crate::decision::{Decision, Tool};
+use crate::decision::{Decision, Tool, Unattended};
 use crate::file::{Guard, Layer, LoadError};
 use crate::judge::Verdict;
 use crate::reading::{FoundPiece, Piece, Reading};
@@ -31,6 +31,8 @@ pub struct ForAgents {
     pub others: Decision,
     /// Whether somebody said what agents may do to jobs of their own: then that is a rule, and no default.
     pub own_is_said: bool,
+    /// What they may do where nobody can be asked.
+    pub unattended: Unattended,
 }
 
 /// The policy in force.
@@ -156,6 +158,11 @@ impl Policy {
                     .layers
                     .iter()
                     .any(|layer| layer.agents.kill.is_some() || layer.agents.input.is_some()),
+            unattended: {
+                let (user, projects) = self.layers.split_at(usize::from(self.has_user));
+                let user = user.first().and_then(|layer| layer.agents.unattended).unwrap_or_default();
+                projects.iter().filter_map(|layer| layer.agents.unattended).fold(user, Unattended::max)
+            },
         }
     }
 

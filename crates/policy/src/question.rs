@@ -5,6 +5,7 @@ use outlast_job::{Failure, Handle, Kind};
 use outlast_protocol::{Door, Tool};
 use outlast_rules::exec::ExecRules;
 
+use crate::decision::Unattended;
 use crate::order::TypedInput;
 
 /// Why a question is asked.
@@ -56,6 +57,8 @@ pub struct Question {
     pub place: Option<String>,
     /// After how much input it was judged.
     pub(crate) typed_after: Option<u64>,
+    /// What is done where nobody is in front of the agent.
+    pub(crate) unattended: Unattended,
     /// The rules for what the job executes, should a person agree.
     pub(crate) guard: Option<ExecRules>,
 }
@@ -127,7 +130,12 @@ impl Question {
         match answer {
             Answer::Yes => true,
             Answer::No | Answer::Late => false,
-            Answer::Unable | Answer::Headless => self.topic == Topic::Own,
+            Answer::Unable => self.topic == Topic::Own,
+            Answer::Headless => match self.unattended {
+                Unattended::All => !self.topic.is_of_a_rule(),
+                Unattended::Own => self.topic == Topic::Own,
+                Unattended::None => false,
+            },
             Answer::Confirmed => !self.topic.is_of_a_rule(),
         }
     }
@@ -161,7 +169,11 @@ impl Question {
                     "the user can do it themselves, or allow it in policy.toml",
                 )
             }
-            Answer::Yes | Answer::Unable | Answer::Headless | Answer::Confirmed => (
+            Answer::Headless => (
+                format!("{why}, and nobody is in front of this agent"),
+                "leave it alone; what may be done then is [agents] unattended in the user's policy.toml",
+            ),
+            Answer::Yes | Answer::Unable | Answer::Confirmed => (
                 format!("{why}, and nobody can be asked here"),
                 "ask the user; if they agree, call again with confirmed=true",
             ),

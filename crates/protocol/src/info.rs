@@ -34,6 +34,9 @@ pub struct Info {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The trace that it is a part of, as W3C Trace Context writes it: what the caller gave in `TRACEPARENT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// Where it was started.
     pub cwd: String,
     /// Terminal or pipes.

@@ -18,6 +18,7 @@ pub fn claimed(handle: Handle, spec: &KeeperSpec, created_at: u64) -> Info {
         command: spec.shown_as.clone().unwrap_or_else(|| spec.run.display()),
         run: spec.run.clone(),
         description: spec.description.clone(),
+        traceparent: spec.env.get("TRACEPARENT").filter(|trace| is_traceparent(trace)).cloned(),
         cwd: spec.cwd.clone(),
         streams: spec.streams,
         input: spec.input,
@@ -46,5 +47,26 @@ pub fn claimed(handle: Handle, spec: &KeeperSpec, created_at: u64) -> Info {
         takeovers: 0,
         tells_end: spec.notify.tells_end(),
         state: State::Starting,
+    }
+}
+
+/// Whether a text is a `traceparent`: a version, a trace, a span and flags, in small hexadecimal digits.
+#[must_use]
+pub fn is_traceparent(text: &str) -> bool {
+    let lengths = text.split('-').map(str::len);
+    let digits = |byte: u8| byte == b'-' || byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    lengths.eq([2, 32, 16, 2]) && text.bytes().all(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_traceparent_is_one() {
+        assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+        for other in ["", "00-x-y-01", "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", "----"] {
+            assert!(!is_traceparent(other), "{other}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Lists jobs: what needs attention first.
 
-use outlast_job::Handle;
 use outlast_job::clock::now_ms;
 use outlast_job::lifecycle::Process;
 use outlast_job::request::{AskKeepers, Lines, List as ListRequest, ListedJob, ReadText, Summary};
 use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::wire::{Activity, Awaiting};
+use outlast_job::{Failure, Handle};
 use outlast_protocol::{JobIdentity, ToolOutcome};
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ pub(crate) struct ListOrder {
     pub(crate) running: bool,
     /// Only those with a smaller handle.
     pub(crate) before: Option<u64>,
+    /// Take over what earlier conversations left.
+    pub(crate) adopt: bool,
 }
 
 /// One job of a list.
@@ -75,16 +77,27 @@ pub(crate) struct List {
 }
 
 impl Engine {
-    pub(crate) fn jobs(&self, caller: &Caller, ListOrder { all, running, before }: ListOrder) -> List {
-        let wanted = |job: &Summary| all || job.session == caller.session;
+    pub(crate) fn jobs(&self, caller: &Caller, order: ListOrder) -> Result<List, Failure> {
+        let ListOrder { all, running, before, adopt } = order;
+        if adopt {
+            let listed = self.outlast.list(ListRequest::default());
+            self.adopt(caller, listed.iter().map(|one| one.job.session.as_str()))?;
+        }
+        let adopted = self.adopted_by(caller);
+        let is_own = |session: &str| session == caller.session || adopted.iter().any(|one| one == session);
+        let wanted = |job: &Summary| all || is_own(&job.session);
         let asked = |one: &ListedJob| {
             (!running || one.is_live()) && before.is_none_or(|before| one.job.handle.number() < before)
         };
-        let keepers = if all { AskKeepers::All } else { AskKeepers::OfSession(caller.session.clone()) };
+        let keepers = if all || !adopted.is_empty() {
+            AskKeepers::All
+        } else {
+            AskKeepers::OfSession(caller.session.clone())
+        };
         // First what happened, then how it is: an event is never newer than the list that it comes with.
         let news = self.news(caller);
         let mut listed = self.outlast.list(ListRequest { keepers, ..ListRequest::default() });
-        let left = self.left_behind(caller, &listed);
+        let left = self.left_behind(caller, &listed, &adopted);
         let everybody = listed.len();
         listed.retain(|one| wanted(&one.job));
         let of_others = everybody - listed.len();
@@ -92,7 +105,7 @@ impl Engine {
         let cursors = self.cursors.all_of(&caller.session);
         let cursor = |one: &ListedJob| cursors.get(&one.job.handle).copied().unwrap_or_default();
         let place = |one: &ListedJob| {
-            let own = one.job.session == caller.session;
+            let own = is_own(&one.job.session);
             (!own, urgency(one, || unread(one, cursor(one))), std::cmp::Reverse(one.job.handle))
         };
         listed.sort_by_cached_key(place);
@@ -106,24 +119,21 @@ impl Engine {
         // Only now what is dear: it is read for those that are shown.
         let entry = |one: ListedJob| {
             let cursor = cursor(&one);
-            self.entry(caller, one, cursor)
+            let own = is_own(&one.job.session);
+            self.entry((caller, own), one, cursor)
         };
         let jobs = listed.into_iter().map(entry).collect();
         self.was_told(caller, &news);
-        List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others }
+        Ok(List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others })
     }
 
-    fn entry(&self, caller: &Caller, one: ListedJob, cursor: Cursor) -> Entry {
+    fn entry(&self, (caller, own): (&Caller, bool), one: ListedJob, cursor: Cursor) -> Entry {
         let unread_bytes = unread(&one, cursor);
         let ListedJob { job, log_end, now, .. } = one;
         let last_line = now.as_ref().map(|now| now.last_line.clone()).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| self.last_line(job.handle, log_end)).unwrap_or_default();
         let mut note = self.take_note(caller, job.handle, cursor);
-        if !job.state.is_live()
-            && !cursor.ended
-            && job.session == caller.session
-            && !caller.call.is_cancelled()
-        {
+        if !job.state.is_live() && !cursor.ended && own && !caller.call.is_cancelled() {
             note = note.or_else(|| self.reported(job.handle));
             // The list says that it ended: it is not told again.
             let cursor = Cursor { cancelled: false, ended: true, ..cursor };
@@ -134,7 +144,7 @@ impl Engine {
             job: JobIdentity::from(&job),
             activity: now.as_deref().map(activity),
             command: one_line(&job.command),
-            this_session: job.session == caller.session,
+            this_session: own,
             age_seconds: now_ms().saturating_sub(job.created_at) / 1000,
             last_line: one_line(&last_line),
             ports: now.as_ref().map(|now| now.ports.clone()).unwrap_or_default(),

@@ -8,7 +8,8 @@ use outlast_job::{Failure, Job, Reason, Wait, Waited};
 use outlast_policy::Pass;
 
 use super::parked::Step;
-use super::{Caller, Engine, Patience};
+use super::wait::WaitOutput;
+use super::{Asked, Caller, Engine, Patience};
 use crate::answer::{Answer, named};
 
 /// How to end it.
@@ -55,7 +56,10 @@ impl Engine {
         (waited, patience): (Waited, Patience),
     ) -> Result<Answer, Failure> {
         let seen = self.cursors.get(&caller.session, job.handle()).read;
-        let mut answer = self.answer(job, caller, waited, (seen, order.budget), patience)?;
+        // Whoever ends a job does not want to read what it printed; it is there to be read.
+        let output = if order.signal.is_some() { WaitOutput::New } else { WaitOutput::Nothing };
+        let asked = Asked { from: seen, budget: order.budget, output };
+        let mut answer = self.answer_with(job, caller, waited, asked, patience)?;
         answer.elapsed_ms = None;
         if killed.already_ended {
             answer.note("it had already ended");

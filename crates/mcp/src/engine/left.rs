@@ -20,8 +20,11 @@ pub(crate) struct Told(Mutex<HashSet<String>>);
 
 impl Engine {
     /// What earlier conversations left, in words; empty if nothing, or if it has been told.
-    pub(super) fn left_behind(&self, caller: &Caller, all: &[ListedJob]) -> String {
-        let left = all.iter().filter(|one| is_predecessor(&one.job.session, &caller.session));
+    pub(super) fn left_behind(&self, caller: &Caller, all: &[ListedJob], adopted: &[String]) -> String {
+        let is_adopted = |session: &str| adopted.iter().any(|one| one == session);
+        let left = all
+            .iter()
+            .filter(|one| is_predecessor(&one.job.session, &caller.session) && !is_adopted(&one.job.session));
         let mut sessions: BTreeMap<&str, Vec<&ListedJob>> = BTreeMap::new();
         for one in left {
             sessions.entry(&one.job.session).or_default().push(one);
@@ -39,7 +42,7 @@ impl Engine {
                 let more = running.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 text.push_str(&format!(
-                    "still running from an earlier conversation here: job {named}{more}\n"
+                    "still running from an earlier conversation here: job {named}{more}; jobs(adopt=true) makes them yours\n"
                 ));
             }
             let earlier = Caller { session: session.to_owned(), ..caller.clone() };

@@ -122,6 +122,13 @@ impl Engine {
     /// The first of what the session was not told yet, a line each, and that there is more. It is told now.
     pub(crate) fn tell(&self, caller: &Caller) -> (Vec<String>, Vec<Event>) {
         let mut news = self.news(caller);
+        let mut adopted = Vec::new();
+        for session in self.adopted_by(caller) {
+            let earlier = Caller { session, ..caller.clone() };
+            let theirs = self.news(&earlier);
+            self.was_told(&earlier, &theirs);
+            adopted.extend(theirs.events);
+        }
         let more = news.events.len().saturating_sub(WITH_AN_ANSWER);
         news.events.truncate(WITH_AN_ANSWER);
         let mut lines: Vec<String> = news.events.iter().map(|event| event.line().trim().to_owned()).collect();
@@ -130,6 +137,8 @@ impl Engine {
             news.last = news.events.last().map_or(news.last, |event| event.number);
         }
         self.was_told(caller, &news);
+        lines.extend(adopted.iter().map(|event| event.line().trim().to_owned()));
+        news.events.append(&mut adopted);
         (lines, news.events)
     }
 }

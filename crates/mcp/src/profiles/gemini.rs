@@ -87,7 +87,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
             description: "Lists the background processes of this session.",
             effect: Effect::Reads,
             fields: Vec::new(),
-            also: &["all", "running", "before"],
+            also: &["all", "running", "before", "adopt"],
         },
     ]);
     seven

@@ -152,6 +152,7 @@ pub(crate) fn jobs(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         all: arguments.flag("all")?.unwrap_or(false),
         running: arguments.flag("running")?.unwrap_or(false),
         before: arguments.count("before")?,
+        adopt: arguments.flag("adopt")?.unwrap_or(false),
     };
     Ok(CallOrder::List(order).into())
 }

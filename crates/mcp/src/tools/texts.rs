@@ -164,6 +164,7 @@ fn jobs() -> Definition {
             Field::flag("all", "Also of other sessions"),
             Field::flag("running", "Only running ones"),
             Field::integer("before", "Only older than this handle"),
+            Field::flag("adopt", "Take over what earlier conversations here left"),
         ],
         also: &[],
     }

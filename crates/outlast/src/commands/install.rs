@@ -130,6 +130,11 @@ fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done,
         return Ok(done);
     };
     run(line)?;
+    // Its own command can't set everything that belongs into the entry.
+    let settings = Settings::read(client, done.file.clone())?;
+    if settings.knows(server) == Known::Otherwise {
+        settings.write(&settings.with(server)?)?;
+    }
     // One of them hands the work to a program that may still be starting.
     if client != Client::Vscode && Settings::read(client, done.file.clone())?.knows(server) != Known::Yes {
         return Err(Failure::new(
@@ -204,6 +209,9 @@ fn server(client: Client, home: Option<&Path>, profile: Option<&str>) -> Result<
     let profile = profile.unwrap_or(client.profile());
     if profile != "plain" {
         args.extend(["--profile".to_owned(), profile.to_owned()]);
+    }
+    if let Some(longest) = client.longest_call() {
+        args.extend(["--longest-call".to_owned(), format!("{}m", longest.as_secs() / 60)]);
     }
     Ok(Server { command: text(&program)?, args })
 }

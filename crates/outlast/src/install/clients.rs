@@ -1,12 +1,16 @@
 //! The clients that are known: where each keeps its servers, in which form, and which command of its own it has.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outlast_cli::{Client, Scope};
 use serde_json::{Value, json};
 
 /// The name under which clients know the server. No underscores: some join it with a tool's name by them.
 pub(crate) const NAME: &str = "outlast";
+
+/// How long a call may take with an agent whose own limit is set too: a build is one call then.
+const LONGEST_CALL: Duration = Duration::from_secs(1800);
 
 /// How to start the server.
 #[derive(Clone, Debug)]
@@ -22,6 +26,9 @@ pub(crate) type CommandLine = Vec<String>;
 pub(crate) trait KnownClient: Sized {
     /// Where the tools have names of their own that this client's models were trained with.
     fn profile(self) -> &'static str;
+
+    /// How long a call may take there, if that is more than everywhere: where its own limit can be set beside ours.
+    fn longest_call(self) -> Option<Duration>;
 
     /// The program to look for on `PATH`.
     fn program(self) -> Option<&'static str>;
@@ -53,6 +60,10 @@ impl KnownClient for Client {
             Client::Gemini => "gemini",
             _ => "plain",
         }
+    }
+
+    fn longest_call(self) -> Option<Duration> {
+        matches!(self, Client::Codex | Client::Gemini).then_some(LONGEST_CALL)
     }
 
     fn program(self) -> Option<&'static str> {
@@ -97,6 +108,7 @@ impl KnownClient for Client {
 
     fn entry(self, server: &Server) -> Value {
         let Server { command, args } = server;
+        let secs = LONGEST_CALL.as_secs() + 60;
         match self {
             Client::Opencode => {
                 let line: Vec<&String> = std::iter::once(command).chain(args).collect();
@@ -107,6 +119,9 @@ impl KnownClient for Client {
             }
             // Which tools are offered, not which are approved; it can't be left out.
             Client::Copilot => json!({ "type": "local", "command": command, "args": args, "tools": ["*"] }),
+            // How long a call may take: a little more than our own limit, which is in `args`.
+            Client::Codex => json!({ "command": command, "args": args, "tool_timeout_sec": secs }),
+            Client::Gemini => json!({ "command": command, "args": args, "timeout": secs * 1000 }),
             _ => json!({ "command": command, "args": args }),
         }
     }
@@ -114,6 +129,8 @@ impl KnownClient for Client {
     fn our_keys(self) -> &'static [&'static str] {
         match self {
             Client::Opencode => &["command"],
+            Client::Codex => &["command", "args", "tool_timeout_sec"],
+            Client::Gemini => &["command", "args", "timeout"],
             _ => &["command", "args"],
         }
     }

@@ -108,7 +108,11 @@ fn codex_keeps_its_toml() {
     call(&sandbox, &["install", "--client", "codex"]).run().ok();
     let with = read(&path);
     assert!(with.starts_with(text) && with.contains("\n[mcp_servers.outlast]\n"), "{with}");
-    assert!(with.contains("args = [\"mcp\", \"--profile\", \"codex\"]"), "{with}");
+    assert!(
+        with.contains("args = [\"mcp\", \"--profile\", \"codex\", \"--longest-call\", \"30m\"]")
+            && with.contains("tool_timeout_sec = 1860"),
+        "{with}"
+    );
     let again = call(&sandbox, &["install", "--client", "codex"]).run().ok();
     assert!(again.text().contains("already there"), "{again}");
     let plain =

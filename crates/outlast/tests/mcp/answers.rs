@@ -110,6 +110,28 @@ fn a_wait_can_leave_the_output_alone() {
 }
 
 #[test]
+fn a_job_that_was_interrupted_by_a_key_says_so() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    client.call("run_shell_command", json!({"command": "exec sleep 1000", "ai_callback_delay": 0.2}));
+    let words = text(&client.call("send_input", json!({"handle": 1, "special_keys": ["Ctrl-C"]})));
+    assert!(words.starts_with("job 1 · SIGINT, ended by Ctrl-C"), "{words}");
+}
+
+/// What a finished command left running is ended by `kill`, which says so; until then its answers name it.
+#[test]
+fn what_is_left_running_is_named_and_ended() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let left = client.tool("run_shell_command", json!({"command": "sleep 1000 >/dev/null 2>&1 & echo up"}));
+    assert_eq!(left["left_behind"][0]["program"], "sleep", "{left}");
+    let killed = text(&client.call("kill", json!({"handle": 1})));
+    assert!(killed.contains("\nended what it had left running: sleep (pid "), "{killed}");
+    let again = text(&client.call("kill", json!({"handle": 1})));
+    assert!(again.starts_with("job 1 · exit 0\nit had already ended"), "{again}");
+}
+
+#[test]
 fn a_second_start_of_the_same_is_noticed() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();

@@ -120,6 +120,14 @@ fn the_next_conversation_is_told_once_what_one_that_is_gone_has_left() {
     let words = text(&another_agent(&sandbox).call("jobs", json!({})));
     assert!(!words.contains("job 2 exit"), "what was told is not told to the one after it: {words}");
     assert!(next.refused("kill", json!({"handle": 1})).contains("belongs to another session"));
+    let adopted = next.tool("jobs", json!({"adopt": true}));
+    let of = |job: &Value| (job["handle"].clone(), job["this_session"].clone());
+    assert!(
+        adopted["jobs"].as_array().unwrap().iter().map(of).any(|job| job == (json!(1), json!(true))),
+        "{adopted}"
+    );
+    assert!(text(&next.call("kill", json!({"handle": 1}))).starts_with("job 1 · SIGTERM"));
+    assert!(!text(&next.call("jobs", json!({}))).contains("jobs(adopt=true)"));
 }
 
 /// Node connects by a pair of sockets where others use pipes; its process is found by who made them.

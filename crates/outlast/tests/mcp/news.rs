@@ -120,6 +120,11 @@ fn a_job_of_a_codex_thread_can_wake_that_thread() {
     let order = json!({"command": "echo thread $CODEX_THREAD_ID"});
     let answer = text(&client.call("run_shell_command", order.clone()));
     assert!(answer.ends_with("\n\nthread 7-8-9"), "{answer}");
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    client.meta["traceparent"] = trace.into();
+    let traced = client.call("run_shell_command", json!({"command": "echo trace $TRACEPARENT"}));
+    assert!(text(&traced).ends_with(&format!("trace {trace}")), "{traced}");
+    assert_eq!(sandbox.outlast().jobs().last().unwrap().traceparent.as_deref(), Some(trace));
     client.meta["io.modelcontextprotocol/clientInfo"]["name"] = "another".into();
     assert_eq!(client.tool("run_shell_command", order)["output"], "thread\n");
 }

@@ -300,11 +300,27 @@ fn nobody_is_asked_where_nobody_is_and_that_is_noted() {
         let started =
             other.tool("run_shell_command", json!({"command": "cat", "is_background": true, "again": true}));
         let (question, answer) = asked(&mut client, "kill", json!({"handle": started["handle"]}), decline());
-        assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
+        assert!(question.is_none() && answer["isError"] == true, "{name}: {answer}");
         let mut client = named(headless(&sandbox, line, "--own ask"), name);
         let handle = sandbox.outlast().jobs().last().unwrap().handle.to_string();
         let (question, answer) = asked(&mut client, "kill", json!({"handle": handle}), decline());
-        assert!(question.is_some() && answer["isError"] == true, "{name}: {answer}");
+        assert!(question.is_none() && answer["isError"] == true, "{name}: {answer}");
+    }
+    // What the user says of such agents counts, for both kinds of jobs.
+    for (said, own, others) in [("none", false, false), ("own", true, false), ("all", true, true)] {
+        let sandbox = Sandbox::new();
+        let policy = format!("[agents]\nunattended = \"{said}\"\n");
+        write(&sandbox.path().join(".config/outlast/policy.toml"), &policy);
+        let mut other =
+            Client::start(sandbox.command(&["--session", "other"])).initialized("2025-06-18", &json!({}));
+        other.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+        let mut client = named(headless(&sandbox, &["claude", "-p", "go"], ""), "claude-code");
+        for (handle, allowed) in [("2", own), ("1", others)] {
+            let decline = json!({"action": "decline"});
+            let (question, answer) = asked(&mut client, "kill", json!({"handle": handle}), decline);
+            assert!(question.is_none(), "{said}: {answer}");
+            assert_eq!(answer["isError"] != true, allowed, "{said}, job {handle}: {answer}");
+        }
     }
     // Somebody sits in front of this one.
     let mut client = named(headless(&sandbox, &["claude", "--continue"], ""), "claude-code");
