@@ -45,8 +45,13 @@ fn many_events_are_told_a_few_at_a_time() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
     for i in 1..=5 {
-        let command = format!("read -t 0.5 x; exit {i}");
-        client.tool("run_shell_command", json!({"command": command, "is_background": true}));
+        let command = format!("read x; exit {i}");
+        let order = json!({"command": command, "is_background": true, "notify": ["exit"]});
+        client.tool("run_shell_command", order);
+    }
+    let home = sandbox.outlast();
+    for job in 1..=5 {
+        home.job(&job.to_string()).unwrap().type_line("go").unwrap();
     }
     (1..=5).for_each(|job| told(&sandbox, EntryKind::Exit, &json!(job)));
     let mut said = String::new();
