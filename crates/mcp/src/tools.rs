@@ -103,6 +103,22 @@ pub(crate) fn parameters(tool: &Tool) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Whoever adds a key says here whether a model is told of it. What a model is told of is a key.
+    #[test]
+    fn a_model_is_told_the_names_of_keys() {
+        let not_told = ["Insert", "KeypadEnter"];
+        let tools = of(Profile::Plain);
+        let text = serde_json::to_string(&tools).unwrap();
+        let told = text.split("After input: ").nth(1).and_then(|rest| rest.split(" ...").next()).unwrap();
+        let told: Vec<&str> = told.split_whitespace().collect();
+        for name in outlast_stream::Key::named() {
+            assert_eq!(told.contains(&name), !not_told.contains(&name), "{name} in {told:?}");
+        }
+        for name in told.into_iter().filter(|name| *name != "F1-F12") {
+            assert!(outlast_stream::Key::parse(name).is_ok(), "{name}");
+        }
+    }
+
     #[test]
     fn schemas_are_plain() {
         for profile in [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude] {
