@@ -133,6 +133,7 @@ mod tests {
             place: Some("policy.toml:1".into()),
             typed_after: None,
             unattended: crate::Unattended::Own,
+            part: None,
             guard: None,
         }
     }

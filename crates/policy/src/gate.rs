@@ -210,6 +210,7 @@ impl Gate {
             place: Some(asked.place.clone()),
             typed_after: None,
             unattended: self.policy.for_agents(self.own).unattended,
+            part: None,
             guard: None,
         }
     }
@@ -435,6 +436,7 @@ impl Gate {
             place: rule.map(|rule| rule.place.to_string()),
             typed_after: act.typed_after,
             unattended: self.policy.for_agents(self.own).unattended,
+            part: finding.map(|finding| finding.part.clone()),
             guard: act.guard.clone(),
         }
     }

@@ -59,6 +59,8 @@ pub struct Question {
     pub(crate) typed_after: Option<u64>,
     /// What is done where nobody is in front of the agent.
     pub(crate) unattended: Unattended,
+    /// The part that the rule is about.
+    pub(crate) part: Option<String>,
     /// The rules for what the job executes, should a person agree.
     pub(crate) guard: Option<ExecRules>,
 }
@@ -102,6 +104,11 @@ impl Question {
     pub fn text(&self) -> String {
         let what = self.typed.as_ref().unwrap_or(&self.what);
         let mut text = format!("{}\n  {}\n", self.headline(), shown(what));
+        // Of a long text the middle is left out, but never what it is asked for.
+        let part = self.part.as_ref().map(|part| shown(part)).filter(|part| !text.contains(part.as_str()));
+        if let Some(part) = part {
+            text.push_str(&format!("It is about this part:\n  {part}\n"));
+        }
         text.push_str(&format!("Asked because {}", shown(&self.why)));
         if let Some(place) = &self.place {
             text.push_str(&format!(" ({place})"));
@@ -233,4 +240,43 @@ fn is_invisible(c: char) -> bool {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_in_question_is_shown_wherever_it_stands() {
+        let what = format!("ls # {}; rm -rf y; {}", "x".repeat(1500), "z".repeat(900));
+        let question = Question {
+            door: Door::Mcp,
+            topic: Topic::Rule,
+            session: "me".into(),
+            tool: Tool::Run,
+            job: None,
+            what,
+            typed: None,
+            why: "because".into(),
+            rule: None,
+            place: None,
+            typed_after: None,
+            unattended: Unattended::Own,
+            part: Some("rm -rf y".into()),
+            guard: None,
+        };
+        assert!(question.text().contains("rm -rf y") && question.text().contains("are not shown"));
+        let short = Question { what: "rm -rf y".into(), ..question };
+        assert!(!short.text().contains("about this part"), "{}", short.text());
+    }
+
+    #[test]
+    fn signs_that_nobody_sees_are_written_out() {
+        for sign in [
+            '\u{2028}', '\u{2029}', '\u{ad}', '\u{3164}', '\u{115f}', '\u{34f}', '\u{202e}', '\u{2800}',
+            '\u{ffa0}', '\r', '\u{1b}',
+        ] {
+            assert!(!shown(&format!("a{sign}b")).contains(sign), "{sign:?}");
+        }
+    }
 }
