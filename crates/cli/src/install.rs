@@ -56,7 +56,7 @@ pub struct Target {
     /// For whom.
     #[arg(long, value_enum, default_value = "user")]
     pub scope: Scope,
-    /// Only say what would be done.
+    /// Only show what would be done, as a diff.
     #[arg(long)]
     pub dry_run: bool,
     /// Change the settings file, even if the agent has a command for it.

@@ -502,6 +502,7 @@ fn hide_texts(info: &mut Info, mut hide: impl FnMut(&mut String)) {
         tells_end: _,
         takeovers: _,
         state: _,
+        cursor_at_start: _,
         traceparent: _,
     } = info;
     hide(command);

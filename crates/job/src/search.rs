@@ -5,6 +5,7 @@ use outlast_stream::{Checkpoint, Config, FoldOutput, MASK_CONTEXT, PatternSet, P
 
 use crate::failure::Failure;
 use crate::log::writer::read_exact_at;
+use crate::registry::format::Info;
 use crate::secrets::{self, SharedMasks};
 use crate::spec::{Size, Streams};
 use crate::wire::Found;
@@ -14,6 +15,11 @@ const READ_BYTES: usize = 256 << 10;
 /// How many rows of scrollback the screen of a running job keeps; older lines are in the transcript.
 const SCROLLBACK: usize = 1000;
 
+/// How all of a job's bytes are folded, from the first one on.
+pub(crate) fn whole_fold_config(info: &Info) -> Config {
+    Config { cursor: info.cursor_at_start, ..fold_config(info.streams) }
+}
+
 /// How a job's bytes are folded.
 pub(crate) fn fold_config(streams: Streams) -> Config {
     let (size, terminal) = match streams {
@@ -21,7 +27,7 @@ pub(crate) fn fold_config(streams: Streams) -> Config {
         Streams::Pipes => (Size::default(), false),
     };
     let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-    Config { size, scrollback: SCROLLBACK, terminal, only_patterns: false }
+    Config { size, scrollback: SCROLLBACK, terminal, ..Config::default() }
 }
 
 /// The start of a fold that knows nothing of what came before an offset.

@@ -30,6 +30,9 @@ pub struct KeeperSpec {
     pub env: BTreeMap<String, String>,
     /// Terminal or pipes.
     pub streams: Streams,
+    /// Where the cursor is in the terminal that it is started in the foreground of.
+    #[serde(default)]
+    pub cursor_at_start: (u16, u16),
     /// Where its input comes from.
     #[serde(default)]
     pub input: Input,
@@ -124,6 +127,7 @@ impl KeeperSpec {
             cwd,
             env,
             streams: spec.streams,
+            cursor_at_start: spec.cursor_at_start,
             input: spec.input,
             session,
             timeout: spec.timeout,

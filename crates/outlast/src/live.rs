@@ -10,12 +10,12 @@ use outlast_job::registry::format::Info;
 use outlast_job::request::{ReadBytes, Stream};
 use outlast_job::wire::INPUT_PIECE;
 use outlast_job::wire::event::EventKind;
-use outlast_job::{Failure, Job, Send};
-use outlast_stream::{FoldOutput, Passthrough, Pipeline};
+use outlast_job::{Condition, Failure, Job, Send, Wait};
+use outlast_stream::{FoldOutput, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::output::Output;
-use crate::terminal::Taken;
+use crate::terminal::Shown;
 
 /// How much of a log is read at once.
 const PIECE: usize = 256 << 10;
@@ -26,7 +26,13 @@ pub(crate) enum Left {
     /// It has ended.
     Ended,
     /// It waits for input, and there is nobody here to give it.
-    Asked(String),
+    Asked {
+        prompt: String,
+        /// Up to where its output was shown.
+        shown: u64,
+    },
+    /// It was stopped, by Ctrl-Z as a rule.
+    Stopped,
     /// It runs on without us.
     Detached,
 }
@@ -46,17 +52,26 @@ pub(crate) struct Show {
 /// is for the job; anything else on standard input it has already.
 pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, Failure> {
     let info = job.info()?;
-    let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM])
+    let signals = Signals::catch(&[Signal::INT, Signal::QUIT, Signal::TSTP, Signal::HUP, Signal::TERM])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
     let somebody_types = stdin && std::io::stdin().is_terminal();
     if somebody_types {
         forward_stdin(job);
     }
+    let can_take_over =
+        info.has_terminal() && std::io::stdout().is_terminal() && crate::terminal::is_in_front();
+    if !somebody_types && can_take_over {
+        expect_question(job);
+    }
     let mut printer = Printer::new(&info, 0, false);
     let mut follower = job.follow()?;
     loop {
         match hear(job, &mut follower, &mut printer)? {
-            Some(Left::Asked(_)) if somebody_types => {}
+            Some(Left::Asked { .. }) if somebody_types => {}
+            Some(left @ Left::Asked { .. }) if can_take_over => {
+                printer.hand_over();
+                return Ok(left);
+            }
             Some(left) => {
                 printer.finish();
                 if let Some(failure) = &printer.trouble {
@@ -113,6 +128,7 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
 fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Option<Left>, Failure> {
     let mut ended = false;
     let mut asked = None;
+    let mut stopped = false;
     while let Some(news) = follower.next_now()? {
         match news {
             News::Grown(_) | News::Changed | News::Attached(_) => {}
@@ -120,6 +136,8 @@ fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Opt
                 EventKind::Exit { .. } => ended = true,
                 EventKind::AwaitingInput { awaiting } => asked = Some(awaiting.prompt),
                 EventKind::WentOn => asked = None,
+                EventKind::Stopped => stopped = true,
+                EventKind::Continued => stopped = false,
                 _ => {}
             },
             News::Over => ended = true,
@@ -134,7 +152,11 @@ fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Opt
     if ended {
         return Ok(Some(Left::Ended));
     }
-    Ok(asked.map(Left::Asked))
+    if stopped {
+        return Ok(Some(Left::Stopped));
+    }
+    let shown = printer.streams.first().map_or(0, |printed| printed.offset);
+    Ok(asked.map(|prompt| Left::Asked { prompt, shown }))
 }
 
 fn sleep(follower: &Follower, signals: &Signals) {
@@ -147,13 +169,26 @@ fn sleep(follower: &Follower, signals: &Signals) {
 
 /// A key that the shell's terminal turned into a signal for us goes to the job as the key it was.
 fn press(job: &Job, info: &Info, signal: Signal) -> Result<(), Failure> {
-    let (key, name) = if signal == Signal::QUIT { (0x1c, "QUIT") } else { (0x03, "INT") };
+    let (key, name) = match signal {
+        Signal::QUIT => (0x1c, "QUIT"),
+        Signal::TSTP => (0x1a, "TSTP"),
+        _ => (0x03, "INT"),
+    };
     if info.has_terminal() {
         job.send_bytes(&[key])?;
     } else {
         job.signal(name, &info.session)?;
     }
     Ok(())
+}
+
+/// Has the keeper look soon and often whether the job asks on its terminal: the person's terminal shows what is
+/// typed until we know.
+fn expect_question(job: &Job) {
+    let job = job.clone();
+    std::thread::spawn(move || {
+        let _ = job.wait(&Wait::for_exit().or(Condition::AwaitingInput), None);
+    });
 }
 
 /// Passes on what is typed, in a thread of its own: a program that does not read holds up nothing else.
@@ -199,7 +234,7 @@ enum Form {
     /// As they are.
     Raw,
     /// On a person's terminal: without what could do harm there. The fold knows what has to be given back.
-    Safe(Box<(Passthrough, Pipeline)>),
+    Safe(Box<Shown>),
     /// Into a pipe or file: as a person would have read it.
     Text(Box<(Pipeline, FoldOutput)>),
 }
@@ -208,8 +243,7 @@ impl Printer {
     fn new(info: &Info, from: u64, raw: bool) -> Self {
         let form = |to_terminal: bool| {
             if to_terminal {
-                let fold = outlast_job::client::fold_from(info, from);
-                Form::Safe(Box::new((Passthrough::new(), fold)))
+                Form::Safe(Box::new(Shown::new(outlast_job::client::fold_from(info, from))))
             } else if raw || !info.has_terminal() {
                 Form::Raw
             } else {
@@ -248,17 +282,22 @@ impl Printer {
         Ok(())
     }
 
+    /// Somebody else shows what comes next.
+    fn hand_over(&mut self) {
+        for printed in &mut self.streams {
+            if let Form::Safe(shown) = &mut printed.form {
+                put(printed.stream, &shown.hand_over());
+            }
+        }
+    }
+
     /// The unfinished rest; and a terminal is left as it was found.
     fn finish(&mut self) {
         for printed in &mut self.streams {
             match &mut printed.form {
                 Form::Raw => {}
                 Form::Safe(shown) => {
-                    let modes = shown.1.modes();
-                    let taken = Taken { screen: modes.alternate_screen, origin: modes.origin };
-                    if taken != Taken::default() {
-                        put(printed.stream, &taken.way_back());
-                    }
+                    put(printed.stream, &shown.way_back());
                 }
                 Form::Text(fold) => {
                     let (pipeline, outcome) = &mut **fold;
@@ -274,10 +313,7 @@ fn write(stream: Stream, form: &mut Form, bytes: &[u8]) -> bool {
     match form {
         Form::Raw => put(stream, bytes),
         Form::Safe(shown) => {
-            let (filter, fold) = &mut **shown;
-            let mut safe = Vec::with_capacity(bytes.len());
-            filter.pass(bytes, &mut safe);
-            fold.feed_more(bytes, &mut FoldOutput::default());
+            let safe = shown.pass(bytes);
             put(stream, &safe)
         }
         Form::Text(fold) => {

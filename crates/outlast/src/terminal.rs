@@ -1,14 +1,21 @@
-//! The person's own terminal: its size, and its modes, which are always put back, also after a crash.
+//! The person's own terminal: its size, its keys, where its cursor is, and its modes, which are always put back,
+//! also after a crash.
 
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use outlast_job::Size;
+use outlast_stream::{FoldOutput, Passthrough, Pipeline};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr,
 };
 
 /// The hidden verb of the process that puts the terminal back if we can't.
@@ -36,6 +43,87 @@ pub(crate) fn size() -> Option<Size> {
 pub(crate) fn columns() -> Option<usize> {
     let size = tcgetwinsize(stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// How long a terminal may take to say where its cursor is: it may be far away.
+const CURSOR_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Where a person's keys come from: standard input, or the terminal that we are in if that is something else.
+pub(crate) fn keyboard() -> Option<BorrowedFd<'static>> {
+    static OPENED: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    if isatty(stdin()) {
+        return Some(stdin());
+    }
+    let open =
+        || rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok();
+    OPENED.get_or_init(open).as_ref().map(AsFd::as_fd)
+}
+
+/// Whether keys come to us: not in the background of a shell, where taking them would stop us.
+pub(crate) fn is_in_front() -> bool {
+    keyboard().and_then(|keyboard| tcgetpgrp(keyboard).ok()) == Some(rustix::process::getpgrp())
+}
+
+/// Where the cursor is, as row and column from 0, and what was typed meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct CursorAnswer {
+    /// None if the terminal does not say.
+    pub(crate) cursor: Option<(u16, u16)>,
+    /// Whether it was asked: an answer that comes late is not for the job.
+    pub(crate) asked: bool,
+    pub(crate) typed: Vec<u8>,
+}
+
+/// Asks the person's terminal where its cursor is.
+pub(crate) fn ask_for_cursor() -> CursorAnswer {
+    let nothing = CursorAnswer::default();
+    if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
+        return nothing;
+    }
+    let Some((keyboard, before)) = keyboard().and_then(|it| Some((it, tcgetattr(it).ok()?))) else {
+        return nothing;
+    };
+    let mut raw = before.clone();
+    raw.make_raw();
+    if tcsetattr(keyboard, OptionalActions::Drain, &raw).is_err() {
+        return nothing;
+    }
+    let mut answer = CursorAnswer { asked: true, ..nothing };
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(b"\x1b[6n").and_then(|()| stdout.flush());
+    let until = Instant::now() + CURSOR_TIMEOUT;
+    let mut bytes = [0; 256];
+    while answer.cursor.is_none() {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).unwrap_or_default();
+        match poll(&mut [PollFd::new(&keyboard, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(_) => continue,
+        }
+        let Ok(n @ 1..) = rustix::io::read(keyboard, &mut bytes) else { break };
+        answer.typed.extend_from_slice(&bytes[..n]);
+        answer.cursor = take_cursor_answer(&mut answer.typed);
+    }
+    let _ = tcsetattr(keyboard, OptionalActions::Drain, &before);
+    answer
+}
+
+/// Takes the answer to a question about the cursor out of what was typed.
+pub(crate) fn take_cursor_answer(typed: &mut Vec<u8>) -> Option<(u16, u16)> {
+    let starts = (0..typed.len()).filter(|&at| typed[at..].starts_with(b"\x1b["));
+    for start in starts.collect::<Vec<_>>() {
+        let Some(length) = typed[start..].iter().position(|byte| *byte == b'R') else { continue };
+        let text = std::str::from_utf8(&typed[start + 2..start + length]).unwrap_or_default();
+        let place = text
+            .split_once(';')
+            .and_then(|(row, col)| Some((row.parse::<u16>().ok()?, col.parse::<u16>().ok()?)));
+        if let Some((row, col)) = place {
+            typed.drain(start..=start + length);
+            return Some((row.saturating_sub(1), col.saturating_sub(1)));
+        }
+    }
+    None
 }
 
 /// What a program did to the terminal that can't be taken back blindly: each way back moves the cursor, also
@@ -77,6 +165,55 @@ impl Taken {
     }
 }
 
+/// A job's output on a person's terminal: without what could do harm there, and with a way back at its end.
+pub(crate) struct Shown {
+    filter: Passthrough,
+    fold: Pipeline,
+    /// There was something other than plain text.
+    has_controls: bool,
+}
+
+impl Shown {
+    /// The fold must begin where the bytes do.
+    pub(crate) fn new(fold: Pipeline) -> Self {
+        Self { filter: Passthrough::new(), fold, has_controls: false }
+    }
+
+    /// What may be written of these bytes.
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
+        const SHIFT_OUT: u8 = 0x0e;
+        const ESCAPE: u8 = 0x1b;
+        self.has_controls = self.has_controls || bytes.iter().any(|byte| [SHIFT_OUT, ESCAPE].contains(byte));
+        let mut safe = Vec::with_capacity(bytes.len());
+        self.filter.pass(bytes, &mut safe);
+        self.fold.feed_more(bytes, &mut FoldOutput::default());
+        safe
+    }
+
+    /// What gives the screen back before somebody else shows the rest: the cursor stays where it is.
+    pub(crate) fn hand_over(&self) -> Vec<u8> {
+        let modes = self.fold.modes();
+        let taken = Taken { screen: modes.alternate_screen, origin: false };
+        if taken.screen { taken.way_back() } else { Vec::new() }
+    }
+
+    /// What gives the terminal back, with the cursor at the beginning of a line.
+    pub(crate) fn way_back(&mut self) -> Vec<u8> {
+        let modes = self.fold.modes();
+        let taken = Taken { screen: modes.alternate_screen, origin: modes.origin };
+        let mut bytes = if self.has_controls { taken.way_back() } else { Vec::new() };
+        if taken.screen {
+            self.fold.feed_more(b"\x1b[?1049l", &mut FoldOutput::default());
+        }
+        let is_below = taken.origin && !taken.screen;
+        if !is_below && self.fold.screen().cursor.col > 0 {
+            bytes.extend_from_slice(b"\r\n");
+        }
+        self.has_controls = false;
+        bytes
+    }
+}
+
 /// What is taken now, for a panic.
 static TAKEN: AtomicU8 = AtomicU8::new(b'0');
 
@@ -88,7 +225,8 @@ pub(crate) struct Raw {
 
 impl Raw {
     pub(crate) fn enter() -> Option<Self> {
-        let before = tcgetattr(stdin()).ok()?;
+        let keyboard = keyboard()?;
+        let before = tcgetattr(keyboard).ok()?;
         let guard = start_guard();
         let mut raw = before.clone();
         raw.make_raw();
@@ -100,7 +238,7 @@ impl Raw {
         if let Ok(mut slot) = BEFORE.lock() {
             *slot = Some(before);
         }
-        tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        tcsetattr(keyboard, OptionalActions::Now, &raw).ok()?;
         Some(Self { guard })
     }
 
@@ -119,9 +257,9 @@ impl Raw {
         out.draw(&taken.way_back());
         self.taken(Taken::default());
         if let Ok(mut slot) = BEFORE.lock()
-            && let Some(before) = slot.take()
+            && let (Some(before), Some(keyboard)) = (slot.take(), keyboard())
         {
-            let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
+            let _ = tcsetattr(keyboard, OptionalActions::Drain, &before);
         }
     }
 }
@@ -149,7 +287,9 @@ fn restore() {
             .write_all(&taken.way_back())
             .and_then(|()| stdout.write_all(&next_line(size().map_or(80, |size| size.cols))))
             .and_then(|()| stdout.flush());
-        let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
+        if let Some(keyboard) = keyboard() {
+            let _ = tcsetattr(keyboard, OptionalActions::Drain, &before);
+        }
     }
 }
 
@@ -171,7 +311,7 @@ fn start_guard() -> Option<Child> {
     let program = std::env::current_exe().ok()?;
     let mut command = Command::new(program);
     // The terminal as its stderr, wherever our own goes.
-    let terminal = rustix::io::dup(stdin()).ok()?;
+    let terminal = rustix::io::dup(keyboard()?).ok()?;
     command.arg(GUARD).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal);
     let mut guard = command.spawn().ok()?;
     let mut ready = [0];
@@ -279,6 +419,23 @@ fn read_line_of_keys(longest: usize) -> Option<Unseen> {
             CTRL_U => value = Unseen::with_room(longest),
             key if BACKSPACE.contains(&key) => value.pop(),
             key => value.push(key),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_about_the_cursor_is_taken_out_of_what_was_typed() {
+        let mut typed = b"ls\x1b[A\x1b[15;3Rx\r".to_vec();
+        assert_eq!(take_cursor_answer(&mut typed), Some((14, 2)));
+        assert_eq!(typed, b"ls\x1b[Ax\r");
+        for other in [&b"\x1b[15;3"[..], b"R", b"\x1b[1;2A", b""] {
+            let mut typed = other.to_vec();
+            assert_eq!(take_cursor_answer(&mut typed), None);
+            assert_eq!(typed, other);
         }
     }
 }

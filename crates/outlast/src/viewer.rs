@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::live::Left;
 use crate::output::Output;
-use crate::terminal::{self, Raw, Taken};
+use crate::terminal::{self, Raw, Taken, keyboard};
 use frame::Frame;
 use hint::Hint;
 
@@ -37,12 +37,25 @@ const PIECE: u64 = 64 << 10;
 const READ: usize = 256 << 10;
 
 /// What a person comes to see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ShowFrom {
     /// A job that they have just started: all that it prints.
-    Start,
+    Start(OwnTerminal),
+    /// A job whose output they have seen up to an offset.
+    Seen(u64),
     /// A job that runs: its screen as it is, and then what it prints.
-    Now,
+    Now(OwnTerminal),
+}
+
+/// What is known of the person's terminal when they come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnTerminal {
+    /// Where the cursor was, if the terminal said so. The screen of a job that was just started begins there too.
+    pub(crate) cursor: Option<(u16, u16)>,
+    /// The terminal was asked for it, and has not answered yet.
+    pub(crate) answer_is_late: bool,
+    /// What was typed since.
+    pub(crate) typed: Vec<u8>,
 }
 
 /// Sits in front of a job until it ends, or the person leaves. The greeting says how to leave.
@@ -60,7 +73,7 @@ pub(crate) fn view(
         job,
         attach: attach.clone(),
         filter: Passthrough::new(),
-        fold: fold_of(terminal::size().unwrap_or_default()),
+        fold: fold_of(terminal::size().unwrap_or_default(), (0, 0)),
         offset: 0,
         last_byte: 0,
         frame: None,
@@ -69,13 +82,22 @@ pub(crate) fn view(
         hint: Hint::new(greeting),
         behind: false,
         interrupted: false,
+        rows_agree: false,
+        first_row: 0,
+        typed: Vec::new(),
+        answer_is_late: false,
     };
     let mut first = Some(from);
     loop {
         viewer.attach.size = terminal::size();
         let Some(mut viewing) = job.attach(&viewer.attach)? else {
-            if first != Some(ShowFrom::Now) {
-                viewer.show_more(None, out)?;
+            match first {
+                Some(ShowFrom::Now(_)) => {}
+                Some(ShowFrom::Seen(offset)) => {
+                    viewer.skip_to(offset)?;
+                    viewer.show_more(None, out)?;
+                }
+                Some(ShowFrom::Start(_)) | None => viewer.show_more(None, out)?,
             }
             viewer.leave(out);
             return Ok(Left::Ended);
@@ -99,9 +121,9 @@ fn put(filter: &mut Passthrough, bytes: &[u8], out: &mut Output) -> bool {
 }
 
 /// A screen of our own, of the job's size. One row above it tells whether it has scrolled.
-fn fold_of(size: Size) -> Pipeline {
+fn fold_of(size: Size, cursor: (u16, u16)) -> Pipeline {
     let size = outlast_stream::Size { cols: size.cols, rows: size.rows };
-    Pipeline::new(Config { size, scrollback: 1, ..Config::default() })
+    Pipeline::new(Config { size, scrollback: 1, cursor, ..Config::default() })
 }
 
 struct Viewer<'a> {
@@ -126,24 +148,51 @@ struct Viewer<'a> {
     behind: bool,
     /// The person has pressed Ctrl-C.
     interrupted: bool,
+    /// The rows of the job's screen are those of the person's terminal.
+    rows_agree: bool,
+    /// The first row of the person's terminal that is the job's.
+    first_row: usize,
+    /// What was typed before there was a job to give it to.
+    typed: Vec<u8>,
+    /// The person's terminal has yet to say where its cursor was: that is not for the job.
+    answer_is_late: bool,
 }
 
 impl Viewer<'_> {
     /// The first look.
     fn begin(&mut self, from: ShowFrom, viewing: &mut Viewing, out: &mut Output) -> Result<(), Failure> {
         match from {
-            ShowFrom::Start => {
-                self.fold = fold_of(viewing.size);
+            ShowFrom::Start(started) => {
+                self.rows_agree = started.cursor.is_some() && self.is_same_size(viewing);
+                let cursor = started.cursor.filter(|_| self.rows_agree).unwrap_or_default();
+                (self.typed, self.answer_is_late) = (started.typed, started.answer_is_late);
+                self.fold = fold_of(viewing.size, cursor);
                 if !self.is_same_size(viewing) {
                     self.enter_frame(Some(self.offset), out);
                 }
                 self.show_more(None, out)?;
                 self.hint.when_nothing_comes(Instant::now());
             }
-            ShowFrom::Now => {
+            ShowFrom::Seen(offset) => {
+                self.fold = fold_of(viewing.size, (0, 0));
+                self.skip_to(offset)?;
+                if !self.is_same_size(viewing) {
+                    self.enter_frame(Some(self.offset), out);
+                } else if self.fold.modes().alternate_screen {
+                    self.paint(out);
+                }
+                self.show_more(None, out)?;
+            }
+            ShowFrom::Now(own) => {
+                (self.typed, self.answer_is_late) = (own.typed, own.answer_is_late);
                 self.learn(viewing);
                 if self.is_same_size(viewing) {
-                    self.paint(out);
+                    self.rows_agree = own.cursor.is_some();
+                    // Blank rows above the first that is not are the person's own.
+                    let row = own.cursor.map_or(0, |(row, _)| usize::from(row));
+                    let blank = self.fold.screen().rows.iter().take_while(|row| row.is_empty()).count();
+                    self.first_row = row.min(blank);
+                    self.paint_from(self.first_row, out);
                 } else {
                     self.enter_frame(None, out);
                 }
@@ -159,7 +208,7 @@ impl Viewer<'_> {
         let repaint = std::mem::take(&mut viewing.repaint);
         self.offset = viewing.offset;
         self.filter = Passthrough::new();
-        self.fold = fold_of(viewing.size);
+        self.fold = fold_of(viewing.size, (0, 0));
         self.fold.feed_more(&repaint, &mut FoldOutput::default());
         self.other_screen_unknown = self.fold.modes().alternate_screen;
         self.held_back = false;
@@ -168,10 +217,15 @@ impl Viewer<'_> {
     /// The whole screen, on a terminal of the same size. Only the alternate screen is painted over: there is
     /// nothing of the person's there.
     fn paint(&mut self, out: &mut Output) {
+        self.paint_from(0, out);
+    }
+
+    /// The same, without the first rows of a screen that is printed as lines.
+    fn paint_from(&mut self, row: usize, out: &mut Output) {
         let paint = if self.fold.modes().alternate_screen {
             self.fold.repaint()
         } else {
-            self.fold.repaint_as_lines()
+            self.fold.repaint_as_lines(row)
         };
         put(&mut self.filter, &paint, out);
     }
@@ -222,6 +276,12 @@ impl Viewer<'_> {
                     self.show_rest(out)?;
                     return Ok(Some(Left::Ended));
                 }
+                Some(Seen::Event(event))
+                    if matches!(event.what, EventKind::Stopped) && !self.attach.read_only =>
+                {
+                    self.show_more(None, out)?;
+                    return Ok(Some(Left::Stopped));
+                }
                 Some(Seen::Event(_)) | None => {}
                 Some(Seen::Refused(failure)) => out.talk(&format!("\r\noutlast: {failure}\r")),
                 Some(Seen::Gone) => return Ok(None),
@@ -235,27 +295,31 @@ impl Viewer<'_> {
                 self.other_screen_unknown = false;
                 viewing.look_again(&self.attach);
             }
-            let mut fds = [
+            self.pass_on_typed(viewing);
+            let mut fds = vec![
                 PollFd::from_borrowed_fd(viewing.fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN),
             ];
+            fds.extend(keyboard().map(|keys| PollFd::from_borrowed_fd(keys, PollFlags::IN)));
             let timeout = if more_news || self.behind {
                 Some(Timespec::default())
             } else {
                 self.hint.due().and_then(|due| Timespec::try_from(due).ok())
             };
             let _ = poll(&mut fds, timeout.as_ref());
-            let key_pressed = !fds[2].revents().is_empty();
+            let key_pressed = fds.get(2).is_some_and(|keys| !keys.revents().is_empty());
             self.hint_if_due(out);
             for signal in signals.take() {
                 if signal != Signal::WINCH {
                     return Ok(Some(Left::Detached));
                 }
                 self.attach.size = terminal::size();
+                // It lays out its lines by rules of its own.
+                self.rows_agree = false;
                 viewing.look_again(&self.attach);
             }
-            if key_pressed {
+            // What is typed after the end is for the shell.
+            if key_pressed && !self.job.has_ended_on_record() {
                 self.unhint(out);
                 if self.keys(viewing) {
                     return Ok(Some(Left::Detached));
@@ -333,7 +397,8 @@ impl Viewer<'_> {
     /// The program was told in which row of its screen the cursor is, and may count on it: its rows become
     /// those of the person's terminal. What is above them scrolls away into the history.
     fn line_up(&mut self, out: &mut Output) {
-        let lines_differ = !self.filter.has_addressed_rows()
+        let lines_differ = !self.rows_agree
+            && !self.filter.has_addressed_rows()
             && self.frame.is_none()
             && !self.held_back
             && !self.fold.modes().alternate_screen
@@ -389,21 +454,33 @@ impl Viewer<'_> {
         }
     }
 
+    /// Passes on what was typed before there was a job.
+    fn pass_on_typed(&mut self, viewing: &mut Viewing) {
+        if !self.typed.is_empty() {
+            viewing.press(&std::mem::take(&mut self.typed));
+        }
+    }
+
     /// Passes keys on; true when the person wants to leave.
     fn keys(&mut self, viewing: &mut Viewing) -> bool {
         let mut bytes = [0; 4096];
         // Not through a buffer: what it held back, no poll would tell of.
-        let n = match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
+        let Some(keyboard) = keyboard() else { return true };
+        let n = match rustix::io::read(keyboard, &mut bytes) {
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return false,
             // The terminal is gone.
             Ok(0) | Err(_) => return true,
             Ok(n) => n,
         };
-        let leave = bytes[..n].iter().position(|byte| *byte == DETACH);
-        let keys = &bytes[..leave.unwrap_or(n)];
+        let mut keys = bytes[..n].to_vec();
+        if self.answer_is_late && terminal::take_cursor_answer(&mut keys).is_some() {
+            self.answer_is_late = false;
+        }
+        let leave = keys.iter().position(|byte| *byte == DETACH);
+        keys.truncate(leave.unwrap_or(keys.len()));
         if !self.attach.read_only && !keys.is_empty() {
             self.interrupted = keys.contains(&INTERRUPT);
-            viewing.press(keys);
+            viewing.press(&keys);
         }
         leave.is_some()
     }

@@ -49,6 +49,10 @@ pub enum EventKind {
     },
     /// It no longer waits for input.
     WentOn,
+    /// It was stopped: by Ctrl-Z, as a rule.
+    Stopped,
+    /// It goes on after a stop.
+    Continued,
     /// It listens on a TCP port.
     #[serde(alias = "port_open")]
     Port {
@@ -166,6 +170,8 @@ impl EventKind {
             Self::AllGone => "all_gone",
             Self::AwaitingInput { .. } => "awaiting_input",
             Self::WentOn => "went_on",
+            Self::Stopped => "stopped",
+            Self::Continued => "continued",
             Self::Port { .. } => "port",
             Self::Watch { .. } => "watch",
             Self::LogFailing { .. } => "log_failing",

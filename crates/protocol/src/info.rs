@@ -47,6 +47,10 @@ pub struct Info {
     /// The size its terminal had at the start; later ones are in `timing`, and the last in `streams`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_size: Option<Size>,
+    /// Where the cursor of the terminal was that it was started in the foreground of, row and column from 0: its
+    /// screen and that terminal agree from the first byte on.
+    #[serde(default, skip_serializing_if = "is_origin")]
+    pub cursor_at_start: (u16, u16),
     /// While people are attached: the size that its terminal gets back after they have detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_alone: Option<Size>,
@@ -150,4 +154,9 @@ impl Info {
     pub fn has_terminal(&self) -> bool {
         matches!(self.streams, Streams::Terminal(_))
     }
+}
+
+/// Whether a cursor is in the first cell.
+pub(crate) fn is_origin(cursor: &(u16, u16)) -> bool {
+    *cursor == (0, 0)
 }

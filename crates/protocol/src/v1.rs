@@ -253,6 +253,8 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::AllGone
         | EventKind::AwaitingInput { .. }
         | EventKind::WentOn
+        | EventKind::Stopped
+        | EventKind::Continued
         | EventKind::Watch { .. }
         | EventKind::LogFailing { .. }
         | EventKind::LogResumed { .. }

@@ -45,6 +45,8 @@ event_words! {
     AllGone = "all_gone",
     AwaitingInput = "awaiting_input",
     WentOn = "went_on",
+    Stopped = "stopped",
+    Continued = "continued",
     Port = "port",
     Watch = "watch",
     LogFailing = "log_failing",

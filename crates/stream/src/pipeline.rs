@@ -30,11 +30,13 @@ pub struct Config {
     pub terminal: bool,
     /// Only match patterns: there is no text, no screen and no answers, and it is faster.
     pub only_patterns: bool,
+    /// Row and column, from 0, where the cursor is before the first byte.
+    pub cursor: (u16, u16),
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { size: Size::default(), scrollback: 1000, terminal: true, only_patterns: false }
+        Self { size: Size::default(), scrollback: 1000, terminal: true, only_patterns: false, cursor: (0, 0) }
     }
 }
 
@@ -100,6 +102,10 @@ impl Pipeline {
                 last_printed: None,
             },
         };
+        if config.cursor != (0, 0) && from.offset == 0 {
+            let (row, col) = config.cursor;
+            pipeline.fold.screen.feed_cursor_move(format!("\x1b[{};{}H", row + 1, col + 1).as_bytes());
+        }
         // The prelude only switches modes. Whatever it emits was emitted long ago.
         pipeline.advance(&from.prelude, from.offset, &mut FoldOutput::default());
         pipeline.fold.offset = from.offset;
@@ -195,9 +201,10 @@ impl Pipeline {
     }
 
     /// Like [`repaint`](Self::repaint), but printed as lines from the cursor's line on: what the person's
-    /// terminal showed scrolls up into its history. For the normal screen only.
-    pub fn repaint_as_lines(&mut self) -> Vec<u8> {
-        let mut bytes = self.fold.paint(Paint::Lines);
+    /// terminal showed scrolls up into its history. The rows before `first` are left out; the person's cursor must
+    /// then be in that row or below it. For the normal screen only.
+    pub fn repaint_as_lines(&mut self, first: usize) -> Vec<u8> {
+        let mut bytes = self.fold.paint(Paint::Lines(first));
         self.scanner.unfinished(&mut bytes);
         bytes
     }

@@ -46,7 +46,7 @@ pub(crate) enum Paint<'a> {
     /// All rows, in place of whatever is shown.
     Whole,
     /// All rows, printed as lines from the cursor's line on.
-    Lines,
+    Lines(usize),
     /// One row, or this text in its place.
     Row(usize, Option<&'a str>),
 }
@@ -230,7 +230,7 @@ impl Screen {
         let rest = styled::Rest { cursor, saved_cursor, style, region, modes, charsets };
         match what {
             Paint::Whole => styled::repaint(&rows, &rest),
-            Paint::Lines => styled::print(&rows, &rest),
+            Paint::Lines(first) => styled::print(&rows[first.min(rows.len())..], &rest),
             Paint::Row(index, over) => {
                 let row = over.or_else(|| rows.get(index).map(String::as_str)).unwrap_or_default();
                 styled::repaint_row(index, row, &rest)

@@ -151,6 +151,8 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::Exit { .. }
             | EventKind::AllGone
             | EventKind::WentOn
+            | EventKind::Stopped
+            | EventKind::Continued
             | EventKind::Port { .. }
             | EventKind::LogFailing { .. }
             | EventKind::LogResumed { .. }

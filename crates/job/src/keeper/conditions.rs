@@ -282,6 +282,8 @@ impl Conditions {
             EventKind::Port { .. } => own(Reason::Port),
             EventKind::Started { .. }
             | EventKind::AllGone
+            | EventKind::Stopped
+            | EventKind::Continued
             | EventKind::LogCapped { .. }
             | EventKind::TookOver { .. }
             | EventKind::HeirGone

@@ -378,7 +378,7 @@ impl Core {
                 self.on_secret_learned(&secret, failed, now, effects);
             }
             Input::SizeSet { before, client, failed } => self.on_size_set(before, client, failed, effects),
-            Input::Stopped(stopped) => self.on_stopped(stopped),
+            Input::Stopped(stopped) => self.on_stopped(stopped, now, effects),
             Input::CommandEnded(end) => self.on_command_end(*end, now, effects),
             Input::Reaped { used, last_line } => self.on_reaped(used, last_line, now, effects),
             Input::Surveyed { nothing_left, processes } => {

@@ -11,7 +11,7 @@ use crate::lifecycle::Outcome as End;
 use crate::log::timing::{self, Fact};
 use crate::registry::format::Info;
 use crate::registry::layout;
-use crate::search::{begin_at, fold_config};
+use crate::search::{begin_at, whole_fold_config};
 use crate::spec::{Size, Streams};
 use crate::wire::{Cursor, ScreenShot};
 
@@ -205,7 +205,7 @@ impl Recording {
     }
 
     fn first_fold(&self) -> Pipeline {
-        let mut config = fold_config(self.info.streams);
+        let mut config = whole_fold_config(&self.info);
         config.size = in_cells(self.first_size());
         Pipeline::resume(config, &begin_at(0))
     }

@@ -27,6 +27,7 @@ pub fn claimed(handle: Handle, spec: &KeeperSpec, created_at: u64) -> Info {
             Streams::Pipes => None,
         },
         size_alone: None,
+        cursor_at_start: spec.cursor_at_start,
         env_names: spec.env.keys().cloned().collect(),
         timeout_ms: spec.timeout.map(ms),
         inactivity_timeout_ms: spec.inactivity_timeout.map(ms),

@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use outlast_cli::AttachArgs;
-use outlast_job::wire::Attach;
-use outlast_job::{Failure, Outlast};
+use outlast_job::wire::{Activity, Attach};
+use outlast_job::{Failure, Outlast, session};
 use outlast_policy::OrderKind;
 
 use crate::answer;
@@ -12,7 +12,15 @@ use crate::ask::allowed;
 use crate::last_job::named_or_last_running;
 use crate::live::Left;
 use crate::output::Output;
-use crate::viewer::{self, ShowFrom};
+use crate::terminal;
+use crate::viewer::{self, OwnTerminal, ShowFrom};
+
+/// What our terminal says of its cursor.
+fn own_terminal() -> OwnTerminal {
+    let answer = terminal::ask_for_cursor();
+    let answer_is_late = answer.asked && answer.cursor.is_none();
+    OwnTerminal { cursor: answer.cursor, answer_is_late, typed: answer.typed }
+}
 
 pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = named_or_last_running(outlast, args.job.as_deref(), out)?;
@@ -33,14 +41,23 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
     let how = if args.read_only { ", only to look" } else { "" };
     let greeting = format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]");
     let attach = Attach { size: None, read_only: args.read_only, shared: args.shared };
-    match viewer::view(&job, &attach, ShowFrom::Now, Some(greeting), out)? {
+    // Whoever sits down to work with a stopped job wants it to go on.
+    let is_stopped = job.status()?.is_some_and(|status| status.activity == Activity::Stopped);
+    if is_stopped && !args.read_only {
+        job.signal("CONT", &session::current())?;
+    }
+    match viewer::view(&job, &attach, ShowFrom::Now(own_terminal()), Some(greeting), out)? {
         Left::Ended => {
             let info = job.info_to_show()?;
             let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);
             out.talk(&format!("[job {handle} has ended: {ended}]"));
             Ok(super::run::exit_code(&info.state))
         }
-        Left::Asked(_) | Left::Detached => {
+        Left::Stopped => {
+            out.talk(&format!("[job {handle} is stopped; go on with it: outlast attach {handle}]"));
+            Ok(super::run::STOPPED)
+        }
+        Left::Asked { .. } | Left::Detached => {
             out.talk(&format!("[left job {handle}; it runs on; back to it: outlast attach {handle}]"));
             Ok(0)
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::install::clients::{CommandLine, KnownClient, NAME, Server};
 use crate::install::hooks::{self, Changed, Keep};
-use crate::install::settings::{Known, Settings};
+use crate::install::settings::{Known, Settings, is_nothing};
 use crate::output::Output;
 
 /// What was, or would be, done.
@@ -22,13 +22,15 @@ struct Done {
     file: PathBuf,
     backup: Option<PathBuf>,
     command: Option<CommandLine>,
+    /// What changes in the file, where it is changed in place.
+    diff: Option<String>,
 }
 
 impl Done {
     /// Nothing so far.
     fn of(client: Client, target: &Target, settings: &Settings, what: &'static str) -> Self {
         let file = settings.path.clone();
-        Self { client, scope: target.scope, what, file, backup: None, command: None }
+        Self { client, scope: target.scope, what, file, backup: None, command: None, diff: None }
     }
 }
 
@@ -47,23 +49,50 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
     if args.list {
         return list(home, args, out);
     }
-    for &client in &args.client {
+    Ok(each(&args.client, out, |client, out| {
         let server = server(client, home, args.profile.as_deref())?;
         if args.print {
-            print(client, args.target.scope, &server, out)?;
-        } else {
-            let done = install_one(client, &args.target, &server)?;
-            tell(&done, args.target.dry_run, out);
-            if args.hooks {
-                install_hooks(&done, home, args.target.dry_run, out)?;
-            }
+            return print(client, args.target.scope, &server, out);
+        }
+        let done = install_one(client, &args.target, &server)?;
+        tell(&done, args.target.dry_run, out);
+        if args.hooks {
+            install_hooks(&done, home, args.target.dry_run, out)?;
+        }
+        if !out.json && !args.target.dry_run && ["installed", "updated"].contains(&done.what) {
+            out.talk(&format!("  now    {}", client.what_now()));
+        }
+        Ok(())
+    }))
+}
+
+/// Does it for each agent, also after one that failed; returns the exit code.
+fn each(
+    clients: &[Client],
+    out: &mut Output,
+    mut one: impl FnMut(Client, &mut Output) -> Result<(), Failure>,
+) -> i32 {
+    let mut code = 0;
+    for &client in clients {
+        if let Err(failure) = one(client, out) {
+            let name = client.name();
+            // The next call, for this very agent.
+            let hint = failure.hint.map(|hint| hint.to_string().replace("CLIENT", &name));
+            let message =
+                if clients.len() > 1 { format!("{name}: {}", failure.message) } else { failure.message };
+            let failure = Failure::new(failure.kind, message);
+            let failure = match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            };
+            code = out.failure(&failure).max(code);
         }
     }
-    Ok(0)
+    code
 }
 
 pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, Failure> {
-    for &client in &args.client {
+    Ok(each(&args.client, out, |client, out| {
         let done = uninstall_one(client, &args.target)?;
         tell(&done, args.target.dry_run, out);
         if let Some(file) = hooks::file(client, args.target.scope)
@@ -71,8 +100,8 @@ pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, F
         {
             tell_hooks(client, "removed", &file, args.target.dry_run, out);
         }
-    }
-    Ok(0)
+        Ok(())
+    }))
 }
 
 fn install_hooks(done: &Done, home: Option<&Path>, dry_run: bool, out: &mut Output) -> Result<(), Failure> {
@@ -122,6 +151,7 @@ fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done,
     let text = settings.with(server)?;
     if target.dry_run {
         done.backup = settings.backup_path();
+        done.diff = Some(settings.diff(&text));
         return Ok(done);
     }
     done.backup = settings.back_up()?;
@@ -141,7 +171,7 @@ fn install_one(client: Client, target: &Target, server: &Server) -> Result<Done,
             Kind::System,
             format!("{} said that it is done, but {} does not have the server", line[0], done.file.display()),
         )
-        .hint("Change the file instead: outlast install --no-command"));
+        .hint("change the file instead: outlast install --client CLIENT --no-command"));
     }
     Ok(done)
 }
@@ -155,8 +185,15 @@ fn uninstall_one(client: Client, target: &Target) -> Result<Done, Failure> {
     }
     done.command = client.removes(target.scope).filter(|_| usable(client, target));
     let text = settings.without()?;
+    // A file that was not there before us, and holds nothing any more, goes too.
+    let was_ours = !settings.has_backup() && is_nothing(&text);
     if target.dry_run {
-        done.backup = settings.backup_path();
+        done.backup = settings.backup_path().filter(|_| !was_ours);
+        done.diff = Some(settings.diff(if was_ours { "" } else { &text }));
+        return Ok(done);
+    }
+    if was_ours && done.command.is_none() {
+        settings.remove_file()?;
         return Ok(done);
     }
     done.backup = settings.back_up()?;
@@ -230,7 +267,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let said = [ran.stdout, ran.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     Err(Failure::new(Kind::System, format!("{} failed ({}): {}", shown(line), ran.status, said.trim()))
-        .hint("Change the file instead, with --no-command."))
+        .hint("change the file instead: outlast install --client CLIENT --no-command"))
 }
 
 fn shown(line: &CommandLine) -> String {
@@ -250,11 +287,11 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 fn tell(done: &Done, dry_run: bool, out: &mut Output) {
-    let Done { client, scope, what, file, backup, command } = done;
+    let Done { client, scope, what, file, backup, command, diff } = done;
     if out.json {
         out.value(&json!({
             "client": client.name(), "scope": scope.name(), "result": what, "dry_run": dry_run,
-            "file": file, "backup": backup, "command": command,
+            "file": file, "backup": backup, "command": command, "diff": diff,
         }));
         return;
     }
@@ -267,6 +304,16 @@ fn tell(done: &Done, dry_run: bool, out: &mut Output) {
     }
     if let Some(backup) = backup {
         out.talk(&format!("  backup {}", backup.display()));
+    }
+    if let Some(diff) = diff {
+        for line in diff.lines() {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => "32",
+                Some(b'-') => "31",
+                _ => "0",
+            };
+            out.line(&out.styled(style, line));
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::answer;
 use crate::ask::allowed;
 use crate::last_job::named_or_last;
 use crate::output::Output;
+use crate::terminal::Shown;
 
 /// How much is read at once where exact bytes are wanted.
 const RAW_PIECE: usize = 256 << 10;
@@ -65,15 +66,12 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
 
 /// Exact bytes; on a terminal, without what could do harm there.
 fn raw(job: &Job, read: ReadBytes, out: &mut Output) -> Result<(), Failure> {
-    let mut safe = std::io::stdout().is_terminal().then(outlast_stream::Passthrough::new);
-    let mut filtered = Vec::new();
+    let info = job.info()?;
+    let fold = || Shown::new(outlast_job::client::fold_from(&info, read.from));
+    let mut shown = std::io::stdout().is_terminal().then(fold);
     let show = |piece: Piece<'_>| match piece {
-        Piece::Bytes(bytes) => match &mut safe {
-            Some(safe) => {
-                filtered.clear();
-                safe.pass(bytes, &mut filtered);
-                out.draw(&filtered)
-            }
+        Piece::Bytes(bytes) => match &mut shown {
+            Some(shown) => out.draw(&shown.pass(bytes)),
             None => out.draw(bytes),
         },
         Piece::Lost { from, to } => {
@@ -81,7 +79,11 @@ fn raw(job: &Job, read: ReadBytes, out: &mut Output) -> Result<(), Failure> {
             true
         }
     };
-    job.read_pieces(read, show).map(drop)
+    job.read_pieces(read, show)?;
+    if let Some(shown) = &mut shown {
+        out.draw(&shown.way_back());
+    }
+    Ok(())
 }
 
 /// Lines in which the pattern is found. Like grep, it is a failure if there are none.

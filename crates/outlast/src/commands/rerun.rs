@@ -42,6 +42,7 @@ pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Re
         reads: spec.input != Input::Nothing,
         has_terminal: matches!(spec.streams, Streams::Terminal(_)),
         quiet: args.quiet,
+        started: run::start_below_prompt(&mut spec, !args.background && !out.json),
     };
     let again = outlast.start(spec)?;
     if args.background {

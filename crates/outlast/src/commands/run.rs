@@ -30,8 +30,10 @@ use crate::ask::CliGate;
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
-use crate::viewer::{self, ShowFrom};
+use crate::viewer::{self, OwnTerminal, ShowFrom};
 
+/// What a shell says of a command that Ctrl-Z has stopped: 128 + SIGTSTP.
+pub(super) const STOPPED: i32 = 148;
 /// How long `run` waits for what it was told to wait for, unless told otherwise.
 const DEADLINE_OF_RUN: Duration = Duration::from_secs(30);
 
@@ -53,6 +55,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     }
     spec.guard = may_run(outlast, &args, &spec)?.guard_request();
     let wakes = outlast.wakes_of(&spec)?;
+    let below = start_below_prompt(&mut spec, !args.background && !goes_on(&args) && !out.json);
     let job = outlast.start(spec)?;
     if args.background {
         return started(&job, wakes, out);
@@ -78,7 +81,8 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     if out.json {
         return answer_at_end(&job, out);
     }
-    let front = Foreground { reads: !args.no_stdin, has_terminal: !args.pipe, quiet: args.quiet };
+    let front =
+        Foreground { reads: !args.no_stdin, has_terminal: !args.pipe, quiet: args.quiet, started: below };
     foreground(&job, &front, out)
 }
 
@@ -240,6 +244,27 @@ pub(super) struct Foreground {
     pub(super) has_terminal: bool,
     /// Say nothing of our own.
     pub(super) quiet: bool,
+    /// What is known of our terminal at the start.
+    pub(super) started: OwnTerminal,
+}
+
+/// Where the cursor is, for a job that will write below it.
+pub(super) fn start_below_prompt(spec: &mut JobSpec, in_front: bool) -> OwnTerminal {
+    let own = terminal::size();
+    let is_ours = in_front
+        && spec.input == Input::Typed
+        && std::io::stdin().is_terminal()
+        && std::io::stdout().is_terminal()
+        && matches!(spec.streams, Streams::Terminal(size) if Some(size) == own)
+        && terminal::is_in_front();
+    if !is_ours {
+        return OwnTerminal::default();
+    }
+    let answer = terminal::ask_for_cursor();
+    let inside = |size: outlast_job::Size, (row, col): (u16, u16)| row < size.rows && col < size.cols;
+    let cursor = answer.cursor.filter(|cursor| own.is_some_and(|own| inside(own, *cursor)));
+    spec.cursor_at_start = cursor.unwrap_or_default();
+    OwnTerminal { cursor, answer_is_late: answer.asked && answer.cursor.is_none(), typed: answer.typed }
 }
 
 /// Shows a job until it ends or we have to leave; returns the exit code.
@@ -249,14 +274,24 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
     let interactive = front.reads
         && front.has_terminal
         && std::io::stdin().is_terminal()
-        && std::io::stdout().is_terminal();
+        && std::io::stdout().is_terminal()
+        && terminal::is_in_front();
+    let greeting = || {
+        talkative
+            .then(|| format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"))
+    };
+    let attach = Attach { shared: true, ..Attach::default() };
     let left = if interactive {
-        let greeting = talkative.then(|| {
-            format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]")
-        });
-        viewer::view(job, &Attach { shared: true, ..Attach::default() }, ShowFrom::Start, greeting, out)?
+        viewer::view(job, &attach, ShowFrom::Start(front.started.clone()), greeting(), out)?
     } else {
-        live::follow(job, front.reads, out)?
+        let reads = front.reads && (!std::io::stdin().is_terminal() || terminal::is_in_front());
+        match live::follow(job, reads, out)? {
+            // It asks on its terminal, whatever its input is: as `sudo` does, and a pager.
+            Left::Asked { shown, .. } if front.has_terminal && can_type_into_it() => {
+                viewer::view(job, &attach, ShowFrom::Seen(shown), None, out)?
+            }
+            left => left,
+        }
     };
     match left {
         Left::Ended => {
@@ -273,7 +308,14 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             }
             Ok(exit_code(&info.state))
         }
-        Left::Asked(prompt) => {
+        Left::Stopped => {
+            out.talk(&format!(
+                "outlast: job {handle} is stopped; go on with it: outlast attach {handle}   \
+                 end it: outlast kill {handle}"
+            ));
+            Ok(STOPPED)
+        }
+        Left::Asked { prompt, .. } => {
             out.talk(&format!(
                 "outlast: job {handle} waits for input at {prompt:?}; answer it: outlast send {handle} TEXT"
             ));
@@ -287,6 +329,11 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             Ok(0)
         }
     }
+}
+
+/// Whether a person sits at a terminal that shows what the job prints.
+fn can_type_into_it() -> bool {
+    std::io::stdout().is_terminal() && terminal::is_in_front()
 }
 
 /// Whoever has pressed Ctrl-C knows why it ended.

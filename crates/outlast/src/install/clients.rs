@@ -50,6 +50,9 @@ pub(crate) trait KnownClient: Sized {
 
     /// The client's own command that removes it.
     fn removes(self, scope: Scope) -> Option<CommandLine>;
+
+    /// What is left to do for its user, once it is installed.
+    fn what_now(self) -> &'static str;
 }
 
 impl KnownClient for Client {
@@ -151,6 +154,30 @@ impl KnownClient for Client {
         };
         line.extend(tail());
         Some(line)
+    }
+
+    fn what_now(self) -> &'static str {
+        match self {
+            Client::Claude => {
+                "start Claude Code anew; /mcp shows the server, and it asks before the first use"
+            }
+            Client::Codex => "start Codex anew; /mcp shows the server",
+            Client::Gemini => {
+                "start Gemini CLI anew; /mcp shows the server, and it asks before the first use"
+            }
+            Client::Opencode => "start opencode anew; `opencode mcp list` shows the server",
+            Client::Cursor => "open Cursor's settings, MCP, and switch the server on",
+            Client::Vscode => {
+                "in VS Code, run `MCP: List Servers` and start it; it asks whether you trust it"
+            }
+            Client::Zed => "Zed has it at once: its agent panel's settings show the server",
+            Client::Windsurf => "in Windsurf, press refresh in the MCP servers of Cascade",
+            Client::Copilot => "start Copilot CLI anew; /mcp shows the server",
+            Client::Qwen => "start Qwen Code anew; /mcp shows the server",
+            Client::Amp => "start Amp anew; it asks before the first use",
+            Client::Crush => "start Crush anew; it asks before the first use",
+            Client::ClaudeDesktop => "quit Claude Desktop and start it anew",
+        }
     }
 
     fn removes(self, scope: Scope) -> Option<CommandLine> {

@@ -124,7 +124,14 @@ impl Settings {
             }
             document.to_string()
         } else {
-            jsonc::remove(&text, &[key, NAME]).map_err(|error| refusal(&self.path, &error))?
+            let left = jsonc::remove(&text, &[key, NAME]).map_err(|error| refusal(&self.path, &error))?;
+            // What only held ours goes too, unless there is a comment in it.
+            match jsonc::remove(&left, &[key]) {
+                Ok(shorter) if wanted.get(key).is_some_and(is_empty) && is_blank_object(&left, key) => {
+                    shorter
+                }
+                Ok(_) | Err(_) => left,
+            }
         };
         self.checked(text, &wanted)
     }
@@ -150,12 +157,37 @@ impl Settings {
         }
     }
 
-    /// Where the file as it was is kept.
+    /// Where the file as it was is kept: never in place of an older copy.
     pub(crate) fn backup_path(&self) -> Option<PathBuf> {
-        self.text.as_ref()?;
-        let mut name = self.path.file_name()?.to_owned();
-        name.push(".outlast-backup");
-        Some(self.path.with_file_name(name))
+        let text = self.text.as_ref()?;
+        let is_free = |path: &PathBuf| match std::fs::read(path) {
+            Ok(there) => there == text.as_bytes(),
+            Err(_) => !path.exists(),
+        };
+        (1..1000).map(|number| backup_of(&self.path, number)).find(is_free)
+    }
+
+    /// Whether a copy of the file as it once was is beside it: if not, there was none before we came.
+    pub(crate) fn has_backup(&self) -> bool {
+        backup_of(&self.path, 1).exists()
+    }
+
+    /// What a new text would change, line by line.
+    pub(crate) fn diff(&self, text: &str) -> String {
+        let old = self.text.as_deref().unwrap_or_default();
+        let name = self.path.display().to_string();
+        let before = if self.text.is_some() { name.as_str() } else { "/dev/null" };
+        similar::TextDiff::from_lines(old, text)
+            .unified_diff()
+            .context_radius(2)
+            .header(before, &name)
+            .to_string()
+    }
+
+    /// Removes a file that holds nothing any more.
+    pub(crate) fn remove_file(&self) -> Result<(), Failure> {
+        std::fs::remove_file(&self.path)
+            .map_err(|error| Failure::system(format!("can't remove {}", self.path.display()), error))
     }
 
     /// Keeps the file as it was beside it.
@@ -187,6 +219,30 @@ impl Settings {
     }
 }
 
+/// The copy of that number.
+fn backup_of(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(if number == 1 { ".outlast-backup".to_owned() } else { format!(".outlast-backup.{number}") });
+    path.with_file_name(name)
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+/// Whether a key's object has not even a comment in it.
+fn is_blank_object(text: &str, key: &str) -> bool {
+    let named = format!("{key:?}");
+    let after = text.split(&named).nth(1).map(|rest| rest.trim_start().trim_start_matches(':').trim_start());
+    after.and_then(|rest| rest.strip_prefix('{')).is_some_and(|rest| rest.trim_start().starts_with('}'))
+}
+
+/// Whether a text holds nothing: no setting and no comment.
+pub(crate) fn is_nothing(text: &str) -> bool {
+    let text: String = text.trim_start_matches('\u{feff}').split_whitespace().collect();
+    text.is_empty() || text == "{}"
+}
+
 /// Such files hold keys of others now and then: nobody else reads a new one.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write;
@@ -202,7 +258,7 @@ fn is_toml(path: &Path) -> bool {
 
 fn refusal(path: &Path, why: &str) -> Failure {
     Failure::new(Kind::UnknownFormat, format!("{} is left as it is: {why}", path.display()))
-        .hint("Repair it, or put the entry in yourself: outlast install --client NAME --print")
+        .hint("repair it, or put the entry in yourself: outlast install --client CLIENT --print")
 }
 
 /// Everything in a text.

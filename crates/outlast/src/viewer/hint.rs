@@ -47,7 +47,12 @@ impl Viewer<'_> {
         let (Some(own), Some(text)) = (self.attach.size, self.hint.text.take()) else { return };
         let cursor = self.fold.screen().cursor.row;
         let last = usize::from(own.rows) - 1;
-        let row = if cursor >= last { 0 } else { last };
+        let first = if self.frame.is_some() { 0 } else { self.first_row };
+        let row = if cursor >= last { first } else { last };
+        // What is above the job's rows is the person's own.
+        if row == cursor {
+            return;
+        }
         let text: String = text.chars().take(own.cols.into()).collect();
         let text = format!("\x1b[0;7m{text}\x1b[0m");
         if self.frame.is_some() {

@@ -243,3 +243,53 @@ fn what_an_agents_hooks_tell_is_in_jobs() {
     hook("done", json!({ "cwd": "/project" }));
     assert_eq!(agents(), Value::Null);
 }
+
+#[test]
+fn the_copy_of_the_file_as_it_once_was_is_never_overwritten() {
+    let sandbox = sandbox();
+    let pristine = "{ \"theme\": \"dark\" }\n";
+    let path = put(&sandbox, "config/zed/settings.json", pristine);
+    let backup = sandbox.root().join("config/zed/settings.json.outlast-backup");
+    for _ in 0..2 {
+        call(&sandbox, &["install", "--client", "zed"]).run().ok();
+        call(&sandbox, &["uninstall", "--client", "zed"]).run().ok();
+    }
+    assert_eq!(read(&backup), pristine);
+    let value: Value = serde_json::from_str(&read(&path)).unwrap();
+    assert_eq!(value, json!({ "theme": "dark" }), "nothing of ours is left: {}", read(&path));
+}
+
+#[test]
+fn a_file_that_was_made_for_it_goes_with_it() {
+    let sandbox = sandbox();
+    for client in ["cursor", "codex"] {
+        call(&sandbox, &["install", "--client", client]).run().ok();
+        call(&sandbox, &["uninstall", "--client", client]).run().ok();
+    }
+    assert!(!sandbox.root().join("user/.cursor/mcp.json").exists());
+    assert!(!sandbox.root().join("user/.codex/config.toml").exists());
+}
+
+#[test]
+fn one_broken_agent_does_not_keep_the_others_from_being_installed() {
+    let sandbox = sandbox();
+    put(&sandbox, "user/.cursor/mcp.json", "{ \"mcpServers\": ");
+    let ran = call(&sandbox, &["install", "--client", "cursor,zed"]).run().code(1);
+    let ran = ran
+        .says("cursor: ")
+        .says("outlast install --client cursor --print")
+        .says("now    Zed has it at once");
+    assert!(ran.text().contains("zed: installed"), "{ran}");
+}
+
+#[test]
+fn a_dry_run_is_a_diff() {
+    let sandbox = sandbox();
+    put(&sandbox, "config/zed/settings.json", "{\n  \"theme\": \"dark\"\n}\n");
+    let shown = call(&sandbox, &["install", "--client", "zed", "--dry-run"]).run().ok().text();
+    assert!(
+        shown.contains("--- ") && shown.contains("\n+++ ") && shown.contains("\n+  \"context_servers\""),
+        "{shown}"
+    );
+    assert!(shown.contains("zed: would be installed"), "{shown}");
+}

@@ -6,9 +6,12 @@ use outlast_testkit::{TEST_TIMEOUT, eventually, has};
 use crate::judges::Shell;
 use crate::{sandbox, tui};
 
-const TIMES: usize = 10;
+/// How often each is tried.
+fn times() -> usize {
+    if std::env::var_os("OUTLAST_LONG_TESTS").is_some() { 20 } else { 5 }
+}
 
-/// Calls a command ten times, and insists that each time exactly these lines are between the prompts.
+/// Calls a command several times, and insists that each time exactly these lines are between the prompts.
 #[track_caller]
 fn prints(command: &str, lines: &[String]) {
     let sandbox = sandbox();
@@ -18,7 +21,7 @@ fn prints(command: &str, lines: &[String]) {
     }
     let Some(mut shell) = Shell::start(&sandbox) else { return };
     let mut wanted = Vec::new();
-    for prompt in 1..=TIMES {
+    for prompt in 1..=times() {
         shell.calls(command);
         wanted.push(Shell::typed(prompt, command));
         wanted.extend_from_slice(lines);
@@ -71,7 +74,7 @@ fn a_full_screen_program_takes_the_screen_and_gives_it_back() {
     let Some(mut shell) = Shell::start(&sandbox) else { return };
     let command = "outlast run -- vim -u NONE -N -i NONE note.txt";
     let mut wanted = Vec::new();
-    for prompt in 1..=TIMES {
+    for prompt in 1..=times() {
         shell.enter(command);
         shell.wait_for("\"note.txt\" [New]");
         shell.press(&["i", "h", "e", "y"]);
@@ -94,7 +97,7 @@ fn leaving_and_coming_back_lose_and_cover_nothing() {
     // What is waited for is not in the command itself, which the pane shows too.
     let command = "outlast run 'seq 3; printf \"na%s? \" me; read x; echo bye'";
     let mut wanted = Vec::new();
-    for job in 1..=TIMES {
+    for job in 1..=times() {
         let attach = format!("outlast attach {job}");
         let lines = ["1", "2", "3", "name?"].map(str::to_owned);
         shell.enter(command);
@@ -218,14 +221,20 @@ fn a_flood_is_ended_by_an_interrupt() {
     assert_eq!(sandbox.info(1)["signal"], "SIGINT");
 }
 
-/// Without a terminal as its input nobody can type into the program: the terminal is given back when we leave.
+/// A pager that reads a pipe takes its keys from its terminal, as anywhere.
 #[test]
-fn a_full_screen_program_that_reads_a_pipe_does_not_keep_the_terminal() {
+fn a_pager_that_reads_a_pipe_gets_keys() {
     let sandbox = sandbox();
     if !has("less") {
         return;
     }
     let Some(mut shell) = Shell::start(&sandbox) else { return };
-    shell.calls("seq 1 1000 | outlast run less");
+    shell.enter("seq 1 1000 | outlast run less");
+    shell.wait_for("23");
+    shell.press(&["G"]);
+    shell.wait_for("1000");
+    shell.press(&["q"]);
+    shell.comes_back();
     assert_eq!(shell.tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "0");
+    shell.shows_all(vec![Shell::typed(1, "seq 1 1000 | outlast run less")]);
 }

@@ -1,26 +1,34 @@
-//! Terminals that are not ours, for what a person sees: a shell in a tmux pane, and xterm.js fed with the
-//! same bytes.
+//! Terminals that are not ours, for what a person sees: a shell in a tmux pane, and xterm.js and libvterm fed with
+//! the same bytes.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually, has, left_out};
 use serde_json::Value;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/terminal/screen.mjs");
+const VTERM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/terminal/vterm.c");
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/terminal");
 
-/// A shell at its prompt in a pane of 80 by 24, as `1 $ `: the number grows with each command.
+/// A shell at its prompt in a pane, as `1 $ `: the number grows with each command.
 pub(crate) struct Shell {
     socket: PathBuf,
     bytes: PathBuf,
     prompts: u32,
+    size: (u16, u16),
 }
 
 impl Shell {
     /// Starts it; none where there is no tmux, and the test says so.
     pub(crate) fn start(sandbox: &Sandbox) -> Option<Self> {
+        Self::start_sized(sandbox, (80, 24))
+    }
+
+    /// The same, in a pane of a size (columns, rows).
+    pub(crate) fn start_sized(sandbox: &Sandbox, size: (u16, u16)) -> Option<Self> {
         if !has("tmux") {
             return None;
         }
@@ -30,12 +38,17 @@ impl Shell {
         let config = sandbox.root().join("tmux.conf");
         std::fs::write(&config, "set -g history-limit 50000\n").unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        let mut shell =
-            Self { socket: sandbox.root().join("tmux"), bytes: sandbox.root().join("bytes"), prompts: 0 };
+        let mut shell = Self {
+            socket: sandbox.root().join("tmux"),
+            bytes: sandbox.root().join("bytes"),
+            prompts: 0,
+            size,
+        };
         // It waits until somebody listens: xterm.js gets to see all that tmux sees.
         let line = r"read go; PS1='\# $ ' exec bash --norc --noprofile -i";
         let mut tmux = shell.command();
-        tmux.arg("-f").arg(&config).args(["new-session", "-d", "-x", "80", "-y", "24", "bash", "-c", line]);
+        let (cols, rows) = (size.0.to_string(), size.1.to_string());
+        tmux.arg("-f").arg(&config).args(["new-session", "-d", "-x", &cols, "-y", &rows, "bash", "-c", line]);
         tmux.env("OUTLAST_HOME", sandbox.home()).env("OUTLAST_SESSION", "person").env("PATH", path);
         tmux.env("HOME", sandbox.root().join("user")).env("HISTFILE", "").env("LS_COLORS", "di=01;34");
         let started = tmux.current_dir(sandbox.work()).output().unwrap();
@@ -94,6 +107,18 @@ impl Shell {
         });
     }
 
+    /// Waits until the terminal does not show what is typed.
+    #[track_caller]
+    pub(crate) fn waits_until_unseen(&self) {
+        let path = self.tmux(&["display-message", "-p", "#{pane_tty}"]);
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let terminal = rustix::fs::open(path.trim(), flags, rustix::fs::Mode::empty()).unwrap();
+        eventually("keys are not shown", TEST_TIMEOUT, || {
+            let modes = rustix::termios::tcgetattr(&terminal).unwrap().local_modes;
+            if modes.contains(rustix::termios::LocalModes::ECHO) { Err(modes) } else { Ok(()) }
+        });
+    }
+
     /// Waits until the shell asks for its next command, in a line of its own and with the cursor behind the
     /// prompt.
     #[track_caller]
@@ -110,6 +135,11 @@ impl Shell {
         });
     }
 
+    /// A prompt has come and gone: something was typed at it at once.
+    pub(crate) fn has_passed_a_prompt(&mut self) {
+        self.prompts += 1;
+    }
+
     /// Types a command and waits until the shell asks for the next one.
     #[track_caller]
     pub(crate) fn calls(&mut self, line: &str) {
@@ -122,14 +152,19 @@ impl Shell {
         format!("{prompt} $ {line}")
     }
 
-    /// Insists that both terminals have exactly these lines, from the first prompt to the last, which is
+    /// Insists that all terminals have exactly these lines, from the first prompt to the last, which is
     /// added.
     #[track_caller]
     pub(crate) fn shows_all(&self, mut wanted: Vec<String>) {
         wanted.push(format!("{} $", self.prompts));
         // The first line is the one that let the shell begin.
         assert_same(&self.lines()[1..], &wanted, "tmux");
-        if let Some(shown) = xterm(&self.bytes) {
+        if let Some(rows) = vterm(&self.bytes, self.size) {
+            let width = usize::from(self.size.0);
+            let wrapped: Vec<String> = wanted.iter().flat_map(|line| wrap(line, width)).collect();
+            assert_same(&rows[1..], &wrapped, "libvterm");
+        }
+        if let Some(shown) = xterm(&self.bytes, self.size) {
             assert!(!shown["alternate"].as_bool().unwrap());
             let lines = shown["lines"].as_array().unwrap();
             let lines = trimmed(lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect());
@@ -153,7 +188,7 @@ fn trimmed(lines: Vec<String>) -> Vec<String> {
 }
 
 /// What xterm.js makes of bytes; none where it is not installed.
-pub(crate) fn xterm(bytes: &Path) -> Option<Value> {
+pub(crate) fn xterm(bytes: &Path, (cols, rows): (u16, u16)) -> Option<Value> {
     if !has("node") {
         return None;
     }
@@ -162,12 +197,50 @@ pub(crate) fn xterm(bytes: &Path) -> Option<Value> {
         return None;
     }
     let mut node = Command::new("node");
-    node.args([SCRIPT, TOOLS, "80", "24"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    node.args([SCRIPT, TOOLS, &cols.to_string(), &rows.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut node = node.spawn().unwrap();
     node.stdin.take().unwrap().write_all(&std::fs::read(bytes).unwrap()).unwrap();
     let ran = node.wait_with_output().unwrap();
     assert!(ran.status.success());
     Some(serde_json::from_slice(&ran.stdout).unwrap())
+}
+
+/// The rows that libvterm makes of bytes, with those that have scrolled away; none where it is not installed.
+fn vterm(bytes: &Path, (cols, rows): (u16, u16)) -> Option<Vec<String>> {
+    static JUDGE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let judge = JUDGE.get_or_init(compile_vterm).as_ref()?;
+    let ran = Command::new(judge).args([cols.to_string(), rows.to_string()]).arg(bytes).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    Some(trimmed(String::from_utf8_lossy(&ran.stdout).lines().map(str::to_owned).collect()))
+}
+
+/// Compiles the program that asks it.
+fn compile_vterm() -> Option<PathBuf> {
+    if !has("gcc") {
+        return None;
+    }
+    let folder = Path::new(TOOLS).with_file_name("vterm");
+    std::fs::create_dir_all(&folder).unwrap();
+    // Under a name of its own first: other tests may run the one that is there.
+    let (program, fresh) = (folder.join("vterm"), folder.join(format!("vterm-{}", std::process::id())));
+    let made = Command::new("gcc").arg("-o").arg(&fresh).arg(VTERM).arg("-lvterm").output().unwrap();
+    if !made.status.success() {
+        left_out("libvterm is not installed, so it was not asked", "apt-get install libvterm-dev");
+        return None;
+    }
+    std::fs::rename(fresh, &program).unwrap();
+    Some(program)
+}
+
+/// A line as the rows that it takes.
+fn wrap(line: &str, width: usize) -> Vec<String> {
+    let letters: Vec<char> = line.chars().collect();
+    if letters.is_empty() {
+        return vec![String::new()];
+    }
+    letters.chunks(width).map(|row| row.iter().collect::<String>().trim_end().to_owned()).collect()
 }
 
 #[track_caller]

@@ -7,6 +7,7 @@ mod completion;
 mod confirm;
 mod crash;
 mod inline;
+mod like_a_shell;
 mod judges;
 mod keys;
 mod person;
@@ -19,6 +20,7 @@ mod run;
 mod secret;
 mod several;
 mod tables;
+mod tour;
 mod transcript;
 
 use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};

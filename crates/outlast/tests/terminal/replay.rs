@@ -214,7 +214,7 @@ fn a_picture_has_the_text_of_the_screen_and_nothing_that_acts() {
     let read = read_svg(&sandbox, &svg);
     let bytes = sandbox.root().join("bytes");
     std::fs::write(&bytes, sandbox.log(job)).unwrap();
-    if let Some(shown) = crate::judges::xterm(&bytes) {
+    if let Some(shown) = crate::judges::xterm(&bytes, (80, 24)) {
         let wanted: Vec<&str> =
             shown["lines"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
         let lines: Vec<&str> =

@@ -39,6 +39,9 @@ pub struct JobSpec {
     pub caller_env: BTreeMap<String, String>,
     /// Terminal or pipes.
     pub streams: Streams,
+    /// Where the cursor is in the terminal that it is started in the foreground of.
+    #[serde(default, skip_serializing_if = "crate::info::is_origin")]
+    pub cursor_at_start: (u16, u16),
     /// Where its input comes from.
     #[serde(default, skip_serializing_if = "Input::is_typed")]
     pub input: Input,
@@ -95,6 +98,7 @@ impl JobSpec {
             env: BTreeMap::new(),
             caller_env: BTreeMap::new(),
             streams: Streams::Terminal(Size::default()),
+            cursor_at_start: (0, 0),
             input: Input::Typed,
             session: String::new(),
             timeout: None,

@@ -151,7 +151,10 @@ pub(super) fn repaint_row(index: usize, row: &str, rest: &Rest<'_>) -> Vec<u8> {
 fn finish(mut paint: String, rest: &Rest<'_>) -> Vec<u8> {
     let Rest { modes, region, .. } = *rest;
     let place = |(row, col): (usize, usize)| format!("\x1b[{};{}H", row + 1, col + 1);
-    let _ = write!(paint, "{}\x1b7", place(rest.saved_cursor));
+    // Some terminals have one saved cursor for both screens: on the alternate one, theirs is left alone if it can be.
+    if !modes.alternate_screen || rest.saved_cursor != (0, 0) {
+        let _ = write!(paint, "{}\x1b7", place(rest.saved_cursor));
+    }
     keys(modes, &mut paint);
     if let Some((top, bottom)) = region {
         let _ = write!(paint, "\x1b[{};{}r", top + 1, bottom + 1);

@@ -37,9 +37,11 @@ impl Core {
     }
 
     /// The command was stopped, or goes on.
-    pub(super) fn on_stopped(&mut self, now_stopped: bool) {
-        if let Phase::Running(running) = &mut self.phase {
-            running.stopped = now_stopped;
+    pub(super) fn on_stopped(&mut self, now_stopped: bool, now: Now, effects: &mut Effects) {
+        let Phase::Running(running) = &mut self.phase else { return };
+        if std::mem::replace(&mut running.stopped, now_stopped) != now_stopped {
+            let what = if now_stopped { EventKind::Stopped } else { EventKind::Continued };
+            self.event(what, now, effects);
         }
     }
 

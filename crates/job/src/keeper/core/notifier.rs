@@ -376,7 +376,9 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
             };
             (fired.reason.into(), text)
         }
-        EventKind::Started { .. }
+        EventKind::Stopped
+        | EventKind::Continued
+        | EventKind::Started { .. }
         | EventKind::AllGone
         | EventKind::LogCapped { .. }
         | EventKind::TookOver { .. }

@@ -6,7 +6,7 @@ use outlast_stream::{Checkpoint, Modes, Pipeline};
 use super::{Core, Effect, Effects, Now};
 use crate::log::gone::Gone;
 use crate::registry::format::Info;
-use crate::search::fold_config;
+use crate::search::whole_fold_config;
 use crate::secrets::{self, SharedMasks};
 use crate::spec::Size;
 use crate::wire::event::EventKind;
@@ -55,7 +55,7 @@ impl Output {
     /// Goes on where the checkpoint says: at the beginning, or where a dead keeper was.
     pub(crate) fn resume(info: &Info, checkpoint: &Checkpoint) -> Self {
         Self {
-            fold: Pipeline::resume(fold_config(info.streams), checkpoint),
+            fold: Pipeline::resume(whole_fold_config(info), checkpoint),
             outcome: outlast_stream::FoldOutput::default(),
             masked: MaskedText::default(),
             end: checkpoint.offset,

@@ -1,0 +1,254 @@
+//! What people are used to from a shell: Ctrl-Z, a job behind `&`, typing ahead, questions on the terminal beside a
+//! redirected input, programs that ask where the cursor is. The judges are terminals that are not ours.
+
+use outlast_testkit::{TEST_TIMEOUT, eventually, has};
+
+use crate::judges::Shell;
+use crate::sandbox;
+
+/// Fills the screen so that the next command writes from the fifteenth row on.
+fn goes_to_row_15(shell: &mut Shell) -> Vec<String> {
+    shell.calls("seq 1 11");
+    let mut lines = vec![Shell::typed(1, "seq 1 11")];
+    lines.extend((1..=11).map(|number| number.to_string()));
+    lines
+}
+
+#[test]
+fn ctrl_z_stops_the_job_and_attach_goes_on_with_it() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start_sized(&sandbox, (100, 24)) else { return };
+    let command = "outlast run 'echo up; read x; echo got $x'";
+    shell.enter(command);
+    shell.wait_for("up");
+    shell.press(&["C-z"]);
+    shell.comes_back();
+    assert_eq!(sandbox.json(["jobs"])["jobs"][0]["activity"], "stopped");
+    let shown = sandbox.run(["jobs"]).ok().text();
+    assert!(shown.contains("stopped"), "{shown}");
+    shell.calls("echo $?");
+    shell.enter("outlast fg 1");
+    shell.wait_for("attached to job");
+    shell.press(&["y", "o", "Enter"]);
+    shell.comes_back();
+    shell.shows_all(vec![
+        Shell::typed(1, command),
+        "up".into(),
+        "^Z".into(),
+        "outlast: job 1 is stopped; go on with it: outlast attach 1   end it: outlast kill 1".into(),
+        Shell::typed(2, "echo $?"),
+        "148".into(),
+        Shell::typed(3, "outlast fg 1"),
+        "up".into(),
+        "^Zyo".into(),
+        "got yo".into(),
+        "[job 1 has ended: exit code 0]".into(),
+    ]);
+}
+
+#[test]
+fn ctrl_c_is_not_explained_to_whoever_pressed_it() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    shell.enter("outlast run 'printf u; echo p; sleep 1000'");
+    shell.wait_for("up");
+    shell.press(&["C-c"]);
+    shell.comes_back();
+    shell.calls("echo $?");
+    shell.shows_all(vec![
+        Shell::typed(1, "outlast run 'printf u; echo p; sleep 1000'"),
+        "up".into(),
+        "^C".into(),
+        Shell::typed(2, "echo $?"),
+        "130".into(),
+    ]);
+    let info = sandbox.json(["jobs", "--all"])["jobs"][0].clone();
+    assert_eq!(info["ended_by"], "by Ctrl-C typed by session person", "{info}");
+}
+
+#[test]
+fn a_question_on_the_terminal_beside_a_redirected_input_is_answered_with_keys() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    // As sudo does.
+    let script = "read -rsp 'Pass''word: ' secret </dev/tty; echo; echo ${#secret}; cat\n";
+    std::fs::write(sandbox.work().join("asks"), script).unwrap();
+    std::fs::write(sandbox.work().join("data"), "one\ntwo\n").unwrap();
+    let command = "outlast run bash asks < data";
+    shell.enter(command);
+    shell.wait_for("Password:");
+    shell.waits_until_unseen();
+    shell.press(&["a", "b", "c", "Enter"]);
+    shell.comes_back();
+    shell.shows_all(vec![
+        Shell::typed(1, command),
+        "Password:".into(),
+        "3".into(),
+        "one".into(),
+        "two".into(),
+    ]);
+}
+
+#[test]
+fn a_job_behind_an_ampersand_does_not_stop_and_takes_no_keys() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    shell.calls("set +m; outlast run 'read -t 1 x; echo \"status $?\"; touch done' & sleep 0.1; echo front");
+    eventually("it ends", TEST_TIMEOUT, || {
+        Some(()).filter(|()| sandbox.work().join("done").exists()).ok_or("not yet")
+    });
+    sandbox.wait_for_end(1);
+    assert_eq!(sandbox.info(1)["code"], 0);
+}
+
+#[test]
+fn what_is_typed_after_the_end_is_for_the_shell() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    for number in 1..=3 {
+        let command = format!("outlast run 'sleep 0.3' # {number}");
+        shell.enter(&command);
+        eventually("the job", TEST_TIMEOUT, || {
+            Some(()).filter(|()| sandbox.job(number).exists()).ok_or("none")
+        });
+        sandbox.wait_for_end(number);
+        shell.enter("echo ok");
+        shell.has_passed_a_prompt();
+        shell.comes_back();
+    }
+    let lines = shell.lines();
+    assert_eq!(lines.iter().filter(|line| *line == "ok").count(), 3, "{}", lines.join("\n"));
+}
+
+/// Runs a session by itself and as a job, from the same row; both must look the same.
+#[track_caller]
+fn looks_as_without_us(program: &str, prompt: &str, then: &[(&[&str], &str)]) {
+    let looks = |before: &str| {
+        let sandbox = sandbox();
+        let mut shell = Shell::start(&sandbox)?;
+        goes_to_row_15(&mut shell);
+        shell.enter(&format!("{before}{program}"));
+        shell.wait_for(prompt);
+        let mut screens = vec![];
+        for (keys, wanted) in then {
+            shell.press(keys);
+            shell.wait_for(wanted);
+            // It may draw in several steps: until two looks in a row agree.
+            screens.push(eventually("a still screen", TEST_TIMEOUT, || {
+                let look =
+                    || (shell.shows(), shell.tmux(&["display-message", "-p", "#{cursor_y} #{cursor_x}"]));
+                let first = look();
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                if first == look() { Ok(first) } else { Err("it draws") }
+            }));
+        }
+        Some(screens)
+    };
+    let (Some(alone), Some(as_job)) = (looks(""), looks("outlast run ")) else { return };
+    for ((alone, _), (as_job, _)) in alone.iter().zip(&as_job) {
+        // Only the line that was typed differs.
+        let rest = |rows: &[String]| -> Vec<String> {
+            rows.iter().filter(|row| !row.starts_with("2 $")).cloned().collect()
+        };
+        assert_eq!(rest(alone), rest(as_job));
+    }
+    let cursors = |screens: &[(Vec<String>, String)]| -> Vec<String> {
+        screens.iter().map(|screen| screen.1.clone()).collect()
+    };
+    assert_eq!(cursors(&alone), cursors(&as_job));
+}
+
+#[test]
+fn fish_in_row_15_draws_where_it_would_without_us() {
+    if has("fish") {
+        looks_as_without_us(
+            "fish --no-config",
+            "#",
+            &[(&["e", "c", "h", "o", "Space", "a", "Enter"], "a"), (&["l", "s"], "ls")],
+        );
+    }
+}
+
+#[test]
+fn ipython_in_row_15_draws_where_it_would_without_us() {
+    if has("ipython3") {
+        let then: &[(&[&str], &str)] =
+            &[(&["6", "*", "7", "Enter"], "Out[1]: 42"), (&["i", "m", "p", "Tab"], "import")];
+        looks_as_without_us("ipython3 --no-banner --no-confirm-exit", "In [1]:", then);
+    }
+}
+
+#[test]
+fn a_program_that_draws_by_row_numbers_draws_below_the_prompt() {
+    let script = "echo first; stty raw -echo; printf '\\033[6n'; IFS=';' read -d R row col; stty sane; \
+                  printf '\\033[%s;1Hdrawn in %s\\n' ${row#*[} ${row#*[}";
+    // A machine under load may answer too late where its cursor is: then the rows are made to agree in another way.
+    for _ in 0..5 {
+        let sandbox = sandbox();
+        let Some(mut shell) = Shell::start(&sandbox) else { return };
+        std::fs::write(sandbox.work().join("asks"), script).unwrap();
+        let mut wanted = goes_to_row_15(&mut shell);
+        shell.calls("outlast run -- bash asks");
+        if sandbox.info(1).get("cursor_at_start").is_some() {
+            wanted.extend([
+                Shell::typed(2, "outlast run -- bash asks"),
+                "first".into(),
+                "drawn in 16".into(),
+            ]);
+            return shell.shows_all(wanted);
+        }
+    }
+    panic!("the terminal never said where its cursor is");
+}
+
+#[test]
+fn what_was_printed_can_be_shown_again_without_harm() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    // Mouse, hidden cursor, line drawing, insert mode, and no newline at the end.
+    let modes = r"\033[?1000h\033[?25l\033(0\033[4h";
+    sandbox.run(["run", &format!("printf 'one\\ntwo{modes}'")]).ok();
+    let again = ["outlast logs 1", "outlast logs -f 1", "outlast read --raw 1"];
+    let mut wanted = Vec::new();
+    for (index, command) in again.into_iter().enumerate() {
+        shell.calls(command);
+        wanted.extend([Shell::typed(index + 1, command), "one".into(), "two".into()]);
+    }
+    shell.shows_all(wanted);
+    assert_eq!(shell.tmux(&["display-message", "-p", "#{cursor_flag} #{mouse_any_flag}"]).trim(), "1 0");
+}
+
+#[test]
+fn a_bar_and_a_wide_terminal_look_as_anywhere() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start_sized(&sandbox, (200, 24)) else { return };
+    let bar = "outlast run 'for i in 10 50 100; do printf \"\\r%3d%% [%-20s]\" $i $(seq -s# $((i / 5 + 1)) | tr -d 0-9); sleep 0.05; done; echo'";
+    let wide = "outlast run 'printf %0180d 7; echo; stty size'";
+    shell.calls(bar);
+    shell.calls(wide);
+    shell.shows_all(vec![
+        Shell::typed(1, bar),
+        format!("100% [{}]", "#".repeat(20)),
+        Shell::typed(2, wide),
+        format!("{:0180}", 7),
+        "24 200".into(),
+    ]);
+}
+
+#[test]
+fn a_window_that_changes_its_size_loses_nothing() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start(&sandbox) else { return };
+    shell.enter("outlast run 'seq 5; read x; stty size; seq 6 9'");
+    shell.wait_for("5");
+    shell.tmux(&["resize-window", "-x", "100", "-y", "30"]);
+    eventually("the job has the new size", TEST_TIMEOUT, || {
+        let size = sandbox.json(["screen", "1"])["size"].clone();
+        if size["cols"] == 100 { Ok(()) } else { Err(size) }
+    });
+    shell.press(&["Enter"]);
+    shell.comes_back();
+    let lines = shell.lines();
+    let wanted = ["1", "2", "3", "4", "5", "", "30 100", "6", "7", "8", "9"];
+    assert!(lines.windows(wanted.len()).any(|rows| rows == wanted), "{}", lines.join("\n"));
+}
