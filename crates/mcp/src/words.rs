@@ -74,11 +74,11 @@ impl Words {
     /// The call that types.
     #[must_use]
     pub fn type_into(self, job: &str) -> String {
-        let job = value(job);
         match self.0 {
             Profile::Plain | Profile::Gemini | Profile::Claude => {
-                format!("send_input(handle={job}, input=...)")
+                format!("send_input(handle={}, input=...)", value(job))
             }
+            // A number, there.
             Profile::Codex => format!("write_stdin(session_id={job}, chars=\"...\\n\")"),
         }
     }
@@ -152,9 +152,9 @@ impl Words {
     }
 }
 
-/// A handle as a model writes it: a number, or a name.
+/// A handle as the schemas declare it: as text. Some clients refuse a call with a number in its place.
 fn value(job: &str) -> String {
-    if job.bytes().all(|byte| byte.is_ascii_digit()) { job.to_owned() } else { format!("{job:?}") }
+    format!("{job:?}")
 }
 
 #[cfg(test)]
@@ -185,7 +185,12 @@ mod tests {
             .and(", or end it: ")
             .then(Call::Kill("web".into()));
         let said = |profile| Words(profile).hint(&hint);
-        assert_eq!(said(Profile::Plain), "see how: read_output(handle=3), or end it: kill(handle=\"web\")");
-        assert!(said(Profile::Claude).starts_with("see how: BashOutput(bash_id=3), or end it: KillShell"));
+        assert_eq!(
+            said(Profile::Plain),
+            "see how: read_output(handle=\"3\"), or end it: kill(handle=\"web\")"
+        );
+        assert!(
+            said(Profile::Claude).starts_with("see how: BashOutput(bash_id=\"3\"), or end it: KillShell")
+        );
     }
 }

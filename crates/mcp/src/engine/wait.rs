@@ -132,7 +132,7 @@ impl Engine {
         let can_pend = jobs.len() == 1 && !wait.until.iter().any(Condition::counts_from_wait);
         let patience = if can_pend { self.patience_of(caller, asked) } else { self.patience(asked) };
         if jobs.is_empty() {
-            return Err(crate::arguments::missing("handle", "handle=3"));
+            return Err(crate::arguments::missing("handle", "handle=\"3\""));
         }
         let cursors: Vec<Cursor> =
             jobs.iter().map(|job| self.cursors.get(&caller.session, job.handle())).collect();

@@ -159,7 +159,7 @@ fn errors_say_what_is_wrong_and_what_to_call_next() {
             "send_input",
             json!({"handle": "done", "input": "x"}),
             "does not run any more",
-            "read_output(handle=1)",
+            "read_output(handle=\"1\")",
         ),
         (
             "run_shell_command",
@@ -176,7 +176,7 @@ fn errors_say_what_is_wrong_and_what_to_call_next() {
         ),
         ("run_shell_command", json!({"command": "true", "dir_path": "/nosuch"}), "/nosuch", ""),
         ("wait_for", json!({"handle": 1, "until": ["doomsday"]}), "doomsday", "awaiting_input"),
-        ("wait_for", json!({}), "handle is missing", "handle=3"),
+        ("wait_for", json!({}), "handle is missing", "handle=\"3\""),
         ("send_input", json!({"handle": 1}), "input is missing", "special_keys"),
         ("kill", json!({"handle": "nobody"}), "nobody", "jobs(all=true)"),
     ];

@@ -93,5 +93,5 @@ fn what_came_before_the_input_is_not_lost() {
     let result = client.call("send_input", json!({"handle": 1, "input": "x", "ai_callback_pattern": "x\\."}));
     assert_eq!(result["structuredContent"]["output"], "x.\n");
     let words = crate::client::text(&result);
-    assert!(words.contains("read_output(handle=1, offset=7, until=16)"), "{words}");
+    assert!(words.contains("read_output(handle=\"1\", offset=7, until=16)"), "{words}");
 }
