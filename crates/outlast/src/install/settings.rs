@@ -306,6 +306,11 @@ fn to_value(value: &Value) -> toml_edit::Value {
     match value {
         Value::String(text) => text.as_str().into(),
         Value::Array(items) => toml_edit::Value::Array(items.iter().map(to_value).collect()),
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
         other => other.to_string().into(),
     }
 }
