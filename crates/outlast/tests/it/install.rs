@@ -118,7 +118,7 @@ fn codex_keeps_its_toml() {
     let plain =
         call(&sandbox, &["--json", "install", "--client", "codex", "--profile", "plain"]).run().ok().json();
     assert_eq!(plain["result"], "updated", "{plain}");
-    assert!(read(&path).contains("args = [\"mcp\"]\n"), "{}", read(&path));
+    assert!(read(&path).contains("args = [\"mcp\", \"--longest-call\", \"30m\"]\n"), "{}", read(&path));
     call(&sandbox, &["uninstall", "--client", "codex"]).run().ok();
     assert_eq!(read(&path), text);
 }
