@@ -60,6 +60,7 @@ const VERBS: &[(&str, Does)] = &[
     ("install --client zed", Does::Unknown),
     ("install --client zed --dry-run", Does::Nothing),
     ("uninstall --client zed", Does::Unknown),
+    ("hook claude idle", Does::Acts(Tool::Events)),
     ("doctor", Does::Nothing),
     ("completions bash", Does::Nothing),
     ("man pages", Does::Writes),
