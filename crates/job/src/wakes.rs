@@ -183,7 +183,7 @@ impl Table {
 }
 
 fn unknown(kind: &str) -> Failure {
-    Failure::usage(format!("{kind:?} is no way to wake somebody"))
+    Failure::usage(format!("{kind:?} is not a way to wake somebody"))
         .hint(format!("choose among: {}", WakeKind::usages()))
 }
 

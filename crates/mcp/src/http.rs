@@ -245,7 +245,7 @@ fn token(home: &Path) -> Result<(String, PathBuf), Failure> {
             let open = std::os::unix::fs::MetadataExt::mode(&meta) & 0o077 != 0;
             if open || !meta.is_file() || text.len() < 32 {
                 return Err(Failure::usage(format!(
-                    "{} is no token of ours, or others can read it",
+                    "{} does not hold a token of ours, or others can read it",
                     path.display()
                 ))
                 .hint("remove it, and start again: a new one is made"));

@@ -93,7 +93,7 @@ pub(crate) fn job_of(engine: &Engine, uri: &str) -> Result<(Job, Part), ErrorDat
     let no = |why: String| ErrorData::resource_not_found(why, Some(json!({"uri": uri})));
     let path = uri.strip_prefix("outlast://jobs/").and_then(|path| path.split_once('/'));
     let Some((reference, part)) = path else {
-        return Err(no(format!("{uri} is no resource of ours; one looks like outlast://jobs/3/screen")));
+        return Err(no(format!("{uri} is not a resource of ours; one looks like outlast://jobs/3/screen")));
     };
     let part = PARTS.into_iter().find(|known| known.name() == part);
     let part = part.ok_or_else(|| no(format!("{uri}: a job has screen, transcript and events")))?;

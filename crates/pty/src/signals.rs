@@ -38,7 +38,7 @@ impl Signals {
     /// Catches the given signals from now on. A second call, as after a fork, takes over from the first.
     ///
     /// # Errors
-    /// `EMFILE` when no pipe can be had.
+    /// `EMFILE` when no pipe can be opened.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
         let (pipe, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // The write end stays open for as long as the process lives: the handler may run at any time.

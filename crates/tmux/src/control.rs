@@ -38,7 +38,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Attaches to the session of a pane, without a say in its size. None where that can't be had: then the pane
+    /// Attaches to the session of a pane, without a say in its size. None where that is not possible: then the pane
     /// is looked at instead.
     #[must_use]
     pub fn attach(tmux: &Tmux, session: &str, pane: &str) -> Option<Self> {

@@ -185,9 +185,9 @@ fn sandbox() -> Finding {
 fn loopback() -> Finding {
     #[cfg(target_os = "linux")]
     let said = match outlast_pty::confine::has_namespaces() {
-        Ok(()) => "run --sandbox --network loopback: a network of its own can be had".into(),
+        Ok(()) => "run --sandbox --network loopback: works, a job can have a network of its own".into(),
         Err(error) => {
-            format!("run --sandbox --network loopback is refused: no namespace can be had ({error})")
+            format!("run --sandbox --network loopback is refused: cannot make a network namespace ({error})")
         }
     };
     #[cfg(not(target_os = "linux"))]

@@ -142,7 +142,7 @@ impl Nursery {
         }
     }
 
-    /// A keeper that has taken the order, if one can be had here.
+    /// A keeper that has taken the order, if there is one.
     pub(crate) fn order(&mut self, confined: bool, order: &StartOrder) -> Option<Starter> {
         if self.line.as_ref().is_none_or(|line| line.1 != confined) {
             return None;
@@ -178,7 +178,7 @@ fn pass(to: &UnixStream, end: BorrowedFd<'_>, text: &[u8]) -> std::io::Result<us
 /// other end of the line is no child of ours.
 fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child), Failure> {
     let (line, theirs) =
-        UnixStream::pair().map_err(|error| Failure::system("no socket can be had", error))?;
+        UnixStream::pair().map_err(|error| Failure::system("cannot make a socket pair", error))?;
     let first = Command::new(program)
         // What `ps` shows.
         .arg0("outlast")

@@ -125,7 +125,7 @@ fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
 }
 
 /// Writes over a small file in its place, for when it can't be replaced: a reader may see half of it for a moment. It only
-/// does so where its blocks are there already or can be had, and what it held before stays otherwise.
+/// does so where its blocks are there already or can be allocated, and what it held before stays otherwise.
 ///
 /// # Errors
 /// Whatever `write` says.

@@ -187,5 +187,5 @@ fn absolute(folder: &str) -> Result<PathBuf, Failure> {
         _ => folder.to_owned(),
     };
     std::path::absolute(&path)
-        .map_err(|error| Failure::usage(format!("dir_path {folder:?} is no folder: {error}")))
+        .map_err(|error| Failure::usage(format!("dir_path {folder:?} is not a folder: {error}")))
 }

@@ -69,7 +69,7 @@ fn what_can_not_be_resized_says_why() {
     let sandbox = sandbox();
     let job = sandbox.start(["--pipe", "--", "cat"]).to_string();
     sandbox.run(["resize", &job, "80x24"]).code(2).says("runs on pipes");
-    sandbox.run(["resize", &job, "80"]).code(2).says("is no size");
+    sandbox.run(["resize", &job, "80"]).code(2).says("is not a size");
     sandbox.run(["resize", &job, "0x0"]).code(2);
     sandbox.run(["resize", "999", "80x24"]).code(3);
     sandbox.run(["send", &job, "--eof", "--no-wait"]).ok();
