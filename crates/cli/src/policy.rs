@@ -50,6 +50,7 @@ pub struct PolicyCheckArgs {
 ///
 /// A rule asks about what they want to execute. No answer in time is a no.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast policy pending")]
 pub struct PolicyPendingArgs {}
 
 /// Answer what a program of a job wants to execute.

@@ -309,7 +309,8 @@ impl Answer {
             Body::Rows(rows) => return Ok(rows),
             Body::Ready(printed) => printed,
             Body::Text(read) => {
-                let longest = self.left_out((read.from, self.range.1), self.range.1).len() + 1;
+                // No offset in it has more digits than that of the end.
+                let longest = self.left_out((self.range.1, self.range.1), self.range.1).len() + 1;
                 let room = room.saturating_sub(self.prompt().map_or(0, str::len));
                 let read = ReadText { max: room, reserve: Some(longest), ..read };
                 let printed = crate::printed::text(&self.job, read)?;

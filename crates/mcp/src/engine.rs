@@ -220,6 +220,9 @@ impl Engine {
         patience: Patience,
     ) -> Result<Answer, Failure> {
         let reason = waited.reason;
+        if waited.awaiting_input.as_ref().is_some_and(|awaiting| awaiting.kind == AwaitingKind::Approval) {
+            self.note_asking(&caller.session, job.handle());
+        }
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info).waited(waited.clone());
         // Once: a list may have said how it ended before, but not what it printed.

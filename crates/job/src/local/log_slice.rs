@@ -194,5 +194,8 @@ mod tests {
         let text = read(&"ä".repeat(1 << 20), 1000);
         assert!(text.head.len() + text.tail.len() <= 1000 && text.omitted.is_some());
         assert!(text.head.chars().chain(text.tail.chars()).all(|c| c == 'ä'), "{text:?}");
+        // Its beginning is shown also where a short line after it fits.
+        let text = read(&format!("{}\r\nafter\r\n", "x".repeat(1 << 20)), 1000);
+        assert!(text.head.starts_with("xxx") && text.tail == "after\n", "{text:?}");
     }
 }

@@ -374,11 +374,11 @@ impl Range {
         let head = self.head(budget / 4);
         let (from, used) = head.as_ref().map_or((self.from, 0), |(text, end)| (*end, text.len()));
         let tail = self.tail(budget - used, from);
-        // A line larger than all there is room for is cut.
+        // A line larger than all there is room for is cut. If whole lines fill most of the room, it is left out.
         let (head, head_end) = match (head, &tail) {
             (Some(head), _) => head,
-            (None, Some(_)) => (String::new(), self.from),
-            (None, None) => self.begin_of_line(budget / 4),
+            (None, Some((tail, _))) if tail.len() > budget - budget / 4 => (String::new(), self.from),
+            (None, _) => self.begin_of_line(budget / 4),
         };
         let (tail, tail_start) = tail.unwrap_or_else(|| self.end_of_line(budget - head.len(), head_end));
         answer(head, tail, Some((head_end, tail_start)))

@@ -30,10 +30,8 @@ impl Followed {
     fn look(&mut self, outbox: &Outbox) {
         let entries = match self.tail.look(outbox) {
             Looked::More(more) => more,
-            Looked::Anew(all) => {
-                self.jobs.clear();
-                all
-            }
+            // Jobs that do not ask any more are left out when they are asked about.
+            Looked::Anew(all) => all,
         };
         entries.iter().for_each(|entry| self.note(entry));
     }
@@ -51,6 +49,14 @@ impl Engine {
     /// Whether jobs of the session may stand still.
     pub(crate) fn may_ask_for_jobs(&self, session: &str) -> bool {
         !self.asking_jobs(session).is_empty()
+    }
+
+    /// A caller was told that a job asks: the next call knows it, also if the outbox does not say so yet.
+    pub(super) fn note_asking(&self, session: &str, job: Handle) {
+        let mut all = self.asking.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < MOST_SESSIONS || all.contains_key(session) {
+            all.entry(session.to_owned()).or_default().jobs.insert(job);
+        }
     }
 
     fn asking_jobs(&self, session: &str) -> BTreeSet<Handle> {

@@ -6,10 +6,11 @@ use outlast_cli::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingAr
 use outlast_job::clock::now_ms;
 use outlast_job::wire::Activity;
 use outlast_job::{Failure, Kind, Outlast, Run};
-use outlast_policy::{Answer, Decision, Door, Finding, Gate, Policy, Tool, Verdict};
+use outlast_policy::{Answer, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict};
 use outlast_protocol::request::{AskKeepers, List};
 use serde_json::json;
 
+use crate::ask::allowed;
 use crate::output::{DENIED, Output};
 
 pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure> {
@@ -22,6 +23,7 @@ pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure
 
 /// What programs of jobs want to execute, and wait for a person to agree to.
 fn pending(outlast: &Outlast, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::List)?;
     let listed = outlast.list(List { running: true, keepers: AskKeepers::All, ..List::default() });
     let asking =
         listed.iter().filter(|job| job.now.as_ref().is_some_and(|now| now.activity == Activity::Asking));

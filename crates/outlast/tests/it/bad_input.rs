@@ -65,7 +65,6 @@ fn usage_errors_have_code_two_and_leave_nothing() {
         vec!["run", "--pipe", "--size", "10x10", "--", "true"],
         vec!["run", "-d", "--pattern", "x", "--", "true"],
         vec!["frobnicate"],
-        vec!["wait"],
         vec!["prune", "--age", "old"],
     ];
     for args in cases {
@@ -74,6 +73,7 @@ fn usage_errors_have_code_two_and_leave_nothing() {
         assert!(!ran.stderr.contains("panicked"), "{ran}");
     }
     assert!(!sandbox.job(1).exists(), "no job is left");
+    sandbox.run(["wait"]).code(3).says("no job yet");
 
     sandbox.start(["--", &fixture, "says-and-sleeps", "up"]);
     sandbox.wait_for_text(1, "up");

@@ -102,7 +102,7 @@ fn as_the_first_process_of_a_container_it_leaves_no_zombie() {
     };
     for _ in 0..20 {
         let ended = run("exit 5");
-        assert!(ended.contains("exit code 5"), "{ended}");
+        assert!(ended.contains("exit 5"), "{ended}");
     }
     eventually("ps sees no zombie", TEST_TIMEOUT, || {
         match run("ps -eo stat,comm | grep -c '^Z' | sed 's/^/n=/'") {

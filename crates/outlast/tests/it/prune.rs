@@ -102,7 +102,8 @@ fn what_was_read_makes_room_and_what_was_not_goes_after_a_month() {
     assert_eq!(sandbox.run(["events"]).ok().text().lines().count(), 6);
     sandbox.wait_for_end(1);
     sandbox.run(["logs", "2"]).ok();
-    let mut server = sandbox.call(["mcp"]).converse();
+    // Of another session: otherwise its first answer tells of other ends too.
+    let mut server = sandbox.call(["mcp"]).env("OUTLAST_SESSION", "another").converse();
     let client = json!({"name": "tests", "version": "1"});
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
     server.call("initialize", hello);

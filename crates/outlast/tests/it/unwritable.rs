@@ -40,7 +40,7 @@ fn a_disk_that_fills_in_the_first_moment_hides_no_exit_code() {
         let ended = sandbox.wait_for_end(job);
         assert_eq!((&ended["status"], &ended["exit_code"]), (&"failed".into(), &5.into()), "{ended}");
         let text = told_by_mcp(&sandbox, "read_output", &json!({"handle": "2"}));
-        assert!(text.contains("job 2 failed: exit code 5"), "{text}");
+        assert!(text.contains("job 2 · exit 5"), "{text}");
         sandbox.nothing_runs();
         assert_eq!(sandbox.info(job)["code"], 5, "and it is written down");
         let told = sandbox.run(["events"]).ok().text();
@@ -79,7 +79,7 @@ fn a_disk_that_becomes_read_only_hides_no_exit_code() {
     codes.sort_unstable();
     assert_eq!(codes, [5, 6], "{listed:?}");
     let text = told_by_mcp(&sandbox, "read_output", &json!({"handle": "1"}));
-    assert!(text.contains("job 1 failed: exit code 5"), "{text}");
+    assert!(text.contains("job 1 · exit 5"), "{text}");
     // It stays for as long as nobody lets go of it, and costs nothing meanwhile.
     assert!(!sandbox.processes().is_empty());
     let killed = sandbox.json(["kill", "1"]);

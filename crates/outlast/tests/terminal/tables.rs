@@ -18,7 +18,9 @@ fn the_list_of_jobs_fits_60_80_and_200_columns() {
         "read -p 'Your name? ' name",
     ]);
     sandbox.json(["wait", "ask", "--awaiting-input", "--deadline", "30s"]);
-    let _ = sandbox.run(["run", "/no/such/program/anywhere/on/this/machine/at/all", "x"]);
+    sandbox
+        .run(["run", "--", "bash", "-c", "exit 3", "/a/path/that/does/not/exist/anywhere/on/this/machine"])
+        .code(3);
     for cols in [60, 80, 200] {
         let person = Person::calls(&sandbox, (cols, 24), &["jobs", "--all"]);
         let shot = person.sees("[back 0]");
