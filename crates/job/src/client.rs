@@ -176,7 +176,7 @@ impl Outlast {
     /// Starts a job; returns when the command runs.
     ///
     /// # Errors
-    /// [`Kind::CannotStart`](crate::Kind::CannotStart) with the reason; the job's folder then holds a receipt that says the same.
+    /// [`Kind::CannotStart`] with the reason; the job's folder then holds a receipt that says the same.
     pub fn start(&self, spec: JobSpec) -> Result<Job, Failure> {
         let Some(host) = &self.at else {
             return Ok(Job::here(LocalJob::new(self.local.start(spec)?, self.masked)));
@@ -234,7 +234,7 @@ impl Outlast {
     /// The job of a number or a name, on this machine or, as `host/job`, on another.
     ///
     /// # Errors
-    /// [`Kind::NoSuchJob`](crate::Kind::NoSuchJob), or an unknown host.
+    /// [`Kind::NoSuchJob`], or an unknown host.
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
         let JobRef { host, job } = reference.parse()?;
         let Some(host) = host else {
