@@ -25,7 +25,7 @@ pub struct KillArgs {
     #[arg(short, long, conflicts_with = "jobs")]
     pub all: bool,
     /// How long it may take to end by itself [default: 10s at a terminal, where Ctrl-C hurries; else 200ms;
-    /// settings: grace_at_terminal and grace in [kill]].
+    /// settings: kill.grace_at_terminal and kill.grace].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub grace: Option<Duration>,
     /// Send this signal, and nothing else.

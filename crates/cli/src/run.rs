@@ -78,7 +78,7 @@ pub struct RunArgs {
     /// stable, or none [default: exit,awaiting_input, and nothing in the foreground].
     #[arg(long, value_name = "WHAT")]
     pub notify: Vec<String>,
-    /// Whom to wake for it: exec:COMMAND, webhook:URL, tmux:PANE, codex[:THREAD], file:PATH; may be given more
+    /// Whom to wake for it: exec:COMMAND, webhook:URL, tmux:PANE, `codex[:THREAD]`, file:PATH; may be given more
     /// than once.
     #[arg(long, value_name = "HOW")]
     pub wake: Vec<String>,
