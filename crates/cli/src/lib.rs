@@ -35,7 +35,7 @@ pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
 pub use policy::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
 pub use run::RunArgs;
 pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
-pub use setup::{CompletionsArgs, DoctorArgs, ManArgs, McpArgs, Shell};
+pub use setup::{CompletionsArgs, DoctorArgs, ManArgs, McpArgs, RelayArgs, Shell};
 pub use tmux::{NOTICE, SubmitArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs};
 pub use wakes::{
     WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
@@ -114,6 +114,7 @@ pub enum Verb {
     Policy(PolicyArgs),
     Mcp(McpArgs),
     Acp(AcpArgs),
+    Relay(RelayArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
     #[command(hide = true)]

@@ -1,4 +1,4 @@
-//! Arguments of the verbs about the program itself: `mcp`, `doctor`, `completions`, `man`.
+//! Arguments of the verbs about the program itself: `mcp`, `relay`, `doctor`, `completions`, `man`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +40,21 @@ pub struct McpArgs {
     /// The key by which whoever starts this recognises the calls that start jobs.
     #[arg(long, hide = true, value_name = "KEY")]
     pub call_key: Option<String>,
+}
+
+/// Serve another machine, or a program, over a pipe.
+///
+/// Answers requests about the jobs of this machine on standard input and output, in frames that docs/formats/relay.md
+/// describes. `ssh host outlast relay` is how one machine reaches the jobs of another.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast relay
+  ssh gpu1 outlast relay")]
+pub struct RelayArgs {
+    /// Pass requests on to the hosts that this machine knows: for programs that want to reach all of them.
+    #[arg(long)]
+    pub hosts: bool,
 }
 
 /// Check that this machine can do what jobs need.

@@ -46,7 +46,7 @@ pub mod signals {
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_protocol::request::{
@@ -65,13 +65,61 @@ use crate::spec::{Handle, Input, JobSpec};
 use crate::wakes::WakePlan;
 use crate::wire::{Wait, Waited};
 
+/// Knows how other machines are reached.
+pub trait Hosts: std::fmt::Debug + Send + Sync {
+    /// A link to a machine. It is asked for once, when the machine is first named: nobody is contacted before.
+    ///
+    /// # Errors
+    /// [`Kind::NoSuchJob`] when there is no host of that name.
+    fn link(&self, name: HostName) -> Result<Box<dyn Link>, Failure>;
+
+    /// The machines that lists ask without being told to.
+    fn known(&self) -> Vec<HostName>;
+}
+
+/// The other machines: those with a link, and who knows how to make more.
+#[derive(Debug, Default)]
+struct HostTable {
+    linked: Mutex<BTreeMap<HostName, Arc<Elsewhere>>>,
+    hosts: Option<Box<dyn Hosts>>,
+}
+
+impl HostTable {
+    fn known(&self) -> Vec<HostName> {
+        let linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known: Vec<HostName> = linked.keys().copied().collect();
+        known.extend(self.hosts.iter().flat_map(|hosts| hosts.known()));
+        known.sort_unstable();
+        known.dedup();
+        known
+    }
+
+    fn get(&self, name: HostName) -> Result<Arc<Elsewhere>, Failure> {
+        let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = linked.get(&name) {
+            return Ok(Arc::clone(host));
+        }
+        if let Some(hosts) = &self.hosts {
+            let host = Arc::new(Elsewhere::new(name, hosts.link(name)?));
+            linked.insert(name, Arc::clone(&host));
+            return Ok(host);
+        }
+        drop(linked);
+        let known = self.known();
+        let known: Vec<&str> = known.iter().map(HostName::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(Failure::new(Kind::NoSuchJob, format!("there is no host {name}"))
+            .hint(Hint::call(format!("known hosts: {known}; jobs of this machine: "), Call::AllJobs)))
+    }
+}
+
 /// A home, and how jobs are started in it; and other machines, by name.
 ///
 /// The crate has an [example](crate).
 #[derive(Clone, Debug)]
 pub struct Outlast {
     pub(crate) local: Arc<Local>,
-    hosts: BTreeMap<HostName, Arc<Elsewhere>>,
+    hosts: Arc<HostTable>,
     /// Where jobs are started and listed; none for this machine.
     at: Option<Arc<Elsewhere>>,
     masked: bool,
@@ -103,14 +151,29 @@ impl Outlast {
     }
 
     fn of(local: Local) -> Self {
-        Self { local: Arc::new(local), hosts: BTreeMap::new(), at: None, masked: false }
+        Self { local: Arc::new(local), hosts: Arc::default(), at: None, masked: false }
     }
 
     /// Knows another machine by a name: its jobs are called `name/3`.
     #[must_use]
-    pub fn with_host(mut self, name: HostName, link: impl Link + 'static) -> Self {
-        self.hosts.insert(name, Arc::new(Elsewhere::new(name, Box::new(link))));
+    pub fn with_host(self, name: HostName, link: impl Link + 'static) -> Self {
+        let mut linked = self.hosts.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        linked.insert(name, Arc::new(Elsewhere::new(name, Box::new(link))));
+        drop(linked);
         self
+    }
+
+    /// Knows all machines that somebody knows how to reach.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: impl Hosts + 'static) -> Self {
+        self.hosts = Arc::new(HostTable { linked: Mutex::default(), hosts: Some(Box::new(hosts)) });
+        self
+    }
+
+    /// The other machines that lists ask without being told to.
+    #[must_use]
+    pub fn known_hosts(&self) -> Vec<HostName> {
+        self.hosts.known()
     }
 
     /// Starts, lists and prunes jobs on another machine from now on. Jobs are found wherever they are.
@@ -133,12 +196,7 @@ impl Outlast {
     }
 
     fn host(&self, name: HostName) -> Result<Arc<Elsewhere>, Failure> {
-        self.hosts.get(&name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = self.hosts.keys().map(HostName::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Failure::new(Kind::NoSuchJob, format!("there is no host {name}"))
-                .hint(Hint::call(format!("known hosts: {known}; jobs of this machine: "), Call::AllJobs))
-        })
+        self.hosts.get(name)
     }
 
     /// Lets another program keep the jobs: one that calls [`keep_if_asked`](crate::keep_if_asked) when it starts.
@@ -255,12 +313,32 @@ impl Outlast {
         self.local.answer(self.masked, request)
     }
 
-    /// Answers a request without a thread that waits: `answered` is called when the answer is there, for a wait in the one
-    /// waiting thread of this program, and must not block. To drop what is returned gives a wait up.
+    /// As [`answer`](Self::answer), for an order that may have been given before under the same name: it is carried out once.
     ///
     /// # Errors
-    /// When there can be no waiting thread.
+    /// As [`answer`](Self::answer); [`Kind::OutcomeUnknown`] if whoever carried it out is gone.
+    pub fn answer_once(&self, order: &str, request: Request) -> Result<Answer, Failure> {
+        self.local.answer_once(self.masked, order, request)
+    }
+
+    /// Forgets orders that are too old to be given again.
+    pub fn forget_old_orders(&self) {
+        crate::registry::orders::sweep(&self.local.home);
+    }
+
+    /// Answers a request without a thread that waits: `answered` is called when the answer is there, for a wait in the one
+    /// waiting thread of this program, and must not block. To drop what is returned gives a wait up. What is about a job of
+    /// another machine, or asked [on](Self::on) one, is asked there.
+    ///
+    /// # Errors
+    /// When there can be no waiting thread, or the other machine cannot be reached.
     pub fn begin(&self, request: Request, answered: Answered) -> Result<Waiting, Failure> {
+        if let Some(host) = request.host() {
+            return self.host(host)?.begin(self.masked, request, answered);
+        }
+        if let Some(host) = &self.at {
+            return host.begin(self.masked, request, answered);
+        }
         match request {
             Request::Wait(wait) => {
                 let pending = self.local.pending(self.masked, wait)?;
@@ -335,9 +413,10 @@ impl Outlast {
         to: &Subscription,
         tell: impl FnMut(News) -> bool + std::marker::Send + 'static,
     ) -> Result<Waiting, Failure> {
-        match to.host() {
+        let host = to.host().map(|host| self.host(host)).transpose()?;
+        match host.as_ref().or(self.at.as_ref()) {
             None => self.local.subscribe(self.masked, to, Box::new(tell)),
-            Some(host) => self.host(host)?.subscribe(self.masked, to.clone(), Box::new(tell)),
+            Some(host) => host.subscribe(self.masked, to.clone(), Box::new(tell)),
         }
     }
 

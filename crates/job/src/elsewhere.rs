@@ -74,7 +74,12 @@ impl Elsewhere {
         })
     }
 
-    fn begin(&self, masked: bool, request: Request, answered: Answered) -> Result<Waiting, Failure> {
+    pub(crate) fn begin(
+        &self,
+        masked: bool,
+        request: Request,
+        answered: Answered,
+    ) -> Result<Waiting, Failure> {
         let host = self.name;
         let seen = move |answer: Result<Answer, Failure>| {
             let answer = answer.map(|answer| answer.seen_from_here(host));

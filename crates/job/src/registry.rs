@@ -9,6 +9,7 @@ pub mod format;
 pub(crate) mod index;
 pub mod layout;
 pub mod names;
+pub(crate) mod orders;
 pub mod replace;
 pub mod stable_name;
 pub mod summary;

@@ -73,6 +73,9 @@ pub struct KeeperSpec {
     /// How much it may use.
     #[serde(default)]
     pub limits: crate::limits::Limits,
+    /// The order that it was started by, where its keeper notes the job: see `registry/orders.rs`.
+    #[serde(default)]
+    pub order: Option<String>,
 }
 
 /// What names a pager.
@@ -145,6 +148,7 @@ impl KeeperSpec {
             server: sandbox.as_ref().filter(|_| spec.for_agent).map(|_| crate::sandbox::this_server()),
             sandbox,
             limits,
+            order: spec.order,
         })
     }
 

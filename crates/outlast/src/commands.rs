@@ -15,6 +15,7 @@ mod policy;
 mod prune;
 mod read;
 mod reference;
+mod relay;
 mod replay;
 mod rerun;
 mod resize;
@@ -36,8 +37,10 @@ use crate::output::Output;
 
 /// Runs the verb; returns the exit code.
 pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
-    let makes_home =
-        matches!(&cli.verb, Verb::Run(_) | Verb::Mcp(_) | Verb::Acp(_) | Verb::Tmux(_) | Verb::Doctor(_));
+    let makes_home = matches!(
+        &cli.verb,
+        Verb::Run(_) | Verb::Mcp(_) | Verb::Acp(_) | Verb::Relay(_) | Verb::Tmux(_) | Verb::Doctor(_)
+    );
     let open = || {
         if let Some(home) = cli.home.as_ref().filter(|home| !home.exists() && !makes_home) {
             let home = home.display();
@@ -81,6 +84,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Policy(args) => policy::policy(&args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),
+        Verb::Relay(args) => relay::relay(open()?, &args),
         Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
         Verb::Uninstall(args) => install::uninstall(&args, out),
         Verb::Hook(args) => Ok(hook::hook(open, &args)),

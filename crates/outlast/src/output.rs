@@ -105,6 +105,7 @@ fn exit_code(kind: Kind) -> i32 {
         | Kind::BadHome
         | Kind::UnknownFormat
         | Kind::OutcomeUnknown
+        | Kind::Unreachable
         | Kind::Keeper
         | Kind::System => 1,
     }

@@ -26,6 +26,8 @@ pub enum Kind {
     UnknownFormat,
     /// The keeper died while it was asked: nobody knows whether it did what it was asked.
     OutcomeUnknown,
+    /// Another machine cannot be reached. Its jobs go on.
+    Unreachable,
     /// The keeper did not answer as it should.
     Keeper,
     /// The system said no: disk, memory, files.
@@ -45,6 +47,7 @@ impl Kind {
             Kind::BadHome => "bad_home",
             Kind::UnknownFormat => "unknown_format",
             Kind::OutcomeUnknown => "outcome_unknown",
+            Kind::Unreachable => "unreachable",
             Kind::Keeper => "keeper",
             Kind::System => "system",
         }
@@ -62,6 +65,7 @@ impl Kind {
             Kind::BadHome,
             Kind::UnknownFormat,
             Kind::OutcomeUnknown,
+            Kind::Unreachable,
             Kind::System,
         ]
         .into_iter()

@@ -10,6 +10,7 @@
 mod details;
 mod listed;
 mod log;
+mod order;
 mod start;
 
 use serde::{Deserialize, Serialize};

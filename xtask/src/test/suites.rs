@@ -67,6 +67,13 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("stream", "recordings, corpora and saved fuzz inputs", 2, Runs::Tests("stream")),
     suite("pty", "real programs that wait or work, ports", 5, Runs::Tests("pty")),
     suite("policy", "evasions, and the real bash as judge", 2, Runs::Tests("policy")),
+    suite("remote", "the relay's frames, by the vectors that every SDK runs", 1, Runs::Tests("remote")),
+    suite(
+        "machines",
+        "jobs on other machines, over links that are cut",
+        3,
+        Runs::Test("outlast", "machines"),
+    ),
     suite("museum", "what 0.1.0 wrote and said", 1, Runs::Test("outlast", "museum")),
     suite("it", "jobs from the command line, faults", 5, Runs::Test("outlast", "it")),
     suite("terminal", "screens, keys, attaching", 2, Runs::Test("outlast", "terminal")),

@@ -24,7 +24,7 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::{self, EndedBy, Outcome, Process, Receipt, StartError, State};
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
-use crate::registry::{JobDir, layout, names};
+use crate::registry::{JobDir, layout, names, orders};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::Settings;
 use crate::spec::{Input, KeeperSpec, Streams};
@@ -194,6 +194,11 @@ fn prepare(
         && let Err(failure) = names::take(&home, name, job.handle())
     {
         return Err(not_started(&job, info, failure.into()));
+    }
+    if let Some(order) = &spec.order
+        && let Err(error) = orders::note_job(&home, order, job.handle())
+    {
+        return Err(not_started(&job, info, system_error("cannot note the order", error)));
     }
     let started = Instant::now();
     match open_rest(&job, &spec, &settings, terminal).and_then(|rest| Ok((rest, to_read(&spec, input)?))) {

@@ -16,12 +16,12 @@ use super::status_poll::LIST_TIMEOUT;
 use super::wait::{PendingWait, wait_any};
 use super::{Local, LocalJob, grep};
 use crate::client::Place;
-use crate::failure::Failure;
-use crate::lifecycle::Process;
+use crate::failure::{Failure, Kind};
+use crate::lifecycle::{Outcome, Process, Receipt};
 use crate::log::timing;
 use crate::outbox::{Outbox, reader};
-use crate::registry::layout;
 use crate::registry::sweep::Swept;
+use crate::registry::{layout, orders};
 use crate::settings::{Retention, Section};
 use crate::spec::{JobSpec, KeeperSpec};
 use crate::wakes::WakePlan;
@@ -35,7 +35,10 @@ impl Local {
     /// What is wrong with the request, the job or the home.
     pub(crate) fn answer(&self, masked: bool, request: Request) -> Result<Answer, Failure> {
         Ok(match request {
-            Request::Start(spec) => Answer::Started(self.start(*spec)?.dir.handle()),
+            Request::Start(spec) => match spec.order.clone() {
+                None => Answer::Started(self.start(*spec)?.dir.handle()),
+                Some(order) => self.start_once(&order, *spec)?,
+            },
             Request::PlanWakes(spec) => Answer::Wakes(self.plan_wakes(*spec)?),
             Request::Find { job } => Answer::Found(self.find(&job)?.dir.handle()),
             Request::List(list) => Answer::Jobs(self.listed(masked, &list)),
@@ -49,6 +52,34 @@ impl Local {
                 Answer::Pruned(Pruned { removed, freed, kept, over })
             }
         })
+    }
+
+    /// As [`answer`](Self::answer), for an order that may have been given before: it is carried out once.
+    pub(crate) fn answer_once(
+        &self,
+        masked: bool,
+        order: &str,
+        mut request: Request,
+    ) -> Result<Answer, Failure> {
+        if let Request::Start(spec) = &mut request {
+            spec.order = Some(order.to_owned());
+        } else if request.is_order() {
+            return orders::once(&self.home, order, || self.answer(masked, request));
+        }
+        self.answer(masked, request)
+    }
+
+    fn start_once(&self, order: &str, spec: JobSpec) -> Result<Answer, Failure> {
+        let start = || Ok(Answer::Started(self.start(spec)?.dir.handle()));
+        // An earlier attempt started it: it may also have failed to.
+        let find = |handle| match LocalJob::new(self.job(handle)?, false).info()?.state.receipt() {
+            Some(Receipt { outcome: Outcome::NotStarted { error }, .. }) => {
+                let said = format!("job {handle} could not start: {}", error.message);
+                Err(Failure::new(Kind::CannotStart, said).hint(error.hint.clone()))
+            }
+            _ => Ok(Answer::Started(handle)),
+        };
+        orders::start_once(&self.home, order, start, find)
     }
 
     fn listed(&self, masked: bool, list: &List) -> Vec<ListedJob> {

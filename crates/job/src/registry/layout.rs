@@ -13,6 +13,9 @@ pub const SWEPT: &str = "swept";
 /// In the home: a cache of ended jobs for lists; may be deleted at any time.
 pub const INDEX: &str = "index";
 
+/// In the home: one file per order from another machine, with how far it has got.
+pub const ORDERS: &str = "orders";
+
 /// In the home: temporary folders of running jobs in a sandbox, by handle.
 pub const TEMPORARY: &str = "tmp";
 

@@ -84,6 +84,9 @@ pub struct JobSpec {
     /// and without pagers.
     #[serde(default)]
     pub for_agent: bool,
+    /// The name of this order, never used before: asked again under the same name, it starts nothing and is answered again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
 }
 
 impl JobSpec {
@@ -111,6 +114,7 @@ impl JobSpec {
             limits: Limits::default(),
             guard: None,
             for_agent: false,
+            order: None,
         }
     }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use outlast_cli::{
     AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, HookArgs,
     InstallArgs, JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs,
-    PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, ReplayArgs, RerunArgs, ResizeArgs,
-    RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs,
-    TmuxReadArgs, TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs,
-    WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
+    PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs,
+    ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs,
+    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WakesArgs,
+    WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
 };
 
 use super::Words;
@@ -90,6 +90,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         }) => vec![Inner::Opaque(ANSWERS)],
         Verb::Mcp(args) => mcp(&args),
         Verb::Acp(AcpArgs { verb }) => acp(verb, words),
+        Verb::Relay(RelayArgs { hosts: _ }) => serves(),
         Verb::Install(args) => install(&args),
         Verb::Uninstall(UninstallArgs { client: _, target }) => {
             if target.dry_run {

@@ -1,0 +1,12 @@
+//! Jobs on other machines: the relay by the real program, links that are cut, and a real sshd.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod dialogue;
+
+use outlast_testkit::Sandbox;
+
+/// A fresh sandbox for the program under test.
+fn sandbox() -> Sandbox {
+    Sandbox::new(env!("CARGO_BIN_EXE_outlast"))
+}
