@@ -30,7 +30,9 @@ pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
 pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
 pub use install::{Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
-pub use look::{ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, WaitArgs};
+pub use look::{
+    ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, TopArgs, WaitArgs,
+};
 pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
 pub use policy::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
 pub use run::RunArgs;
@@ -69,6 +71,7 @@ Examples:
   outlast run --pattern 'ready in \\d+' npm run dev
                                              come back when it says so
   outlast jobs                               what runs, what ended and how
+  outlast top                                all of it on one screen, with keys to answer, attach and end
   outlast show web                           all about one: how long, what it uses, who ended it
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
@@ -87,6 +90,7 @@ pub enum Verb {
     Run(Box<RunArgs>),
     #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Jobs(JobsArgs),
+    Top(TopArgs),
     Show(ShowArgs),
     Read(ReadArgs),
     Logs(LogsArgs),

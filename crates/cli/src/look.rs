@@ -1,4 +1,4 @@
-//! Arguments of the verbs that only look: `jobs`, `read`, `logs`, `screen`, `replay`, `wait`.
+//! Arguments of the verbs that look: `jobs`, `top`, `read`, `logs`, `screen`, `replay`, `wait`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,6 +46,26 @@ pub struct JobsArgs {
     /// Stay, and show each change as it happens.
     #[arg(short, long)]
     pub watch: bool,
+}
+
+/// See all jobs on one screen, and act on them.
+///
+/// What needs you comes first: questions, then failures. The live screen of the chosen job is beside the list. `?` shows
+/// the keys, and the bottom line the command that does the same. Leaving it ends no job. `outlast` alone does the same,
+/// at a terminal, when there are jobs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast top
+  outlast top --running
+  outlast top --session claude-1f3a")]
+pub struct TopArgs {
+    /// Only those that run.
+    #[arg(short, long)]
+    pub running: bool,
+    /// Only those of this session.
+    #[arg(long)]
+    pub session: Option<String>,
 }
 
 /// A state to filter by.

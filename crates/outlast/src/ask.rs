@@ -47,6 +47,17 @@ impl CliGate {
     }
 }
 
+impl CliGate {
+    /// As [`pass`](Self::pass), but nobody is asked: none where somebody would have to be.
+    pub(crate) fn pass_unasked(&self, kind: OrderKind<'_>) -> Result<Option<Pass>, Failure> {
+        match self.gate.judge(&Order { session: &self.session, kind })? {
+            Judged::Free(pass) => Ok(Some(pass)),
+            Judged::Refused(failure) => Err(failure),
+            Judged::Asked(_) => Ok(None),
+        }
+    }
+}
+
 /// Has one order judged. A policy that does not load stops whatever acts; it does not stop a person from
 /// looking at their jobs or attaching to them.
 pub(crate) fn allowed(home: &Home, kind: OrderKind<'_>) -> Result<(), Failure> {

@@ -26,12 +26,15 @@ mod secret;
 mod send;
 mod show;
 mod tmux;
+mod top;
 mod wait;
 mod wakes;
 mod watch;
 
 use outlast_cli::{Cli, LogsArgs, Verb};
+use outlast_job::registry::Home;
 use outlast_job::{Failure, Kind, Outlast};
+use outlast_policy::Gate;
 
 use crate::output::Output;
 
@@ -61,6 +64,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
     match cli.verb {
         Verb::Run(args) => run::run(&open()?, *args, out),
         Verb::Jobs(args) => jobs::jobs(&open()?, &args, out),
+        Verb::Top(args) => top::top(&open()?, &args, out),
         Verb::Show(args) => show::show(&open()?, &args, out),
         Verb::Read(args) => read::read(&open()?, &args, out),
         Verb::Logs(args) => logs::logs(&open()?, &args, out),
@@ -92,6 +96,15 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder, out),
     }
+}
+
+/// Whether a call without any words shows all jobs: a person is there, and so are jobs. In a job nobody is.
+pub(crate) fn shows_jobs() -> bool {
+    let has_jobs = || {
+        let home = Home::default_path().ok().filter(|home| home.is_dir());
+        home.and_then(|home| Outlast::open_at(&home).ok()).is_some_and(|outlast| !outlast.jobs().is_empty())
+    };
+    top::is_possible() && !Gate::is_in_a_job() && has_jobs()
 }
 
 /// Variables by which agents mark the commands that they run.

@@ -31,7 +31,9 @@ fn main() {
     }
     outlast_job::client::signals::see_children();
     outlast_job::client::init::fork_if_first();
-    let cli = match outlast_cli::Cli::try_parse() {
+    let alone = std::env::args_os().len() == 1 && commands::shows_jobs();
+    let words = std::env::args_os().chain(alone.then(|| "top".into()));
+    let cli = match outlast_cli::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => match suggest::unknown_verb(&error) {
             Some(said) => {

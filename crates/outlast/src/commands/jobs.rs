@@ -1,6 +1,6 @@
 //! `outlast jobs`: what needs attention first.
 
-mod rows;
+pub(super) mod rows;
 mod watch;
 
 use outlast_cli::JobsArgs;

@@ -1,6 +1,6 @@
 //! `outlast logs`: of one job as it was printed, of several line by line.
 
-mod by_line;
+pub(super) mod by_line;
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use outlast_cli::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
 use outlast_job::clock::now_ms;
 use outlast_job::wire::Activity;
-use outlast_job::{Failure, Kind, Outlast, Run};
+use outlast_job::{Failure, Job, Kind, Outlast, Run};
 use outlast_policy::{Answer, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict};
 use outlast_protocol::request::{AskKeepers, List};
 use serde_json::json;
@@ -58,31 +58,36 @@ fn pending(outlast: &Outlast, out: &mut Output) -> Result<i32, Failure> {
 
 /// Answers one of these, and notes it.
 fn answer(outlast: &Outlast, args: &PolicyAnswerArgs, out: &mut Output) -> Result<i32, Failure> {
-    if Gate::is_in_a_job() {
-        let said = "a process inside a job can't answer what its user is asked";
-        return Err(Failure::new(Kind::Denied, said).hint("answer it in a terminal of your own"));
-    }
     let job = outlast.job(&args.job)?;
-    let status = job.status()?;
-    let mut questions = status.into_iter().flat_map(|status| status.questions);
-    let Some(asked) = questions.find(|asked| asked.question == args.question) else {
-        return Err(Failure::usage(format!("question {} is not asked, or not any more", args.question))
-            .hint("see what is asked: outlast policy pending"));
-    };
-    let gate = Gate::open(outlast.home(), Door::CommandLine)?;
-    let question = gate.exec_question(&job.info()?.session, job.handle(), &asked);
     let allow = args.answer == YesNo::Yes;
-    let noted = gate.answered(&question, if allow { Answer::Yes } else { Answer::No });
-    if allow {
-        let _pass = noted?;
-    }
-    job.answer_question(args.question, allow, "a person at the command line")?;
+    answer_one(outlast, &job, args.question, allow)?;
     if out.json {
         out.value(&json!({ "job": job.handle().number(), "question": args.question, "allowed": allow }));
     } else {
         out.talk(if allow { "it is executed" } else { "it is not executed" });
     }
     Ok(0)
+}
+
+/// A person at the command line answers what a program of a job wants to execute.
+pub(super) fn answer_one(outlast: &Outlast, job: &Job, question: u64, allow: bool) -> Result<(), Failure> {
+    if Gate::is_in_a_job() {
+        let said = "a process inside a job can't answer what its user is asked";
+        return Err(Failure::new(Kind::Denied, said).hint("answer it in a terminal of your own"));
+    }
+    let status = job.status()?;
+    let mut questions = status.into_iter().flat_map(|status| status.questions);
+    let Some(asked) = questions.find(|asked| asked.question == question) else {
+        return Err(Failure::usage(format!("question {question} is not asked, or not any more"))
+            .hint("see what is asked: outlast policy pending"));
+    };
+    let gate = Gate::open(outlast.home(), Door::CommandLine)?;
+    let put = gate.exec_question(&job.info()?.session, job.handle(), &asked);
+    let noted = gate.answered(&put, if allow { Answer::Yes } else { Answer::No });
+    if allow {
+        let _pass = noted?;
+    }
+    job.answer_question(question, allow, "a person at the command line")
 }
 
 fn check(args: &PolicyCheckArgs, out: &mut Output) -> Result<i32, Failure> {

@@ -20,6 +20,7 @@ mod run;
 mod secret;
 mod several;
 mod tables;
+mod top;
 mod tour;
 mod transcript;
 

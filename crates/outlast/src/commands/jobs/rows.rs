@@ -16,10 +16,10 @@ use crate::output::Output;
 use crate::table::{Column, fit, line};
 
 /// One job, as JSON has it.
-#[derive(Clone, PartialEq, Serialize)]
-pub(super) struct Row {
-    pub(super) handle: Handle,
-    name: Option<String>,
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(in crate::commands) struct Row {
+    pub(in crate::commands) handle: Handle,
+    pub(in crate::commands) name: Option<String>,
     status: &'static str,
     activity: Option<&'static str>,
     quiet_ms: Option<u64>,
@@ -28,27 +28,27 @@ pub(super) struct Row {
     signal: Option<String>,
     ended_by: Option<String>,
     left_behind: Vec<outlast_job::lifecycle::Process>,
-    command: String,
-    description: Option<String>,
-    cwd: String,
-    session: String,
-    pub(super) mine: bool,
-    pinned: bool,
-    age_ms: u64,
+    pub(in crate::commands) command: String,
+    pub(in crate::commands) description: Option<String>,
+    pub(in crate::commands) cwd: String,
+    pub(in crate::commands) session: String,
+    pub(in crate::commands) mine: bool,
+    pub(in crate::commands) pinned: bool,
+    pub(in crate::commands) age_ms: u64,
     started_at: u64,
-    ended_at: Option<u64>,
-    duration_ms: u64,
+    pub(in crate::commands) ended_at: Option<u64>,
+    pub(in crate::commands) duration_ms: u64,
     log_bytes: u64,
-    log_failing: Option<String>,
+    pub(in crate::commands) log_failing: Option<String>,
     last_line: String,
-    ports: Vec<u16>,
-    awaiting_input: Option<outlast_job::wire::Awaiting>,
+    pub(in crate::commands) ports: Vec<u16>,
+    pub(in crate::commands) awaiting_input: Option<outlast_job::wire::Awaiting>,
     #[serde(skip)]
-    state: State,
+    pub(in crate::commands) state: State,
 }
 
 impl Row {
-    pub(super) fn new(listed: ListedJob, mine: &str, now: u64) -> Self {
+    pub(in crate::commands) fn new(listed: ListedJob, mine: &str, now: u64) -> Self {
         let ListedJob { job, log_end, now: glance, last_line, left_behind, pinned } = listed;
         let (activity, quiet_ms) = glance.as_deref().map_or((None, None), activity);
         let JobIdentity { handle, name, pid, status, exit_code, signal } = JobIdentity::from(&job);
@@ -89,8 +89,21 @@ impl Row {
         }
     }
 
-    pub(super) fn is_live(&self) -> bool {
+    pub(in crate::commands) fn is_live(&self) -> bool {
         self.state.is_live()
+    }
+
+    /// Whether somebody must answer it.
+    pub(in crate::commands) fn is_asking(&self) -> bool {
+        self.awaiting_input.is_some() || self.activity == Some(ASKING)
+    }
+
+    /// All of it that somebody may look for.
+    pub(in crate::commands) fn searchable(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        let description = self.description.as_deref().unwrap_or_default();
+        let (handle, status) = (self.handle, self.status());
+        format!("{handle} {name} {status} {} {description} {} {}", self.command, self.cwd, self.session)
     }
 
     /// Lower comes first: what asks or is broken, then what runs, then what went wrong, then the rest.
@@ -105,7 +118,7 @@ impl Row {
     }
 
     /// The same a while later, as far as that is known without asking.
-    pub(super) fn later(&self, ms: u64) -> Self {
+    pub(in crate::commands) fn later(&self, ms: u64) -> Self {
         let mut row = self.clone();
         row.age_ms += ms;
         if row.is_live() {
@@ -126,7 +139,7 @@ impl Row {
         }
     }
 
-    fn status(&self) -> String {
+    pub(in crate::commands) fn status(&self) -> String {
         let left = match self.left_behind.len() {
             0 => String::new(),
             1 => ", 1 process left".into(),
@@ -137,6 +150,7 @@ impl Row {
             (_, Some(ending)) => ending,
             (state, None) => match (self.activity, self.quiet_ms) {
                 (Some(AWAITING), _) => "asks for input".into(),
+                (Some(ASKING), _) => "asks for approval".into(),
                 (Some(STOPPED), _) => "stopped".into(),
                 (Some(QUIET), Some(ms)) => format!("quiet {}", human::age(ms)),
                 _ => state.name().into(),
@@ -198,6 +212,7 @@ fn ending(receipt: &Receipt) -> String {
 const AWAITING: &str = "awaiting_input";
 const STOPPED: &str = "stopped";
 const QUIET: &str = "quiet";
+const ASKING: &str = "asking";
 
 fn activity(glance: &BriefStatus) -> (Option<&'static str>, Option<u64>) {
     match glance.activity {
@@ -205,7 +220,7 @@ fn activity(glance: &BriefStatus) -> (Option<&'static str>, Option<u64>) {
         Activity::Quiet { for_ms } => (Some(QUIET), Some(for_ms)),
         Activity::Stopped => (Some(STOPPED), None),
         Activity::AwaitingInput => (Some(AWAITING), None),
-        Activity::Asking => (Some("asking"), None),
+        Activity::Asking => (Some(ASKING), None),
         Activity::Ended => (None, None),
     }
 }

@@ -6,7 +6,7 @@ use outlast_cli::LogsArgs;
 use outlast_job::client::{Follower, News, Piece, fold_from};
 use outlast_job::clock::now_ms;
 use outlast_job::request::{Fact, ReadBytes, Stream};
-use outlast_job::{Failure, Job};
+use outlast_job::{Failure, Handle, Job};
 use outlast_stream::{FoldOutput, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -21,14 +21,17 @@ const COLOURS: [&str; 6] = ["36", "33", "32", "35", "34", "91"];
 
 /// Shows the lines of jobs, and goes on if asked to.
 pub(super) fn show(jobs: &[Job], args: &LogsArgs, out: &mut Output) -> Result<(), Failure> {
-    let mut shown = Shown { readers: Vec::new(), timestamps: args.timestamps, prefixed: jobs.len() > 1 };
     let names: Vec<String> = jobs.iter().map(name).collect::<Result<_, _>>()?;
     let widest = names.iter().map(|name| human::width(name)).max().unwrap_or(0);
-    for (at, (job, name)) in jobs.iter().zip(&names).enumerate() {
+    let prefix = |(at, name): (usize, &String)| {
         let prefix = format!("{name}{} |", " ".repeat(widest - human::width(name)));
-        let prefix = out.styled(COLOURS[at % COLOURS.len()], &prefix);
-        shown.readers.extend(readers(job, &prefix, args)?);
-    }
+        out.styled(COLOURS[at % COLOURS.len()], &prefix)
+    };
+    let mut shown = Shown {
+        prefixes: names.iter().enumerate().map(prefix).collect(),
+        merged: Merged::open(jobs, args)?,
+        timestamps: args.timestamps,
+    };
     // Before what is there is read: nothing that comes meanwhile is missed.
     let mut followers = Vec::new();
     if args.follow {
@@ -63,7 +66,7 @@ fn name(job: &Job) -> Result<String, Failure> {
 }
 
 /// A reader for each stream of a job.
-fn readers(job: &Job, prefix: &str, args: &LogsArgs) -> Result<Vec<LineReader>, Failure> {
+fn readers(which: usize, job: &Job, args: &LogsArgs) -> Result<Vec<LineReader>, Failure> {
     let info = job.info()?;
     let streams: &[Stream] =
         if info.has_terminal() { &[Stream::Output] } else { &[Stream::Output, Stream::Stderr] };
@@ -74,7 +77,7 @@ fn readers(job: &Job, prefix: &str, args: &LogsArgs) -> Result<Vec<LineReader>, 
             name: info.name.clone(),
             stream: *stream,
             offset: from,
-            prefix: prefix.to_owned(),
+            which,
             started: info.created_at,
             facts: facts(job, *stream)?,
             next_fact: 0,
@@ -112,45 +115,79 @@ fn hear(job: &Job, follower: &mut Follower) -> Result<bool, Failure> {
 
 /// All that is shown.
 struct Shown {
-    readers: Vec<LineReader>,
+    merged: Merged,
+    /// What is before the lines of each job.
+    prefixes: Vec<String>,
     timestamps: bool,
-    prefixed: bool,
 }
 
 impl Shown {
     /// Prints all lines that are there, the oldest first; says whether somebody still reads them.
     fn merge(&mut self, out: &mut Output) -> Result<bool, Failure> {
-        loop {
-            for reader in &mut self.readers {
-                reader.fill()?;
-            }
-            let oldest = self.readers.iter_mut().filter(|reader| !reader.lines.is_empty());
-            let Some(reader) = oldest.min_by_key(|reader| reader.lines.front().map(|line| line.0)) else {
-                return Ok(true);
-            };
-            let Some((at, line)) = reader.lines.pop_front() else { return Ok(true) };
+        while let Some(Line { which, name, handle, stream, at, text }) = self.merged.next()? {
             let written = if out.json {
-                let stream = if reader.stream == Stream::Stderr { "stderr" } else { "output" };
+                let stream = if stream == Stream::Stderr { "stderr" } else { "output" };
                 out.value(&serde_json::json!({
-                    "handle": reader.job.handle(), "name": reader.name, "at": at, "stream": stream, "line": line
+                    "handle": handle, "name": name, "at": at, "stream": stream, "line": text
                 }))
             } else {
-                let prefix = if self.prefixed { format!("{} ", reader.prefix) } else { String::new() };
+                let prefix = if self.prefixes.len() > 1 {
+                    format!("{} ", self.prefixes[which])
+                } else {
+                    String::new()
+                };
                 let time = if self.timestamps { format!("{} ", human::timestamp(at)) } else { String::new() };
-                out.line(&format!("{prefix}{time}{line}"))
+                out.line(&format!("{prefix}{time}{text}"))
             };
             if !written {
                 return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Lines without an end are lines too.
     fn finish(&mut self, out: &mut Output) {
-        for reader in &mut self.readers {
-            reader.finish();
-        }
+        self.merged.readers.iter_mut().for_each(LineReader::finish);
         let _ = self.merge(out);
+    }
+}
+
+/// The lines of several jobs, in the order of their times.
+pub(in crate::commands) struct Merged {
+    readers: Vec<LineReader>,
+}
+
+/// One of them.
+pub(in crate::commands) struct Line {
+    /// Which of the jobs, counted from 0.
+    pub(in crate::commands) which: usize,
+    name: Option<String>,
+    handle: Handle,
+    stream: Stream,
+    /// When it was printed, in milliseconds since 1970.
+    at: u64,
+    pub(in crate::commands) text: String,
+}
+
+impl Merged {
+    pub(in crate::commands) fn open(jobs: &[Job], args: &LogsArgs) -> Result<Self, Failure> {
+        let each = jobs.iter().enumerate().map(|(which, job)| readers(which, job, args));
+        Ok(Self { readers: each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect() })
+    }
+
+    /// The oldest line that was not handed out yet; none if there is no more so far.
+    pub(in crate::commands) fn next(&mut self) -> Result<Option<Line>, Failure> {
+        for reader in &mut self.readers {
+            reader.fill()?;
+        }
+        let with_lines = self.readers.iter_mut().filter(|reader| !reader.lines.is_empty());
+        let oldest = with_lines.min_by_key(|reader| reader.lines.front().map(|line| line.0));
+        Ok(oldest.and_then(|reader| {
+            let (at, text) = reader.lines.pop_front()?;
+            let (which, stream) = (reader.which, reader.stream);
+            Some(Line { which, name: reader.name.clone(), handle: reader.job.handle(), stream, at, text })
+        }))
     }
 }
 
@@ -160,7 +197,7 @@ struct LineReader {
     name: Option<String>,
     stream: Stream,
     offset: u64,
-    prefix: String,
+    which: usize,
     /// When the job was started, in milliseconds since 1970.
     started: u64,
     facts: Vec<Fact>,

@@ -7,8 +7,9 @@ use outlast_cli::{
     InstallArgs, JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs,
     PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs,
     ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs,
-    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, UninstallArgs, Verb, WaitArgs, WakesArgs,
-    WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
+    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs,
+    WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
+    WatchArgs,
 };
 
 use super::Words;
@@ -31,6 +32,8 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
     match verb {
         Verb::Run(args) => run(*args, words),
         Verb::Jobs(args) => jobs(&args),
+        // Its keys end jobs, type into them and start them again.
+        Verb::Top(TopArgs { running: _, session: _ }) => serves(),
         Verb::Show(ShowArgs { job: _ }) => looks(Tool::Jobs),
         Verb::Read(args) => read(&args),
         Verb::Logs(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ })
