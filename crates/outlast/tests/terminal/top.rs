@@ -175,6 +175,8 @@ fn a_full_screen_program_and_wide_characters_have_their_places() {
     sandbox.start([
         "--size",
         "80x24",
+        "-e",
+        "LC_ALL=C.UTF-8",
         "--description",
         "エディタ",
         "--",

@@ -10,15 +10,15 @@ pub(super) fn pieces(row: &str, colour: bool) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut style = Style::default();
     let mut rest = row;
-    while !rest.is_empty() {
+    while let Some(first) = rest.chars().next() {
         if let Some((parameters, after)) = rest.strip_prefix("\x1b[").and_then(|rest| rest.split_once('m')) {
             style = applied(style, parameters);
             rest = after;
             continue;
         }
         // Nothing but colours comes from a screen; should it, it is not passed on.
-        let end = rest[1..].find('\x1b').map_or(rest.len(), |at| at + 1);
-        let end = (end..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
+        let after = first.len_utf8();
+        let end = rest[after..].find('\x1b').map_or(rest.len(), |at| at + after);
         let drawn = if colour { style } else { Style { fg: None, bg: None, ..style } };
         pieces.push((rest[..end].to_owned(), drawn));
         rest = &rest[end..];
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn what_is_no_colour_does_not_stop_it() {
-        let text: String = pieces("é\x1b]0;x\x07日", true).into_iter().map(|piece| piece.0).collect();
+        let text: String =
+            pieces("日本\x1b[0;31mé\x1b]0;x\x07日", true).into_iter().map(|piece| piece.0).collect();
         assert!(text.contains('é') && text.contains('日'));
     }
 }
