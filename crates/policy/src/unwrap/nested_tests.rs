@@ -14,6 +14,7 @@ use crate::word::plain_words;
 const VERBS: &[(&str, Does)] = &[
     ("run make", Does::Runs),
     ("jobs", Does::Looks(Tool::Jobs)),
+    ("top", Does::Unknown),
     ("show 3", Does::Looks(Tool::Jobs)),
     ("read 3", Does::Looks(Tool::Read)),
     ("logs 3", Does::Looks(Tool::Read)),
