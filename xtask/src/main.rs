@@ -6,6 +6,7 @@
 mod bench;
 mod book;
 mod choice;
+mod dist;
 mod faults;
 mod jobs;
 mod museum;
@@ -27,6 +28,10 @@ cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
 cargo xtask book                       build the book of docs into target/book, and look for dead links in it
+cargo xtask dist [PLATFORM...]         everything that is published, into target/dist: static binaries in tarballs, .deb, npm packages,
+                                       wheels, .mcpb, plugins, sums; --check installs each in an empty prefix and tries it,
+                                       --twice builds again from another folder and compares, --debug-binary packs the
+                                       debug build, only to try the packages
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
         ["book"] => book::run(),
+        ["dist", options @ ..] => dist::run(options),
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),
         ["workflows"] => workflows(),

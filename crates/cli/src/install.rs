@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 Examples:
   outlast install --list
   outlast install --client claude
+  outlast install --client claude --plugin       with hooks and a skill, as one plugin
   outlast install --client zed --scope project --dry-run
   outlast install --client cursor --print        only show what to put in, and where")]
 pub struct InstallArgs {
@@ -28,6 +29,13 @@ pub struct InstallArgs {
     /// outlast jobs then shows which agent waits for you.
     #[arg(long, conflicts_with_all = ["list", "print"])]
     pub hooks: bool,
+    /// As a plugin of the agent, by its own commands: the server, the hooks and a skill in one. claude, codex and gemini have
+    /// plugins.
+    #[arg(long, conflicts_with_all = ["list", "print", "hooks"])]
+    pub plugin: bool,
+    /// Only write that plugin into a folder, for whoever publishes it or adds it by hand; it calls outlast from the PATH.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "print", "hooks", "plugin", "dry_run"])]
+    pub plugin_folder: Option<std::path::PathBuf>,
     /// Only print the entry.
     #[arg(long, conflicts_with_all = ["list", "dry_run"])]
     pub print: bool,

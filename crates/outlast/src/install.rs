@@ -3,4 +3,5 @@
 pub(crate) mod clients;
 pub(crate) mod hooks;
 mod jsonc;
+pub(crate) mod plugin;
 pub(crate) mod settings;

@@ -84,10 +84,14 @@ pub fn size_of(terminal: impl AsFd) -> Result<Size, Errno> {
     Ok(Size { cols: size.ws_col, rows: size.ws_row })
 }
 
-/// A plain read-write handle to `/dev/null`.
+/// A plain read-write handle to `/dev/null`. In a root without devices, a file in memory: there is nothing to read in it
+/// either, and who writes to it does not fail.
 ///
 /// # Errors
 /// The error of opening the device.
 pub fn dev_null() -> Result<OwnedFd, Errno> {
-    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).or_else(|error| {
+        let instead = rustix::fs::memfd_create("null", rustix::fs::MemfdFlags::CLOEXEC);
+        instead.map_err(|_| error)
+    })
 }

@@ -47,14 +47,16 @@ enum Runs {
     /// A verb of this program that measures and writes its figures into `docs`, at full size only.
     Figures(&'static [&'static str]),
     /// A verb of this program that checks something.
-    Check(&'static str),
+    Check(&'static [&'static str]),
+    /// One that takes too long for every change.
+    FullCheck(&'static [&'static str]),
 }
 
 impl Runs {
     fn is_in_ci(&self) -> bool {
         match self {
             Runs::Units | Runs::Docs | Runs::Tests(_) | Runs::Test(..) | Runs::Check(_) => true,
-            Runs::Script(_) | Runs::Figures(_) => false,
+            Runs::Script(_) | Runs::Figures(_) | Runs::FullCheck(_) => false,
         }
     }
 }
@@ -82,7 +84,15 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
     suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
     suite("guide", "the commands and links of README and guide", 2, Runs::Test("outlast", "guide")),
-    suite("book", "the book of docs, without dead links", 4, Runs::Check("book")),
+    suite("book", "the book of docs, without dead links", 4, Runs::Check(&["book"])),
+    suite(
+        "packages",
+        "packages, installed in empty prefixes",
+        2,
+        Runs::Check(&["dist", "--debug-binary", "--check"]),
+    ),
+    suite("dist", "the published packages, built and tried", 60, Runs::FullCheck(&["dist", "--check"])),
+    suite("plugins", "plugins, with each agent's own tools", 20, Runs::Script("clients/plugins/run")),
     suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
@@ -177,8 +187,7 @@ impl Suite {
                 command.env("CLIENTS_DIR", root.join("target/tools/clients"));
                 vec![command]
             }
-            Runs::Check(word) => vec![own_verb(&[word], root)],
-            Runs::Figures(words) => vec![own_verb(words, root)],
+            Runs::Check(words) | Runs::FullCheck(words) | Runs::Figures(words) => vec![own_verb(words, root)],
         }
     }
 }
@@ -208,7 +217,12 @@ mod tests {
                 let runs = |suite: &Suite| match suite.runs {
                     Runs::Tests(all_of) => all_of == krate,
                     Runs::Test(one_of, test) => one_of == krate && test == name,
-                    Runs::Units | Runs::Docs | Runs::Script(_) | Runs::Figures(_) | Runs::Check(_) => false,
+                    Runs::Units
+                    | Runs::Docs
+                    | Runs::Script(_)
+                    | Runs::Figures(_)
+                    | Runs::Check(_)
+                    | Runs::FullCheck(_) => false,
                 };
                 assert!(!is_test || SUITES.iter().any(runs), "no suite runs {}", file.display());
             }
@@ -225,7 +239,7 @@ mod tests {
     #[test]
     fn every_script_for_clients_is_reachable_at_full_size() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for folder in ["clients", "clients/acp", "clients/agents"] {
+        for folder in ["clients", "clients/acp", "clients/agents", "clients/plugins"] {
             for file in std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap()) {
                 let name = format!("{folder}/{}", file.file_name().to_str().unwrap());
                 let is_script = file.file_type().unwrap().is_file() && !name.contains('.');

@@ -179,6 +179,10 @@ fn pass(to: &UnixStream, end: BorrowedFd<'_>, text: &[u8]) -> std::io::Result<us
 fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child), Failure> {
     let (line, theirs) =
         UnixStream::pair().map_err(|error| Failure::system("cannot make a socket pair", error))?;
+    let null = || {
+        let null = outlast_pty::open::dev_null();
+        null.map(Stdio::from).map_err(|error| Failure::system("cannot open /dev/null", error))
+    };
     let first = Command::new(program)
         // What `ps` shows.
         .arg0("outlast")
@@ -188,8 +192,8 @@ fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(null()?)
+        .stderr(null()?)
         .spawn()
         .map_err(|error| Failure::system(format!("the keeper {} can't be run", program.display()), error))?;
     Ok((line, first))

@@ -1,5 +1,7 @@
 //! `outlast install` and `outlast uninstall`.
 
+mod plugin;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -54,6 +56,12 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
         if args.print {
             return print(client, args.target.scope, &server, out);
         }
+        if let Some(folder) = &args.plugin_folder {
+            return plugin::write(client, &server, folder, out);
+        }
+        if args.plugin {
+            return plugin::install(client, server, home, &args.target, out);
+        }
         let done = install_one(client, &args.target, &server)?;
         tell(&done, args.target.dry_run, out);
         if args.hooks {
@@ -93,6 +101,7 @@ fn each(
 
 pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, Failure> {
     Ok(each(&args.client, out, |client, out| {
+        plugin::uninstall(client, &args.target, out)?;
         let done = uninstall_one(client, &args.target)?;
         tell(&done, args.target.dry_run, out);
         if let Some(file) = hooks::file(client, args.target.scope)

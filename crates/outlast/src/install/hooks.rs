@@ -138,6 +138,19 @@ fn command(program: &[String], client: Client, state: AgentState) -> String {
     format!("{} hook {} {state}", words.collect::<Vec<_>>().join(" "), client.name())
 }
 
+/// The hooks of an agent as a file of their own, for a plugin. A program that is not there is no error: the plugin may be older or younger than it.
+pub(crate) fn all(client: Client, program: &[String]) -> Value {
+    let hook = |state: AgentState| {
+        let command = command(program, client, state);
+        let name = program.first().map_or("outlast", String::as_str).replace('\'', "'\\''");
+        let command = format!("if command -v '{name}' >/dev/null; then {command}; fi");
+        json!([{ HOOKS: [{ "type": "command", "command": command }] }])
+    };
+    let hooks: serde_json::Map<String, Value> =
+        events(client).iter().map(|(event, state)| ((*event).to_owned(), hook(*state))).collect();
+    json!({ HOOKS: hooks })
+}
+
 /// Whether a group of hooks is ours.
 fn is_ours(group: &Value) -> bool {
     let commands = group[HOOKS].as_array().into_iter().flatten();

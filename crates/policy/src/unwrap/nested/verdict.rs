@@ -348,6 +348,7 @@ fn program(found: &[String], words: Words<'_>) -> Vec<Inner> {
 }
 
 fn install(args: &InstallArgs) -> Vec<Inner> {
-    let InstallArgs { client: _, target, profile: _, hooks: _, print, list } = args;
+    let InstallArgs { client: _, target, profile: _, hooks: _, plugin: _, plugin_folder: _, print, list } =
+        args;
     if *print || *list || target.dry_run { Vec::new() } else { vec![Inner::Opaque(SETTINGS)] }
 }

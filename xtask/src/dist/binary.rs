@@ -1,0 +1,111 @@
+//! The static binary: Rust's musl targets, C parts and linking by Zig, which PyPI has as `ziglang`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::tree::{hex, sum};
+use super::{Platform, Release, output};
+
+/// Zig as a C compiler for every target, and the cargo command that uses it.
+const TOOLS: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
+
+/// The largest binary that may be published.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Builds the program for a platform, statically linked. With `twice`, from a second folder as well: the bytes must be the same.
+pub(super) fn build(release: &Release, platform: Platform, twice: bool) -> Result<PathBuf, String> {
+    let target = platform.target();
+    let tools = tools(&release.root)?;
+    add_target(&release.root, &target)?;
+    let base =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| release.root.join("target"), PathBuf::from);
+    let first = compile(release, &release.root, &target, &tools, &base.join("dist-build"))?;
+    let size = std::fs::metadata(&first).map_err(|error| error.to_string())?.len();
+    if size > MAX_BYTES {
+        return Err(format!("{} has {size} bytes; at most {MAX_BYTES} may be", first.display()));
+    }
+    if twice {
+        let elsewhere = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let source = elsewhere.path().join("source");
+        let mut git = Command::new("git");
+        git.args(["clone", "--quiet"]).arg(&release.root).arg(&source);
+        output(&mut git)?;
+        let second = compile(release, &source, &target, &tools, &elsewhere.path().join("target"))?;
+        let (first, second) = (hex(sum(&first)?), hex(sum(&second)?));
+        if first != second {
+            return Err(format!("built twice, {target} is not the same: {first}, {second}"));
+        }
+        println!("{target}: built twice, from two folders, the same: {first}");
+    }
+    Ok(first)
+}
+
+fn compile(
+    release: &Release,
+    source: &Path,
+    target: &str,
+    tools: &Path,
+    to: &Path,
+) -> Result<PathBuf, String> {
+    println!("building {target}");
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    // No path of this machine in the binary.
+    let paths = [(source, "/outlast"), (cargo_home.as_path(), "/cargo"), (to, "/target")];
+    let rust: Vec<String> =
+        paths.iter().map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display())).collect();
+    // A panic aborts: nobody walks the stack.
+    let rust = rust.into_iter().chain(["-Cforce-unwind-tables=no".to_owned()]).collect::<Vec<_>>();
+    let c: Vec<String> =
+        paths.iter().map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display())).collect();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut cargo = Command::new("cargo");
+    cargo.args(["zigbuild", "--locked", "--release", "--package", "outlast", "--target", target]);
+    cargo.current_dir(source).env("PATH", format!("{}:{path}", tools.display()));
+    cargo.env("CARGO_TARGET_DIR", to).env("RUSTFLAGS", rust.join(" ")).env("CFLAGS", c.join(" "));
+    cargo.env("SOURCE_DATE_EPOCH", release.date.to_string());
+    cargo.env("OUTLAST_COMMIT", commit(&release.root)?);
+    // Those of the cargo that runs us belong to another build.
+    for name in ["CARGO", "CARGO_MANIFEST_DIR", "RUSTUP_TOOLCHAIN", "CARGO_ENCODED_RUSTFLAGS"] {
+        cargo.env_remove(name);
+    }
+    output(&mut cargo)?;
+    Ok(to.join(target).join("release/outlast"))
+}
+
+fn commit(root: &Path) -> Result<String, String> {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "HEAD"]).current_dir(root);
+    Ok(String::from_utf8_lossy(&output(&mut git)?).trim().to_owned())
+}
+
+/// The debug build of this machine without its debug information: good enough to try packages with.
+pub(super) fn stripped(release: &Release) -> Result<PathBuf, String> {
+    let to = release.root.join("target/dist-debug-program");
+    let mut strip = Command::new("strip");
+    strip.arg(&release.program).arg("-o").arg(&to);
+    output(&mut strip)?;
+    Ok(to)
+}
+
+/// The folder with Zig and its cargo command, installed once.
+fn tools(root: &Path) -> Result<PathBuf, String> {
+    let venv = root.join("target/tools/dist");
+    let bin = venv.join("bin");
+    if !bin.join("cargo-zigbuild").is_file() {
+        println!("installing {} into {}", TOOLS.join(" and "), venv.display());
+        let mut python = Command::new("python3");
+        output(python.args(["-m", "venv"]).arg(&venv))?;
+        let mut pip = Command::new(bin.join("pip"));
+        output(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS))?;
+    }
+    Ok(bin)
+}
+
+/// Rust's own library for a target, if it is not there yet.
+fn add_target(root: &Path, target: &str) -> Result<(), String> {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", target]).current_dir(root);
+    rustup.env_remove("RUSTUP_TOOLCHAIN");
+    output(&mut rustup).map(drop)
+}
