@@ -16,6 +16,7 @@ mod record;
 mod record_outcomes;
 mod record_wire;
 mod recipe;
+mod sdk;
 mod test;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ cargo xtask dist [PLATFORM...]         everything that is published, into target
                                        wheels, .mcpb, plugins, sums; --check installs each in an empty prefix and tries it,
                                        --twice builds again from another folder and compares, --debug-binary packs the
                                        debug build, only to try the packages
+cargo xtask sdk                        test the clients for Python and TypeScript with the debug build
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
         ["book"] => book::run(),
         ["dist", options @ ..] => dist::run(options),
+        ["sdk"] => sdk::run(),
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),
         ["workflows"] => workflows(),

@@ -14,6 +14,7 @@ mod suggest;
 mod svg;
 mod table;
 mod terminal;
+mod version;
 mod viewer;
 
 use std::io::Write;
@@ -28,6 +29,10 @@ fn main() {
     }
     if completion::is_asked() {
         exit(completion::answer());
+    }
+    if version::is_asked_as_json() {
+        output::Output::new(true).value(&version::about());
+        exit(0);
     }
     outlast_job::client::signals::see_children();
     outlast_job::client::init::fork_if_first();

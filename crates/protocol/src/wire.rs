@@ -307,7 +307,7 @@ pub struct Attached {
 }
 
 /// How far the logs have grown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grown {
     /// The end of the output.
     pub offset: u64,

@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
@@ -352,6 +353,16 @@ pub fn program_file(pid: Pid) -> Option<String> {
     let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
     let path = link.to_string_lossy();
     Some(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
+}
+
+/// Whether a process executes the same file as we do, not only one of the same name; `None` if the kernel does not say.
+#[must_use]
+pub fn executes_our_program(pid: Pid) -> Option<bool> {
+    let file = |of: &str| {
+        let found = std::fs::metadata(format!("/proc/{of}/exe")).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    Some(file(&pid.as_raw_nonzero().to_string())? == file("self")?)
 }
 
 /// How often a process's main thread has been scheduled. If two calls return the same number, it has slept in

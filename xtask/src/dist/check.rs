@@ -178,7 +178,19 @@ fn npm(release: &Release, folder: &Path) -> Result<(), String> {
     npm.env("npm_config_cache", folder.join("cache")).env("npm_config_update_notifier", "false");
     output(&mut npm)?;
     version(release, &prefix.join("bin/outlast"))?;
-    first_lines(&prefix.join("bin/outlast"), folder)
+    first_lines(&prefix.join("bin/outlast"), folder)?;
+    // The client in the same package finds the program beside it.
+    let client = prefix.join("lib/node_modules/outlast/lib/index.js");
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval"]).arg(format!(
+        "import {{ Outlast }} from {client:?};
+         const outlast = new Outlast();
+         const job = await outlast.run('exit 5');
+         console.log((await job.result()).code);
+         await outlast.close();"
+    ));
+    node.env("OUTLAST_HOME", folder.join("jobs"));
+    expect("the client", String::from_utf8_lossy(&output(node.env_remove("OUTLAST_PROGRAM"))?).trim(), "5")
 }
 
 fn pip(release: &Release, folder: &Path) -> Result<(), String> {
@@ -190,9 +202,10 @@ fn pip(release: &Release, folder: &Path) -> Result<(), String> {
     version(release, &bin.join("outlast"))?;
     first_lines(&bin.join("outlast"), folder)?;
     let mut python = Command::new(bin.join("python"));
-    python.args(["-c", "import outlast; print(outlast.__version__)"]);
+    let client = "import outlast, outlast.sync\nwith outlast.sync.Outlast() as o: print(outlast.__version__, o.run('exit 5').result().code)";
+    python.args(["-c", client]).env("OUTLAST_HOME", folder.join("jobs")).env_remove("OUTLAST_PROGRAM");
     let said = output(&mut python)?;
-    expect("import outlast", String::from_utf8_lossy(&said).trim(), &release.version)?;
+    expect("the client", String::from_utf8_lossy(&said).trim(), &format!("{} 5", release.version))?;
     output(Command::new(bin.join("pip")).args(["uninstall", "--yes", "--quiet", "outlast"]))?;
     if bin.join("outlast").exists() { Err("the program is left".into()) } else { Ok(()) }
 }

@@ -45,7 +45,13 @@ pub(super) fn write_launcher(release: &Release) -> Result<(), String> {
     about["engines"] = json!({ "node": ">=18" });
     about["mcpName"] = json!(SERVER_NAME);
     about["keywords"] = json!(["mcp", "shell", "terminal", "agents", "jobs"]);
+    about["exports"] = json!({ "types": "./lib/index.d.ts", "default": "./lib/index.js" });
     let tree = release.tree()?;
+    // The launcher is CommonJS for old Nodes, the client is not.
+    tree.file("package/lib/package.json", "{ \"type\": \"module\" }\n")?;
+    for file in ["index.js", "index.d.ts", "frames.js"] {
+        tree.file(&format!("package/lib/{file}"), release.text(&format!("sdk/typescript/{file}"))?)?;
+    }
     tree.script("package/bin/outlast.js", &release.text("packages/npm/outlast.js")?)?;
     tree.file("package/README.md", release.text("packages/npm/README.md")?)?;
     finish(release, &tree, &about, &format!("outlast-{}.tgz", release.version))

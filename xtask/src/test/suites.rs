@@ -63,12 +63,12 @@ impl Runs {
 
 /// All of them. The budgets of those that run in CI add up to at most 40 minutes.
 pub(crate) const SUITES: &[Suite] = &[
-    suite("units", "unit tests of every crate", 3, Runs::Units),
+    suite("units", "unit tests of every crate", 2, Runs::Units),
     suite("examples", "examples in the documentation", 2, Runs::Docs),
     suite("protocol", "the words in the documentation", 1, Runs::Tests("protocol")),
-    suite("stream", "recordings, corpora and saved fuzz inputs", 2, Runs::Tests("stream")),
-    suite("pty", "real programs that wait or work, ports", 5, Runs::Tests("pty")),
-    suite("policy", "evasions, and the real bash as judge", 2, Runs::Tests("policy")),
+    suite("stream", "recordings, corpora and saved fuzz inputs", 1, Runs::Tests("stream")),
+    suite("pty", "real programs that wait or work, ports", 4, Runs::Tests("pty")),
+    suite("policy", "evasions, and the real bash as judge", 1, Runs::Tests("policy")),
     suite("remote", "the relay's frames, by the vectors that every SDK runs", 1, Runs::Tests("remote")),
     suite(
         "machines",
@@ -83,7 +83,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
     suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
-    suite("guide", "the commands and links of README and guide", 2, Runs::Test("outlast", "guide")),
+    suite("guide", "the commands and links of README and guide", 1, Runs::Test("outlast", "guide")),
     suite("book", "the book of docs, without dead links", 4, Runs::Check(&["book"])),
     suite(
         "packages",
@@ -91,8 +91,10 @@ pub(crate) const SUITES: &[Suite] = &[
         2,
         Runs::Check(&["dist", "--debug-binary", "--check"]),
     ),
+    suite("sdk", "the clients for Python and TypeScript, and their pages", 1, Runs::Check(&["sdk"])),
     suite("dist", "the published packages, built and tried", 60, Runs::FullCheck(&["dist", "--check"])),
     suite("plugins", "plugins, with each agent's own tools", 20, Runs::Script("clients/plugins/run")),
+    suite("pexpect", "pexpect's own tests with jobs behind them", 20, Runs::Script("clients/sdk/pexpect")),
     suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn every_script_for_clients_is_reachable_at_full_size() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for folder in ["clients", "clients/acp", "clients/agents", "clients/plugins"] {
+        for folder in ["clients", "clients/acp", "clients/agents", "clients/plugins", "clients/sdk"] {
             for file in std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap()) {
                 let name = format!("{folder}/{}", file.file_name().to_str().unwrap());
                 let is_script = file.file_type().unwrap().is_file() && !name.contains('.');

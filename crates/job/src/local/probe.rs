@@ -33,6 +33,7 @@ pub(crate) fn examine(local: &Local) -> Vec<Finding> {
         holes(local),
         terminals(),
         jobs(local),
+        builds(local),
         run_one(local),
         sandbox(),
         loopback(),
@@ -133,6 +134,23 @@ fn jobs(local: &Local) -> Finding {
     }
     let said = format!("{said}; lost jobs left processes behind, end them: outlast kill {}", lost.join(" "));
     finding("jobs", false, said)
+}
+
+/// Whether running jobs are kept by this very program: after an upgrade, those of before go on with the old one.
+fn builds(local: &Local) -> Finding {
+    let is_other = |info: &&outlast_protocol::info::Info| {
+        let pid = info.keeper.as_ref().and_then(|keeper| rustix::process::Pid::from_raw(keeper.pid));
+        pid.and_then(outlast_pty::procfs::executes_our_program) == Some(false)
+    };
+    let jobs = local.jobs(false);
+    let running = jobs.iter().filter(|info| info.state.is_live());
+    let others: Vec<String> = running.filter(is_other).map(|info| info.handle.to_string()).collect();
+    let said = if others.is_empty() {
+        "no job is kept by another build".to_owned()
+    } else {
+        format!("kept by another build of outlast until they end: {}", others.join(" "))
+    };
+    finding("builds", true, said)
 }
 
 /// The whole way once: keeper, terminal, log, exit code.

@@ -114,3 +114,32 @@ fn the_doctor_finds_this_machine_well() {
     assert!(checks.iter().any(|check| check["check"] == "a job"), "{report}");
     assert_eq!(sandbox.run(["doctor"]).ok().text().matches("ok  ").count(), checks.len());
 }
+
+#[test]
+fn the_doctor_names_jobs_that_another_build_keeps() {
+    let sandbox = sandbox();
+    let older = sandbox.root().join("older-outlast");
+    std::fs::copy(sandbox.program(), &older).unwrap();
+    let job =
+        sandbox.call_other(&older, ["--json", "run", "-d", "sleep 600"]).run().ok().json()["handle"].clone();
+    let own = sandbox.start(["sleep 600"]);
+    let report = sandbox.json(["doctor"]);
+    let builds =
+        report["checks"].as_array().unwrap().iter().find(|check| check["check"] == "builds").unwrap();
+    assert_eq!(builds["detail"], format!("kept by another build of outlast until they end: {job}"));
+    for job in [job.to_string(), own.to_string()] {
+        sandbox.run(["kill", &job]).ok();
+    }
+}
+
+#[test]
+fn the_version_as_json_names_formats_and_verbs() {
+    let sandbox = sandbox();
+    for words in [["--version", "--json"], ["--json", "-V"]] {
+        let about = sandbox.run(words).ok().json();
+        assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
+        assert!(about["formats"]["keeper"].as_u64() >= Some(2), "{about}");
+        assert!(about["features"].as_array().unwrap().iter().any(|verb| verb == "relay"), "{about}");
+    }
+    assert!(!sandbox.home().exists(), "and no home is made for it");
+}
