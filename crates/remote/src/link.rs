@@ -147,7 +147,8 @@ impl Link for RelayLink {
     fn subscribe(&self, masked: bool, to: Subscription, tell: Tell) -> Result<Waiting, Failure> {
         let (opened, is_open) = mpsc::sync_channel(1);
         let waiting = self.open(Pending::subscription(masked, to, tell, opened))?;
-        is_open.recv().unwrap_or_else(|_| Err(unreachable(&self.options.name, "the link was closed")))?;
+        let late = |_| Err(unreachable(&self.options.name, "no answer"));
+        is_open.recv_timeout(self.options.patience).unwrap_or_else(late)?;
         Ok(waiting)
     }
 }
