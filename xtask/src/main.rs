@@ -37,6 +37,7 @@ cargo xtask sdk                        test the clients for Python and TypeScrip
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
+cargo xtask machines                   cut links to five hosts in network namespaces, and write docs/machines.md (as root)
 cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
                                        --write to put a whole run's tables and curves into docs/performance.md
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),
         ["workflows"] => workflows(),
+        ["machines"] => machines(),
         ["record-wire", names @ ..] => record_wire::run(names),
         ["test", options @ ..] => test::run(options),
         ["bench", options @ ..] => bench::run(options),
@@ -82,12 +84,23 @@ fn main() -> ExitCode {
 
 /// Writes `docs/guide/workflows.md` by doing what it describes.
 fn workflows() -> Result<(), String> {
+    written_by("clients/workflows.py", "docs/guide/workflows.md")
+}
+
+/// Writes `docs/machines.md` by cutting links.
+fn machines() -> Result<(), String> {
+    written_by("clients/machines.py", "docs/machines.md")
+}
+
+/// Writes a page that a script prints when it is given the built program.
+fn written_by(script: &str, page: &str) -> Result<(), String> {
     let root = test::tools::workspace();
-    let mut script = std::process::Command::new("python3");
-    script.arg(root.join("clients/workflows.py")).arg(root.join("target/debug/outlast"));
-    let output = script.stderr(std::process::Stdio::inherit()).output().map_err(|error| error.to_string())?;
+    let mut command = std::process::Command::new("python3");
+    command.arg(root.join(script)).arg(root.join("target/debug/outlast"));
+    let output =
+        command.stderr(std::process::Stdio::inherit()).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
-        return Err(format!("clients/workflows.py: {}", output.status));
+        return Err(format!("{script}: {}", output.status));
     }
-    std::fs::write(root.join("docs/guide/workflows.md"), output.stdout).map_err(|error| error.to_string())
+    std::fs::write(root.join(page), output.stdout).map_err(|error| error.to_string())
 }

@@ -8,6 +8,7 @@ mod acp;
 mod conditions;
 mod end;
 mod events;
+mod host;
 mod input;
 mod install;
 mod look;
@@ -28,6 +29,7 @@ pub use acp::{AcpAgentArgs, AcpArgs, AcpVerb, SidecarArgs, TapArgs};
 pub use conditions::{Conditions, any_if_zero};
 pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
+pub use host::{HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb};
 pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
 pub use install::{Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
 pub use look::{
@@ -115,6 +117,7 @@ pub enum Verb {
     Pin(PinArgs),
     Rm(RmArgs),
     Prune(PruneArgs),
+    Host(HostArgs),
     Policy(PolicyArgs),
     Mcp(McpArgs),
     Acp(AcpArgs),

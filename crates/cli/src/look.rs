@@ -15,6 +15,7 @@ Examples:
   outlast jobs
   outlast jobs -a --status failed -n 20
   outlast jobs --name 'web*' --cwd .
+  outlast jobs --on gpu1
   outlast jobs --watch
   outlast kill $(outlast jobs -q --running)
   outlast jobs --all --json")]
@@ -37,6 +38,9 @@ pub struct JobsArgs {
     /// Only those of this session.
     #[arg(long)]
     pub session: Option<String>,
+    /// Only those of this host; `here` for this machine. Otherwise all hosts that were added are asked too.
+    #[arg(long, value_name = "HOST")]
+    pub on: Option<String>,
     /// Only the newest.
     #[arg(short = 'n', long = "limit", value_name = "COUNT")]
     pub limit: Option<usize>,

@@ -23,6 +23,7 @@ Examples:
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
   outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
   outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
+  outlast run --on gpu1 -d --name train ./train.sh
   outlast run --sandbox --memory 2GiB 'npm test'")]
 pub struct RunArgs {
     /// The command.
@@ -59,6 +60,9 @@ pub struct RunArgs {
     /// What it is for.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
+    /// Run it on another machine: a host, or the better one of those with a label. See `outlast host`.
+    #[arg(long, value_name = "HOST")]
+    pub on: Option<String>,
     /// The folder to start it in.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

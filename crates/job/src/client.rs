@@ -377,6 +377,17 @@ impl Outlast {
         }
     }
 
+    /// As [`list`](Self::list), of another machine.
+    ///
+    /// # Errors
+    /// [`Kind::Unreachable`] among others.
+    pub fn list_on(&self, host: HostName, list: List) -> Result<Vec<ListedJob>, Failure> {
+        match self.on(host)?.ask(Request::List(list))? {
+            Answer::Jobs(jobs) => Ok(jobs),
+            other => Err(crate::elsewhere::unexpected(&other)),
+        }
+    }
+
     /// Begins a wait on several jobs, each with its own conditions and its own beginning. Nobody waits yet: see
     /// [`park`](Self::park) and [`PendingWait::wait_briefly`].
     ///

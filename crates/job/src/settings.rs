@@ -38,6 +38,9 @@ pub struct Settings {
     /// The limits for jobs that agents start.
     #[serde(default)]
     pub agents_limits: Limits,
+    /// The other machines that agents may use.
+    #[serde(default)]
+    pub agents_hosts: Vec<String>,
     /// How long a job may take to end by itself.
     #[serde(default)]
     pub kill: KillGrace,
@@ -140,6 +143,7 @@ impl Default for Settings {
             secrets: SecretSettings::default(),
             agents_sandbox: None,
             agents_limits: Limits::default(),
+            agents_hosts: Vec::new(),
             kill: KillGrace::default(),
         }
     }

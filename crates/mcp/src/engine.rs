@@ -6,6 +6,7 @@
 
 pub(crate) mod adopted;
 mod asking;
+mod far;
 pub(crate) mod jobs;
 pub(crate) mod kill;
 pub(crate) mod left;
@@ -25,6 +26,7 @@ use outlast_job::request::{Lines, ReadBytes, ReadText, Stream};
 use outlast_job::wire::AwaitingKind;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited};
 use outlast_policy::{Door, Gate};
+use outlast_remote::fleet::Fleet;
 
 use crate::answer::Answer;
 use crate::call_handle::CallHandle;
@@ -50,6 +52,8 @@ pub(crate) struct Engine {
     pub(crate) gate: Gate,
     cursors: Cursors,
     heard: news::Heard,
+    /// What jobs on other machines had to tell.
+    far_news: far::FarNews,
     asking: asking::Asking,
     left: left::Told,
     pub(crate) job_list: JobList,
@@ -107,7 +111,9 @@ impl Engine {
             Some(home) => Outlast::open_at(home)?,
             None => Outlast::open()?,
         };
-        let outlast = outlast.masked();
+        let hosts = outlast.settings().agents_hosts.clone();
+        let fleet = Fleet::of_agents(outlast.home().path(), hosts);
+        let outlast = outlast.masked().with_hosts(fleet);
         let cursors = Cursors::of(outlast.home());
         cursors.sweep();
         let adopted = adopted::Adopted::of(outlast.home());
@@ -123,6 +129,7 @@ impl Engine {
             gate,
             cursors,
             heard,
+            far_news: far::FarNews::default(),
             asking: asking::Asking::default(),
             left,
             job_list,

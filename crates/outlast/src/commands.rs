@@ -5,6 +5,7 @@ mod attach;
 mod doctor;
 mod events;
 mod hook;
+mod host;
 mod install;
 mod jobs;
 mod kill;
@@ -31,10 +32,15 @@ mod wait;
 mod wakes;
 mod watch;
 
+use std::io::Write;
+use std::sync::Arc;
+
 use outlast_cli::{Cli, LogsArgs, Verb};
 use outlast_job::registry::Home;
 use outlast_job::{Failure, Kind, Outlast};
 use outlast_policy::Gate;
+
+use outlast_remote::fleet::Fleet;
 
 use crate::output::Output;
 
@@ -42,8 +48,15 @@ use crate::output::Output;
 pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
     let makes_home = matches!(
         &cli.verb,
-        Verb::Run(_) | Verb::Mcp(_) | Verb::Acp(_) | Verb::Relay(_) | Verb::Tmux(_) | Verb::Doctor(_)
+        Verb::Run(_)
+            | Verb::Mcp(_)
+            | Verb::Acp(_)
+            | Verb::Relay(_)
+            | Verb::Host(_)
+            | Verb::Tmux(_)
+            | Verb::Doctor(_)
     );
+    let is_relay = matches!(&cli.verb, Verb::Relay(_));
     let open = || {
         if let Some(home) = cli.home.as_ref().filter(|home| !home.exists() && !makes_home) {
             let home = home.display();
@@ -59,6 +72,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         }?;
         // What dead keepers have left to deliver.
         outlast_job::wakes::go_on(outlast.home());
+        let outlast = with_hosts(outlast, is_relay);
         Ok(if masks(cli.mask) { outlast.masked() } else { outlast })
     };
     match cli.verb {
@@ -85,6 +99,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Pin(args) => pin::pin(&open()?, &args, out),
         Verb::Rm(args) => rm::rm(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
+        Verb::Host(args) => host::host(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),
@@ -105,6 +120,20 @@ pub(crate) fn shows_jobs() -> bool {
         home.and_then(|home| Outlast::open_at(&home).ok()).is_some_and(|outlast| !outlast.jobs().is_empty())
     };
     top::is_possible() && !Gate::is_in_a_job() && has_jobs()
+}
+
+/// With the other machines that jobs may be on.
+fn with_hosts(outlast: Outlast, is_relay: bool) -> Outlast {
+    let home = outlast.home().path().to_owned();
+    if is_relay {
+        return outlast.with_hosts(Fleet::of_relay(&home));
+    }
+    outlast.with_hosts(Fleet::of_command_line(&home, Arc::new(|text: &str| waits_for_host(text))))
+}
+
+/// Whoever waits for a machine is told so. In a terminal that is attached to a job, lines end as they must there.
+fn waits_for_host(text: &str) {
+    let _ = std::io::stderr().lock().write_all(format!("outlast: {text}\r\n").as_bytes());
 }
 
 /// Variables by which agents mark the commands that they run.

@@ -207,14 +207,14 @@ mod tests {
         };
         file.add(host("gpu1", "ssh:me@gpu1")).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, format!("# mine\n{text}")).unwrap();
+        std::fs::write(&path, format!("note = 1 # mine\n\n{text}")).unwrap();
         let mut file = HostFile::load_from(&path).unwrap();
         file.add(host("box", "docker:web")).unwrap();
         assert_eq!(file.labelled("gpu").len(), 2);
         assert!(file.remove("gpu1".parse().unwrap()).unwrap());
         assert!(!file.remove("gpu1".parse().unwrap()).unwrap());
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# mine\n") && text.contains("[host.box]"), "{text}");
+        assert!(text.starts_with("note = 1 # mine\n") && text.contains("[host.box]"), "{text}");
         let again = HostFile::load_from(&path).unwrap();
         assert_eq!(again.find("box".parse().unwrap()).unwrap(), host("box", "docker:web"));
         std::fs::write(&path, "[host.x]\nraech = 1\n").unwrap();

@@ -4,6 +4,7 @@
 //! it runs whatever gives such a pipe (`ssh`, `docker exec`, any command), and makes it anew when it is cut. [`hosts`] are the machines that
 //! the user has named. The frames between them are in [`frame`] and [`message`]; `docs/formats/relay.md` describes them.
 
+pub mod bootstrap;
 pub mod fleet;
 pub mod frame;
 pub mod hosts;

@@ -18,7 +18,7 @@ use outlast_job::request::{Request, Subscription};
 use outlast_job::{Failure, Kind};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::message::Caller;
+use crate::message::{Caller, Hello};
 use connection::{Connection, Heard};
 use pending::{Asked, Pending};
 
@@ -147,8 +147,36 @@ impl Link for RelayLink {
     fn subscribe(&self, masked: bool, to: Subscription, tell: Tell) -> Result<Waiting, Failure> {
         let (opened, is_open) = mpsc::sync_channel(1);
         let waiting = self.open(Pending::subscription(masked, to, tell, opened))?;
-        is_open.recv().unwrap_or_else(|_| Err(unreachable(&self.options.name, "the link was closed")))?;
+        let late = |_| Err(unreachable(&self.options.name, "no answer"));
+        is_open.recv_timeout(self.options.patience).unwrap_or_else(late)?;
         Ok(waiting)
+    }
+}
+
+/// Runs the command once; what its relay says of itself.
+///
+/// # Errors
+/// [`Kind::Unreachable`], with what the command said.
+pub fn probe(options: &LinkOptions) -> Result<Hello, Failure> {
+    let mut connection = Connection::run(options)?;
+    let mut asked = Asked::default();
+    let until = Instant::now() + CONNECT_TIMEOUT;
+    loop {
+        let mut fds = Vec::new();
+        connection.poll(&mut fds);
+        let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
+        drop(fds);
+        let ended = match connection.hear(&mut asked) {
+            Heard::End(why) => Some(why),
+            _ if Instant::now() > until => Some("no answer".into()),
+            _ => None,
+        };
+        if let Some(why) = ended {
+            return Err(unreachable(&options.name, &connection.end(why)));
+        }
+        if let Some(hello) = connection.hello.take() {
+            return Ok(hello);
+        }
     }
 }
 

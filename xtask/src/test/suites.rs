@@ -106,6 +106,12 @@ pub(crate) const SUITES: &[Suite] = &[
         10,
         Runs::Figures(&["workflows"]),
     ),
+    suite(
+        "machines-net",
+        "docs/machines.md, links cut in network namespaces",
+        30,
+        Runs::Figures(&["machines"]),
+    ),
     suite("faults", "docs/faults.md, counted", 120, Runs::Figures(&["faults", "--write"])),
     suite("bench", "docs/performance.md, measured", 120, Runs::Figures(&["bench", "--write"])),
 ];

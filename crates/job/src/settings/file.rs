@@ -107,6 +107,7 @@ impl Reader<'_> {
                 cpu_milli: agents.limits.cpu,
                 cpu_time: agents.limits.cpu_time,
             },
+            agents_hosts: agents.hosts,
             kill: KillGrace {
                 grace: kill.grace.unwrap_or(default.kill.grace),
                 at_terminal: kill.grace_at_terminal.unwrap_or(default.kill.at_terminal),
@@ -280,6 +281,8 @@ struct KillTable {
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct AgentsTable {
+    #[serde(default)]
+    hosts: Vec<String>,
     sandbox: Option<SandboxTable>,
     limits: LimitsTable,
 }

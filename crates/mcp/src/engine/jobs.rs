@@ -95,8 +95,10 @@ impl Engine {
             AskKeepers::OfSession(caller.session.clone())
         };
         // First what happened, then how it is: an event is never newer than the list that it comes with.
-        let news = self.news(caller);
-        let mut listed = self.outlast.list(ListRequest { keepers, ..ListRequest::default() });
+        let news = self.news(caller).with(self.take_far_news(caller));
+        let request = ListRequest { keepers, ..ListRequest::default() };
+        let mut listed = self.outlast.list(request.clone());
+        let away = self.add_far(&mut listed, &request);
         let left = self.left_behind(caller, &listed, &adopted);
         let everybody = listed.len();
         listed.retain(|one| wanted(&one.job));
@@ -124,7 +126,13 @@ impl Engine {
         };
         let jobs = listed.into_iter().map(entry).collect();
         self.was_told(caller, &news);
-        Ok(List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others })
+        Ok(List {
+            jobs,
+            events: news.events().to_vec(),
+            news: news.text() + &left + &away,
+            not_shown,
+            of_others,
+        })
     }
 
     fn entry(&self, (caller, own): (&Caller, bool), one: ListedJob, cursor: Cursor) -> Entry {

@@ -137,6 +137,7 @@ impl Engine {
             news.last = news.events.last().map_or(news.last, |event| event.number);
         }
         self.was_told(caller, &news);
+        adopted.extend(self.take_far_news(caller));
         lines.extend(adopted.iter().map(|event| event.line().trim().to_owned()));
         news.events.append(&mut adopted);
         (lines, news.events)
@@ -178,7 +179,7 @@ fn forget_lines(entry: &mut Entry, read: u64) {
 }
 
 /// Whether an answer has shown it.
-fn is_known(entry: &Entry, cursor: Cursor) -> bool {
+pub(super) fn is_known(entry: &Entry, cursor: Cursor) -> bool {
     match entry.event {
         EntryKind::Exit => cursor.ended,
         // An agent knows how it is itself.
@@ -210,7 +211,7 @@ fn is_known(entry: &Entry, cursor: Cursor) -> bool {
 }
 
 /// Whether a later entry has withdrawn it.
-fn is_over(entry: &Entry, all: &[Entry]) -> bool {
+pub(super) fn is_over(entry: &Entry, all: &[Entry]) -> bool {
     let later = || all.iter().filter(|other| other.job == entry.job && other.n > entry.n);
     if matches!(entry.event, EntryKind::WentOn | EntryKind::Answered) {
         return true;
@@ -237,7 +238,7 @@ impl From<&Entry> for Event {
 }
 
 impl Event {
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
         let Self { handle, event, age_seconds, .. } = self;
@@ -251,6 +252,12 @@ impl Event {
 }
 
 impl News {
+    /// With what jobs on other machines had to tell.
+    pub(super) fn with(mut self, far: Vec<Event>) -> Self {
+        self.events.extend(far);
+        self
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.events.len()
     }

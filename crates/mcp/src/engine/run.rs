@@ -11,6 +11,7 @@ use outlast_job::spec::deleted_folder;
 use outlast_job::wakes::WakePlan;
 use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
 use outlast_policy::Pass;
+use outlast_protocol::HostName;
 
 use super::parked::Step;
 use super::{Caller, Engine};
@@ -29,6 +30,8 @@ pub(crate) struct RunOrder {
     pub(crate) folder: PathBuf,
     /// Where it runs; none for where the host runs.
     pub(crate) cwd: Option<String>,
+    /// The machine it runs on; none for this one.
+    pub(crate) host: Option<HostName>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) name: Option<String>,
     pub(crate) pty: bool,
@@ -45,6 +48,12 @@ pub(crate) struct RunOrder {
 }
 
 impl RunOrder {
+    /// Runs it on another machine, in a folder there.
+    pub(crate) fn on_host(self, host: Option<String>, folder: Option<String>) -> Result<Self, Failure> {
+        let Some(host) = host else { return Ok(self) };
+        Ok(Self { host: Some(host.parse()?), cwd: folder, ..self })
+    }
+
     /// A line for the shell in a folder, else where the server runs, with everything else as it is when
     /// nothing is said.
     pub(crate) fn new(command: String, folder: Option<String>) -> Result<Self, Failure> {
@@ -59,6 +68,7 @@ impl RunOrder {
             description: None,
             folder,
             cwd,
+            host: None,
             env: BTreeMap::new(),
             name: None,
             pty: true,
@@ -81,14 +91,19 @@ impl Engine {
         let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen).from(0);
         check_wait(&wait)?;
         let mut spec = spec(caller, &order);
+        let outlast = self.on(order.host)?;
         if !order.again
+            && order.host.is_none()
             && let Some(twin) = self.running_twin(&order)
         {
             return self.not_again(caller, &twin).map(Step::Done);
         }
         spec.guard = pass.guard_request();
-        let wakes = self.outlast.wakes_of(&spec)?;
-        let job = self.outlast.start(spec)?;
+        let wakes = outlast.wakes_of(&spec)?;
+        let job = outlast.start(spec)?;
+        if let Some(host) = order.host {
+            self.listen(caller, host);
+        }
         let patience =
             if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
         let until = if order.background { Wait::for_exit().from(0) } else { wait.clone() };

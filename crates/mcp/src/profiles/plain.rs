@@ -73,6 +73,7 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         notify,
         ..RunOrder::new(command, arguments.filled("dir_path")?)?
     };
+    let order = order.on_host(arguments.filled("host")?, arguments.filled("dir_path")?)?;
     Ok(CallOrder::Run(Box::new(order)).into())
 }
 

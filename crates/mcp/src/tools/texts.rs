@@ -41,6 +41,7 @@ fn run() -> Definition {
             Field::text("command", "").required(),
             Field::text("description", "What it is for"),
             Field::text("dir_path", "Folder; default: the server's"),
+            Field::text("host", "Another machine"),
             Field::pairs("env", ""),
             Field::text("name", "To use as a handle, e.g. dev"),
             Field::flag("pty", "Default true; false: pipes, stderr apart"),

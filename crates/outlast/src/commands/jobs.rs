@@ -1,5 +1,6 @@
 //! `outlast jobs`: what needs attention first.
 
+mod far;
 pub(super) mod rows;
 mod watch;
 
@@ -15,6 +16,9 @@ use crate::ask::allowed;
 use crate::output::Output;
 use crate::terminal;
 use rows::{Filter, Row};
+
+/// This machine, where a host is named.
+const HERE: &str = "here";
 
 #[derive(Serialize)]
 struct List<'a> {
@@ -32,32 +36,45 @@ pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Resu
     if args.watch {
         return watch::watch(outlast, args, &filter, out);
     }
-    let rows = list(outlast, args, &filter);
+    let (rows, troubles) = list(outlast, args, &filter)?;
     print(outlast, args, &rows, out);
+    for trouble in &troubles {
+        out.talk(&format!("outlast: {trouble}"));
+    }
     Ok(0)
 }
 
 /// The jobs that are asked for, those that need attention first.
-fn list(outlast: &Outlast, args: &JobsArgs, filter: &Filter) -> Vec<Row> {
+/// And what could not be had.
+fn list(outlast: &Outlast, args: &JobsArgs, filter: &Filter) -> Result<(Vec<Row>, Vec<String>), Failure> {
     let mine = session::current();
     let now = outlast_job::clock::now_ms();
-    let jobs = outlast.list(ListRequest {
+    let request = ListRequest {
         session: args.session.clone(),
         running: args.running,
         keepers: AskKeepers::All,
         last_lines: !args.quiet,
         left_behind: true,
         pins: true,
-    });
+    };
+    let hosts = match args.on.as_deref() {
+        None => outlast.known_hosts(),
+        Some(HERE) => Vec::new(),
+        Some(host) => vec![host.parse()?],
+    };
+    let is_here = args.on.as_deref().is_none_or(|on| on == HERE);
+    let jobs = if is_here { outlast.list(request.clone()) } else { Vec::new() };
+    let far = far::ask(outlast, &hosts, &request, &mine, now);
     let wanted =
         |row: &Row| (args.all || args.session.is_some() || row.is_live() || row.mine) && filter.takes(row);
-    let mut rows: Vec<Row> = jobs.into_iter().map(|job| Row::new(job, &mine, now)).filter(wanted).collect();
+    let mut rows: Vec<Row> =
+        jobs.into_iter().map(|job| Row::new(job, &mine, now)).chain(far.rows).filter(wanted).collect();
     if let Some(limit) = args.limit {
         // The newest are last so far.
         rows.drain(..rows.len().saturating_sub(limit));
     }
     rows.sort_by_key(|row| (row.attention(), std::cmp::Reverse(row.handle)));
-    rows
+    Ok((rows, far.troubles))
 }
 
 fn print(outlast: &Outlast, args: &JobsArgs, rows: &[Row], out: &mut Output) {

@@ -1,6 +1,7 @@
 //! `outlast run`.
 
 mod mistakes;
+mod place;
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
@@ -39,6 +40,8 @@ const DEADLINE_OF_RUN: Duration = Duration::from_secs(30);
 
 pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
     mistakes::check_options(&args)?;
+    let elsewhere = args.on.as_deref().map(|on| place::choose(outlast, on)).transpose()?;
+    let outlast = elsewhere.as_ref().unwrap_or(outlast);
     let mut until = vec![Condition::Exit];
     until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
     until.extend(args.quiet_for.map(|quiet| Condition::Quiet { ms: millis(quiet) }));
@@ -49,7 +52,9 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     check_wait(&wait)?;
     let mut spec = spec(&args)?;
     spec.check()?;
-    if let Some(mistake) = mistakes::of_program(&spec, &args) {
+    if args.on.is_none()
+        && let Some(mistake) = mistakes::of_program(&spec, &args)
+    {
         out.failure(&mistake.failure);
         return Ok(mistake.code);
     }
@@ -92,8 +97,9 @@ fn may_run(outlast: &Outlast, args: &RunArgs, spec: &JobSpec) -> Result<Pass, Fa
     let set = args.env.iter().filter_map(|setting| setting.split_once('='));
     let env = set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let folder = match &spec.cwd {
-        Some(cwd) => PathBuf::from(cwd),
-        None => std::env::current_dir().map_err(|_| deleted_folder())?,
+        // A folder of another machine is judged there.
+        Some(cwd) if args.on.is_none() => PathBuf::from(cwd),
+        _ => std::env::current_dir().map_err(|_| deleted_folder())?,
     };
     let start =
         Start { run: &spec.run, folder: &folder, env: &env, fed: input(args) == Input::Given && is_fed() };
@@ -114,7 +120,8 @@ pub(super) fn is_fed() -> bool {
 
 /// What the job reads: in the foreground whatever we were given, to its end. A terminal is typed on.
 fn input(args: &RunArgs) -> Input {
-    if args.no_stdin {
+    if args.no_stdin || args.on.is_some() && !std::io::stdin().is_terminal() && !args.background && !is_fed()
+    {
         Input::Nothing
     } else if args.tty || args.background || goes_on(args) || std::io::stdin().is_terminal() {
         Input::Typed
@@ -136,7 +143,9 @@ fn spec(args: &RunArgs) -> Result<JobSpec, Failure> {
         argv => Run::Program(argv.to_vec()),
     };
     let mut spec = JobSpec::new(run);
-    if let Some(cwd) = &args.cwd {
+    if let (Some(cwd), Some(_)) = (&args.cwd, &args.on) {
+        spec.cwd = Some(cwd.to_string_lossy().into_owned());
+    } else if let Some(cwd) = &args.cwd {
         let cwd = std::path::absolute(cwd).map_err(|error| Failure::usage(format!("--cwd: {error}")))?;
         spec.cwd = Some(cwd.to_string_lossy().into_owned());
     }

@@ -2,7 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agents;
+mod containers;
+mod cuts;
 mod dialogue;
+mod sshd;
+mod verbs;
+mod wire;
 
 use outlast_testkit::Sandbox;
 

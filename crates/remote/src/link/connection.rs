@@ -54,6 +54,8 @@ pub(super) struct Connection {
     /// Subscriptions that were made anew.
     renewed: BTreeSet<u32>,
     pub(super) is_greeted: bool,
+    /// What the relay says of itself.
+    pub(super) hello: Option<Hello>,
     pub(super) heard_at: Instant,
     pub(super) said_at: Instant,
     pub(super) pinged_at: Option<Instant>,
@@ -95,6 +97,7 @@ impl Connection {
             taken: BTreeMap::new(),
             renewed: BTreeSet::new(),
             is_greeted: false,
+            hello: None,
             heard_at: now,
             said_at: now,
             pinged_at: None,
@@ -225,6 +228,7 @@ impl Connection {
                 let hello: Hello = serde_json::from_slice(&body).map_err(broken)?;
                 Hello::new().common(&hello).map_err(|failure| failure.message)?;
                 self.is_greeted = true;
+                self.hello = Some(hello);
                 for id in self.renewed.clone() {
                     asked.hold(id);
                 }

@@ -255,8 +255,9 @@ mod tests {
         let outgoing = Outgoing::default();
         outgoing.set_window(Some(0));
         outgoing.open(1);
-        for _ in 0..10 {
-            assert!(outgoing.tell(1, &News::Grown(Default::default())));
+        for offset in 0..10 {
+            let grown = outlast_job::wire::Grown { offset, errors: 0 };
+            assert!(outgoing.tell(1, &News::Grown(grown)));
         }
         assert_eq!(outgoing.lock().streams[&1].queue.len(), 1);
         for _ in 1..MAX_UNSENT_NEWS {

@@ -15,6 +15,8 @@ use crate::human;
 use crate::output::Output;
 use crate::table::{Column, fit, line};
 
+const UNREACHABLE: &str = "unreachable";
+
 /// One job, as JSON has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::commands) struct Row {
@@ -43,6 +45,9 @@ pub(in crate::commands) struct Row {
     last_line: String,
     pub(in crate::commands) ports: Vec<u16>,
     pub(in crate::commands) awaiting_input: Option<outlast_job::wire::Awaiting>,
+    /// Its machine cannot be reached: this was known so long ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_known_ms: Option<u64>,
     #[serde(skip)]
     pub(in crate::commands) state: State,
 }
@@ -85,8 +90,18 @@ impl Row {
             description: job.description,
             cwd: job.cwd,
             session: job.session,
+            last_known_ms: None,
             state: job.state,
         }
+    }
+
+    /// The same of a machine that cannot be reached: what ended has ended, and of the rest nothing is known.
+    pub(super) fn unreachable(mut self, age_ms: u64) -> Self {
+        if self.is_live() {
+            (self.status, self.activity, self.quiet_ms) = (UNREACHABLE, None, None);
+            self.last_known_ms = Some(age_ms);
+        }
+        self
     }
 
     pub(in crate::commands) fn is_live(&self) -> bool {
@@ -146,6 +161,9 @@ impl Row {
             count => format!(", {count} processes left"),
         };
         let said = match (&self.state, self.state.receipt().map(ending)) {
+            _ if self.last_known_ms.is_some() => {
+                format!("{UNREACHABLE}, last known {} ago", human::age(self.last_known_ms.unwrap_or(0)))
+            }
             (State::Lost { .. }, _) => "lost".into(),
             (_, Some(ending)) => ending,
             (state, None) => match (self.activity, self.quiet_ms) {

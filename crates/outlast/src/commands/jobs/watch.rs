@@ -76,7 +76,7 @@ impl Watch<'_> {
         loop {
             // Before the list is made: what changes meanwhile is told.
             self.news.forget();
-            let rows = list(self.outlast, self.args, self.filter);
+            let (rows, _) = list(self.outlast, self.args, self.filter)?;
             self.news.follow(&rows);
             let now: Vec<Row> = rows.iter().map(Row::without_times).collect();
             if self.on_screen {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use outlast_cli::{
     AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, HookArgs,
-    InstallArgs, JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs,
-    PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs,
-    ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs,
-    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs,
-    WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
-    WatchArgs,
+    HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb, InstallArgs, JobsArgs,
+    KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
+    PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs,
+    RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs,
+    TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs, WakesArgs,
+    WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
 };
 
 use super::Words;
@@ -25,6 +25,7 @@ const ANSWERS: &str = "it answers what only a person may answer";
 const FED: &str = "what is fed to it is typed";
 const SERVES: &str = "it takes orders that are not seen here";
 const AGAIN: &str = "it runs the command of an earlier job";
+const ELSEWHERE: &str = "it acts on another machine";
 const SETTINGS: &str = "it changes the settings of an agent";
 
 /// What a verb does. The options that are named and not looked at do not change that.
@@ -84,6 +85,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
                 acts(Tool::Prune)
             }
         }
+        Verb::Host(HostArgs { verb }) => host(verb),
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
         }) => Vec::new(),
@@ -139,6 +141,7 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
         cwd,
         env,
         wake,
+        on,
         background: _,
         input: _,
         port: _,
@@ -162,8 +165,9 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
     if words.at_end(&command).is_none() {
         return self::command(&command, words);
     }
-    let mut inner: Vec<Inner> = cwd.map(Inner::Folder).into_iter().collect();
+    let mut inner: Vec<Inner> = cwd.filter(|_| on.is_none()).map(Inner::Folder).into_iter().collect();
     inner.extend(self::command(&command, words));
+    inner.extend(on.map(|_| Inner::Opaque(ELSEWHERE)));
     let set = env.iter().filter_map(|setting| setting.split_once('='));
     inner.extend(set.map(|(name, value)| Inner::Set(name.to_owned(), Word::plain(value))));
     // One of an unknown kind is refused before anything is run.
@@ -175,9 +179,32 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
     inner
 }
 
+/// To name a machine is to let jobs run there; what reaches it is run here.
+fn host(verb: HostVerb) -> Vec<Inner> {
+    match verb {
+        HostVerb::Add(HostAddArgs { name: _, reach, labels: _, program: _, bootstrap: _, binary: _ }) => {
+            let line = reach.strip_prefix("command:").map(|line| Inner::Line(line.to_owned()));
+            line.into_iter().chain([Inner::Opaque(ELSEWHERE)]).collect()
+        }
+        HostVerb::List(HostListArgs {}) => looks(Tool::Jobs),
+        HostVerb::Test(HostTestArgs { name: _ }) => vec![Inner::Opaque(ELSEWHERE)],
+        HostVerb::Remove(HostRemoveArgs { name: _ }) => vec![Inner::Opaque(ELSEWHERE)],
+    }
+}
+
 fn jobs(args: &JobsArgs) -> Vec<Inner> {
-    let JobsArgs { all: _, running: _, name: _, cwd: _, status: _, session: _, limit: _, quiet: _, watch: _ } =
-        args;
+    let JobsArgs {
+        all: _,
+        running: _,
+        name: _,
+        cwd: _,
+        status: _,
+        session: _,
+        on: _,
+        limit: _,
+        quiet: _,
+        watch: _,
+    } = args;
     looks(Tool::Jobs)
 }
 

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Links that are cut: real sshd in network namespaces, jobs on several hosts, cuts by nft and by links that go down.
+
+Usage, as root: machines.py OUTLAST [HOSTS JOBS CUTS]. Prints docs/machines.md. Every command appends its own name to a file outside of every
+home: that file says what was started, and how often. Each job also prints a known number of lines, which are read back over the link and compared.
+Beside it, the same cuts for plain `ssh host command`.
+"""
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PROGRAM = os.path.abspath(sys.argv[1])
+HOSTS, JOBS, CUTS = (int(word) for word in (sys.argv[2:5] if len(sys.argv) >= 5 else (5, 500, 200)))
+LINES = 20
+ROOT = tempfile.mkdtemp(prefix="outlast-net-")
+PREFIX = f"ol{os.getpid() % 10000}"
+JUDGE = f"{ROOT}/judge"
+PLAIN_JUDGE = f"{ROOT}/plain-judge"
+
+
+def run(*words, check=True, **options):
+    return subprocess.run(words, check=check, capture_output=True, text=True, **options)
+
+
+class Host:
+    def __init__(self, number):
+        self.number = number
+        self.name = f"h{number}"
+        self.space = f"{PREFIX}h{number}"
+        self.near = f"{PREFIX}n{number}"
+        self.address = f"10.231.{number}.2"
+        self.folder = f"{ROOT}/{self.name}"
+        os.makedirs(f"{self.folder}/home")
+        run("ip", "netns", "add", self.space)
+        run("ip", "link", "add", self.near, "type", "veth", "peer", "name", "far0", "netns", self.space)
+        run("ip", "addr", "add", f"10.231.{number}.1/24", "dev", self.near)
+        run("ip", "link", "set", self.near, "up")
+        inside = ("ip", "netns", "exec", self.space)
+        run(*inside, "ip", "addr", "add", f"{self.address}/24", "dev", "far0")
+        run(*inside, "ip", "link", "set", "far0", "up")
+        run(*inside, "ip", "link", "set", "lo", "up")
+        run(*inside, "nft", "add", "table", "inet", "cuts")
+        run(*inside, "nft", "add", "chain", "inet", "cuts", "in", "{ type filter hook input priority 0; }")
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{self.folder}/key")
+        with open(f"{self.folder}/shell", "w") as shell:
+            shell.write(f"""#!/bin/sh
+export HOME={self.folder}/home OUTLAST_HOME={self.folder}/jobs PATH={ROOT}/bin:/usr/bin:/bin
+cd "$HOME"
+exec sh -c "$SSH_ORIGINAL_COMMAND"
+""")
+        os.chmod(f"{self.folder}/shell", 0o755)
+        with open(f"{self.folder}/sshd", "w") as config:
+            config.write(f"""ListenAddress {self.address}:22
+HostKey {self.folder}/key
+AuthorizedKeysFile {ROOT}/user.pub
+StrictModes no
+UsePAM no
+PidFile none
+PasswordAuthentication no
+PermitRootLogin yes
+ForceCommand {self.folder}/shell
+MaxStartups 100
+LogLevel ERROR
+""")
+        self.sshd = None
+        self.start_sshd()
+
+    def start_sshd(self):
+        self.sshd = subprocess.Popen(
+            ["ip", "netns", "exec", self.space, "/usr/sbin/sshd", "-D", "-e", "-f", f"{self.folder}/sshd"],
+            stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def pids(self, word):
+        found = []
+        for pid in run("ip", "netns", "pids", self.space).stdout.split():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as line:
+                    if word in line.read().split(b"\0"):
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def cut(self, dice):
+        """Breaks the connection in one of several ways, and mends it; says how."""
+        inside = ("ip", "netns", "exec", self.space)
+        kind = dice.choice(["drop", "reject", "down", "sshd", "freeze"])
+        if kind in ("drop", "reject"):
+            verdict = "drop" if kind == "drop" else "reject with tcp reset"
+            run(*inside, "nft", "add", "rule", "inet", "cuts", "in", "meta", "l4proto", "tcp", *verdict.split(), check=False)
+            time.sleep(dice.uniform(0.1, 1.5))
+            run(*inside, "nft", "flush", "chain", "inet", "cuts", "in", check=False)
+        elif kind == "down":
+            run("ip", "link", "set", self.near, "down", check=False)
+            time.sleep(dice.uniform(0.1, 1.0))
+            run("ip", "link", "set", self.near, "up", check=False)
+        elif kind == "sshd":
+            os.killpg(self.sshd.pid, signal.SIGKILL)
+            self.sshd.wait()
+            for pid in self.pids(b"sshd:"):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            time.sleep(dice.uniform(0, 0.5))
+            self.start_sshd()
+        else:
+            frozen = self.pids(b"relay")
+            for pid in frozen:
+                try:
+                    os.kill(pid, signal.SIGSTOP)
+                except OSError:
+                    pass
+            time.sleep(dice.uniform(0.1, 1.5))
+            for pid in frozen:
+                try:
+                    os.kill(pid, signal.SIGCONT)
+                except OSError:
+                    pass
+        return kind
+
+    def end(self):
+        try:
+            os.killpg(self.sshd.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        for pid in run("ip", "netns", "pids", self.space, check=False).stdout.split():
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass
+        run("ip", "netns", "del", self.space, check=False)
+        run("ip", "link", "del", self.near, check=False)
+
+
+def environment():
+    env = {"PATH": f"{ROOT}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": f"{ROOT}/user", "OUTLAST_HOME": f"{ROOT}/near",
+           "XDG_CONFIG_HOME": f"{ROOT}/config", "XDG_RUNTIME_DIR": f"{ROOT}/run", "OUTLAST_SESSION": "net"}
+    return env
+
+
+def outlast(*words, timeout=300):
+    return subprocess.run([PROGRAM, *words], env=environment(), capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+
+
+def setup():
+    for folder in ("bin", "user", "near", "config/outlast", "run"):
+        os.makedirs(f"{ROOT}/{folder}", mode=0o700)
+    os.symlink(PROGRAM, f"{ROOT}/bin/outlast")
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{ROOT}/user-key")
+    shutil.copy(f"{ROOT}/user-key.pub", f"{ROOT}/user.pub")
+    os.makedirs("/run/sshd", exist_ok=True)
+    hosts = [Host(number) for number in range(1, HOSTS + 1)]
+    with open(f"{ROOT}/ssh-config", "w") as config:
+        for host in hosts:
+            key = " ".join(open(f"{host.folder}/key.pub").read().split()[:2])
+            with open(f"{ROOT}/known", "a") as known:
+                known.write(f"{host.address} {key}\n")
+            config.write(f"Host {host.name}\n  HostName {host.address}\n  IdentityFile {ROOT}/user-key\n  IdentitiesOnly yes\n"
+                         f"  UserKnownHostsFile {ROOT}/known\n  User root\n")
+    with open(f"{ROOT}/bin/ssh", "w") as ssh:
+        ssh.write(f"#!/bin/sh\nexec /usr/bin/ssh -F {ROOT}/ssh-config \"$@\"\n")
+    os.chmod(f"{ROOT}/bin/ssh", 0o755)
+    for host in hosts:
+        for _ in range(50):
+            if run(f"{ROOT}/bin/ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2", host.name, "true", check=False).returncode == 0:
+                break
+            time.sleep(0.2)
+        added = outlast("host", "add", host.name, f"ssh:{host.name}")
+        assert added.returncode == 0, added.stderr
+    return hosts
+
+
+def command(name, judge):
+    return f"echo {name} >> {judge}; i=0; while [ $i -lt {LINES} ]; do i=$((i+1)); echo {name} line $i; sleep 0.02; done"
+
+
+def counted(path):
+    counts = {}
+    if os.path.exists(path):
+        for line in open(path):
+            counts[line.strip()] = counts.get(line.strip(), 0) + 1
+    return counts
+
+
+def under_cuts(hosts, cuts, work):
+    """Does the work while links are cut at random; how many cuts of each kind there were."""
+    dice, over, kinds = random.Random(17), threading.Event(), {}
+
+    def cutter():
+        made = 0
+        while not over.is_set() and made < cuts:
+            time.sleep(dice.uniform(0.05, 0.6))
+            kind = dice.choice(hosts).cut(dice)
+            kinds[kind] = kinds.get(kind, 0) + 1
+            made += 1
+    thread = threading.Thread(target=cutter)
+    thread.start()
+    work()
+    over.set()
+    thread.join()
+    return kinds
+
+
+def in_threads(count, work):
+    todo, lock = list(range(count)), threading.Lock()
+
+    def worker():
+        while True:
+            with lock:
+                if not todo:
+                    return
+                number = todo.pop(0)
+            work(number)
+    threads = [threading.Thread(target=worker) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def ours(hosts):
+    results = {"failed": [], "hung": 0, "wrong": [], "retried": 0}
+    names = [f"job-{number}" for number in range(JOBS)]
+
+    def work(number):
+        name, host = names[number], hosts[number % len(hosts)].name
+        try:
+            ran = outlast("run", "--on", host, "-d", "--name", name, command(name, JUDGE))
+            while ran.returncode != 0 and "cannot be reached" in ran.stderr:
+                # A first connection that fails is told at once: nothing was asked yet.
+                results["retried"] += 1
+                time.sleep(0.5)
+                ran = outlast("run", "--on", host, "-d", "--name", name, command(name, JUDGE))
+            if ran.returncode != 0:
+                results["failed"].append(ran.stderr.strip())
+                return
+            handle = ran.stdout.strip()
+            for _ in range(200):
+                waited = outlast("wait", handle, "--exit", "--deadline", "120s")
+                if waited.returncode == 0:
+                    break
+                results["retried"] += 1
+                time.sleep(0.3)
+            for _ in range(200):
+                read = outlast("read", handle, "--raw")
+                if read.returncode == 0:
+                    break
+                results["retried"] += 1
+                time.sleep(0.3)
+            lines = [line.rstrip("\r") for line in read.stdout.splitlines()]
+            if lines != [f"{name} line {i}" for i in range(1, LINES + 1)]:
+                results["wrong"].append(name)
+        except subprocess.TimeoutExpired:
+            results["hung"] += 1
+    began = time.monotonic()
+    kinds = under_cuts(hosts, CUTS, lambda: in_threads(JOBS, work))
+    results["seconds"] = time.monotonic() - began
+    results["kinds"] = kinds
+    counts = counted(JUDGE)
+    results["started"] = len(counts)
+    results["twice"] = sum(1 for count in counts.values() if count > 1)
+    results["never"] = sum(1 for name in names if name not in counts)
+    return results
+
+
+def plain(hosts, jobs):
+    results = {"whole": 0, "cut": 0, "hung": 0}
+
+    def work(number):
+        name, host = f"plain-{number}", hosts[number % len(hosts)].name
+        try:
+            ran = subprocess.run([f"{ROOT}/bin/ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
+                                  "-o", "ConnectTimeout=5", host, command(name, PLAIN_JUDGE)],
+                                 capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+            whole = ran.returncode == 0 and len(ran.stdout.splitlines()) == LINES
+            results["whole" if whole else "cut"] += 1
+        except subprocess.TimeoutExpired:
+            results["hung"] += 1
+    results["kinds"] = under_cuts(hosts, CUTS, lambda: in_threads(jobs, work))
+    return results
+
+
+def cost(hosts):
+    host = hosts[0]
+
+    def received():
+        return int(open(f"/sys/class/net/{host.near}/statistics/rx_bytes").read())
+
+    size = 1 << 30
+    made = outlast("run", "--on", host.name, "-d", "--pipe", "--name", "big", "--log-cap", "2GiB",
+                   f"yes 'a line of a large log, which is about sixty bytes long' | head -c {size}; echo the end", timeout=600)
+    assert made.returncode == 0, made.stderr
+    outlast("wait", f"{host.name}/big", "--exit", "--deadline", "300s", timeout=600)
+    outlast("read", f"{host.name}/big", "--tail", "1")
+    times, moved = [], []
+    for _ in range(10):
+        before, began = received(), time.monotonic()
+        read = outlast("read", f"{host.name}/big", "--tail", "200")
+        times.append(time.monotonic() - began)
+        moved.append(received() - before)
+        assert read.stdout.rstrip().endswith("the end"), read
+    bare = []
+    for _ in range(10):
+        began = time.monotonic()
+        run(f"{ROOT}/bin/ssh", "-S", f"{ROOT}/run/outlast/%C", host.name, "true", check=False)
+        bare.append(time.monotonic() - began)
+    follower = subprocess.Popen([PROGRAM, "wait", f"{host.name}/idle", "--exit"], env=environment(), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if outlast(
+        "run", "--on", host.name, "-d", "--name", "idle", "sleep 1000").returncode == 0 else None
+    time.sleep(3)
+    before = received()
+    time.sleep(30)
+    idle = (received() - before) * 2
+    follower.kill()
+    follower.wait()
+    outlast("kill", f"{host.name}/idle")
+    return {"ms": statistics.median(times) * 1000, "moved": max(moved), "ssh": statistics.median(bare) * 1000, "idle": idle, "bytes": size}
+
+
+def page(our, other, costs, plain_jobs):
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(our["kinds"].items()))
+    print(f"""# Other machines: what is left when links are cut
+
+Written by `cargo xtask machines`; `cargo xtask test --full machines-net` runs it again. {HOSTS} hosts, each a real sshd in a network namespace of its own on one machine, {JOBS} jobs over them from
+{6} callers at once, {sum(our["kinds"].values())} cuts at random moments ({kinds}: packets dropped or reset by nft, the link down, sshd and its sessions killed, relays frozen). Every
+command appends its name to a file outside of every home: that file is the judge. Each job prints {LINES} lines, which are read back over the same link.
+
+| | Outlast | `ssh host command` |
+|---|---|---|
+| jobs asked for | {JOBS} | {plain_jobs} |
+| started | {our["started"]} | {len(counted(PLAIN_JUDGE))} |
+| started twice | {our["twice"]} | {sum(1 for count in counted(PLAIN_JUDGE).values() if count > 1)} |
+| never started | {our["never"]} | {plain_jobs - len(counted(PLAIN_JUDGE))} |
+| output and end came back whole | {our["started"] - len(our["wrong"])} | {other["whole"]} |
+| output or end lost, or a line doubled | {len(our["wrong"])} | {other["cut"]} |
+| calls that hung | {our["hung"]} | {other["hung"]} |
+
+Calls that could not make a first connection fail at once, and were made again by the caller: {our["retried"]}. Refused for another reason: {len(our["failed"])}. The whole took {our["seconds"]:.0f} s.
+
+What it costs, over the same link without cuts, as calls of the command line through a connection that is already there:
+
+| | |
+|---|---|
+| the last 200 lines of a log of {costs["bytes"] >> 30} GiB | {costs["ms"]:.0f} ms, {costs["moved"] / 1024:.0f} KiB moved |
+| `ssh host true` through the same connection, beside it | {costs["ssh"]:.0f} ms |
+| a wait in which nothing happens | {costs["idle"] / 1024:.1f} KiB received a minute |
+
+Times are those of a debug build on a busy machine, and good only beside each other.""")
+
+
+def main():
+    hosts = []
+    try:
+        hosts = setup()
+        costs = cost(hosts)
+        our = ours(hosts)
+        plain_jobs = min(JOBS, 100)
+        other = plain(hosts, plain_jobs)
+        page(our, other, costs, plain_jobs)
+        broken = our["twice"] or our["never"] or our["wrong"] or our["hung"] or our["failed"]
+        if broken:
+            print(our, file=sys.stderr)
+        return 1 if broken else 0
+    finally:
+        for host in hosts:
+            subprocess.run([f"{ROOT}/bin/ssh", "-S", f"{ROOT}/run/outlast/%C", "-O", "exit", host.name], capture_output=True)
+            host.end()
+        for pid in os.listdir("/proc"):
+            # Keepers of this run, and nothing else.
+            try:
+                if pid.isdigit() and ROOT.encode() in open(f"/proc/{pid}/environ", "rb").read() + open(f"/proc/{pid}/cmdline", "rb").read() and int(pid) != os.getpid():
+                    os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass
+        shutil.rmtree(ROOT, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

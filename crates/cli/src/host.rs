@@ -1,0 +1,89 @@
+//! Arguments of `outlast host` and `outlast cp`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Name other machines, containers and pods, and see whether they can be reached.
+///
+/// A job on another machine is called by its host and its number or name: gpu1/17, gpu1/train. Every verb takes that. What a
+/// Host line of your ssh configuration names works without being added.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast host add gpu1 ssh:me@gpu1.example.org
+  outlast host test gpu1
+  outlast host list
+  outlast run --on gpu1 -d --name train ./train.sh
+  outlast logs -f gpu1/train")]
+pub struct HostArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: HostVerb,
+}
+
+/// What can be done with hosts.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "a doc comment here would replace the help of the verb")]
+pub enum HostVerb {
+    Add(HostAddArgs),
+    #[command(visible_alias = "ls")]
+    List(HostListArgs),
+    Test(HostTestArgs),
+    #[command(visible_alias = "rm")]
+    Remove(HostRemoveArgs),
+}
+
+/// Add a host, or change one.
+///
+/// It is reached by a program of yours: ssh, docker, podman, kubectl, or any command that gives a pipe to `outlast relay`. No password or key is stored.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast host add gpu1 ssh:me@gpu1
+  outlast host add gpu1 ssh:me@gpu1 --bootstrap    also put this program there, through the same connection
+  outlast host add web docker:web-1
+  outlast host add pod kubectl:default/web-0
+  outlast host add box command:'ssh -J gate box outlast relay'
+  outlast host add gpu2 ssh:gpu2 --label gpu")]
+pub struct HostAddArgs {
+    /// What it is called from now on.
+    pub name: String,
+    /// How it is reached: ssh:DESTINATION, docker:NAME, podman:NAME, kubectl:NAMESPACE/POD or command:LINE.
+    pub reach: String,
+    /// What it is good for: `run --on LABEL` takes one of the hosts with that label.
+    #[arg(long = "label", value_name = "LABEL")]
+    pub labels: Vec<String>,
+    /// Where outlast is there [default: ~/.local/share/outlast/bin/current/outlast, else in the PATH].
+    #[arg(long, value_name = "PATH")]
+    pub program: Option<String>,
+    /// Put this program there, into the user's own folder, through the same connection.
+    #[arg(long)]
+    pub bootstrap: bool,
+    /// The program to put there, if not this one: one that runs on that machine.
+    #[arg(long, value_name = "FILE", requires = "bootstrap")]
+    pub binary: Option<PathBuf>,
+}
+
+/// List the hosts. Nobody is contacted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast host list\n  outlast host list --json")]
+pub struct HostListArgs {}
+
+/// See whether a host can be reached, and which version is there.
+///
+/// At a terminal, ssh may ask for a passphrase, a second factor or whether to trust a key, once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast host test gpu1\n  outlast host test gpu1 --json")]
+pub struct HostTestArgs {
+    /// The host.
+    pub name: String,
+}
+
+/// Forget a host. Its jobs go on.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast host remove gpu1")]
+pub struct HostRemoveArgs {
+    /// The host.
+    pub name: String,
+}
