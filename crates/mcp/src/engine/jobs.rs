@@ -95,7 +95,7 @@ impl Engine {
             AskKeepers::OfSession(caller.session.clone())
         };
         // First what happened, then how it is: an event is never newer than the list that it comes with.
-        let news = self.news(caller);
+        let news = self.claim_news(caller, usize::MAX);
         let mut listed = self.outlast.list(ListRequest { keepers, ..ListRequest::default() });
         let left = self.left_behind(caller, &listed, &adopted);
         let everybody = listed.len();
@@ -123,7 +123,6 @@ impl Engine {
             self.entry((caller, own), one, cursor)
         };
         let jobs = listed.into_iter().map(entry).collect();
-        self.was_told(caller, &news);
         Ok(List { jobs, events: news.events().to_vec(), news: news.text() + &left, not_shown, of_others })
     }
 
@@ -137,7 +136,7 @@ impl Engine {
             note = note.or_else(|| self.reported(job.handle));
             // The list says that it ended: it is not told again.
             let cursor = Cursor { cancelled: false, ended: true, ..cursor };
-            self.cursors.set(&caller.session, job.handle, cursor);
+            self.note_seen(caller, job.handle, cursor);
         }
         let left = self.left_running(&job);
         Entry {
@@ -193,7 +192,7 @@ impl Engine {
             return None;
         }
         if !caller.call.is_cancelled() {
-            self.cursors.set(&caller.session, handle, Cursor { cancelled: false, ..cursor });
+            self.note_seen(caller, handle, Cursor { cancelled: false, ..cursor });
         }
         Some("your call was cancelled, the job went on".into())
     }

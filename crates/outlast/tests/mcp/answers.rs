@@ -184,6 +184,10 @@ fn errors_say_what_is_wrong_and_what_to_call_next() {
         let words = client.refused(tool, arguments.clone());
         assert!(words.contains(wrong) && words.contains(next), "{tool} {arguments}: {words}");
     }
+    let cat = client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    let words = client.refused("send_input", json!({"handle": cat["pid"], "input": "x"}));
+    let right = format!("that is the pid of job {0}\ncall again with handle=\"{0}\"", cat["handle"]);
+    assert!(words.contains(&right), "{words}");
 }
 
 #[test]
