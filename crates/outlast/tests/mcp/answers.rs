@@ -123,7 +123,9 @@ fn a_job_that_was_interrupted_by_a_key_says_so() {
 fn what_is_left_running_is_named_and_ended() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let left = client.tool("run_shell_command", json!({"command": "sleep 1000 >/dev/null 2>&1 & echo up"}));
+    // A shell forks first, and becomes the program a moment later.
+    let command = "sleep 1000 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done; echo up";
+    let left = client.tool("run_shell_command", json!({"command": command, "ai_callback_delay": 30}));
     assert_eq!(left["left_behind"][0]["program"], "sleep", "{left}");
     let killed = text(&client.call("kill", json!({"handle": 1})));
     assert!(killed.contains("\nended what it had left running: sleep (pid "), "{killed}");
