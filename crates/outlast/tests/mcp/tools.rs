@@ -25,7 +25,7 @@ fn a_fast_failure_is_whole_in_the_first_answer() {
 fn no_pager_takes_the_screen_and_the_caller_can_say_otherwise() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let command = "echo $PAGER $GIT_PAGER $MANPAGER $X; echo o=$OUTLAST_SESSION";
+    let command = "echo $PAGER $GIT_PAGER $MANPAGER $X; echo o=$OUTLAST_HOME";
     let ran =
         client.tool("run_shell_command", json!({"command": command, "env": {"MANPAGER": "less", "X": 1}}));
     // An `outlast` in the job works in the same home.
