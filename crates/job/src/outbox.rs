@@ -12,6 +12,7 @@
 //! Keepers append, several at once; a line that a dying writer left unfinished is cut off by the next. Readers take
 //! no lock: they read whole lines and remember a number.
 
+pub mod claims;
 pub mod follow;
 pub(crate) mod inotify;
 pub mod reader;

@@ -1,10 +1,19 @@
 //! What a call and the work it waits for share: that the client gave it up, and which job it is about.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use outlast_job::Handle;
+
+/// Something that the answer of a call says for the first time: noted once the answer is out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Receipt {
+    /// The session has seen a job up to here: the value of this number in [`crate::cursors`].
+    Seen { session: String, job: Handle, hold: u64 },
+    /// The session was told of these entries of its outbox.
+    Told { session: String, numbers: Vec<u64> },
+}
 
 /// One call.
 #[derive(Debug)]
@@ -13,6 +22,7 @@ pub(crate) struct CallHandle {
     cancelled: AtomicBool,
     noted: AtomicBool,
     about: OnceLock<Handle>,
+    receipts: Mutex<Vec<Receipt>>,
 }
 
 impl CallHandle {
@@ -22,6 +32,7 @@ impl CallHandle {
             cancelled: AtomicBool::new(false),
             noted: AtomicBool::new(false),
             about: OnceLock::new(),
+            receipts: Mutex::default(),
         }
     }
 
@@ -53,5 +64,15 @@ impl CallHandle {
     /// Which job the call waits for, if it is known yet.
     pub(crate) fn about(&self) -> Option<Handle> {
         self.about.get().copied()
+    }
+
+    /// Its answer says something for the first time.
+    pub(crate) fn add_receipt(&self, receipt: Receipt) {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner).push(receipt);
+    }
+
+    /// All that its answer says for the first time; whoever takes it settles it.
+    pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
+        std::mem::take(&mut self.receipts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -3,7 +3,8 @@
 //! `<home>/cursors/<session>.jsonl` has a line for each answer; the last one about a job counts. Appending a
 //! line is far cheaper for a disk than creating a file, and every answer waits for it. Any number of servers
 //! append to it, and read what others have appended. If it has many old lines, it is rewritten. Losing one
-//! only means that the same output is returned again.
+//! only means that the same output is returned again. A cursor that an answer moves is held in memory until the
+//! answer is out: if the server is killed before, the next one returns the same output.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_job::Handle;
 use outlast_job::registry::Home;
@@ -59,6 +61,8 @@ struct Entry {
 pub(crate) struct Cursors {
     home: PathBuf,
     sessions: Mutex<HashMap<String, Session>>,
+    /// The number of the last cursor that was held.
+    holds: AtomicU64,
 }
 
 /// The cursors of one session, as far as its file was read.
@@ -71,11 +75,23 @@ struct Session {
     lines: usize,
     unfinished: Vec<u8>,
     known: HashMap<Handle, Cursor>,
+    /// Cursors of answers that are not out yet, the newest last, and the number of the last one that was written.
+    held: HashMap<Handle, Vec<(u64, Cursor)>>,
+    written: HashMap<Handle, u64>,
 }
 
 impl Session {
     fn new(path: PathBuf) -> Self {
-        Self { path, file: None, read_to: 0, lines: 0, unfinished: Vec::new(), known: HashMap::new() }
+        Self {
+            path,
+            file: None,
+            read_to: 0,
+            lines: 0,
+            unfinished: Vec::new(),
+            known: HashMap::new(),
+            held: HashMap::new(),
+            written: HashMap::new(),
+        }
     }
 
     /// Reads what was appended since.
@@ -83,7 +99,8 @@ impl Session {
         let mut data = self.file.as_ref().and_then(|file| file.metadata().ok());
         if data.as_ref().is_none_or(|data| data.nlink() == 0) {
             let path = std::mem::take(&mut self.path);
-            *self = Self { file: open(&path, false).ok(), ..Self::new(path) };
+            let (held, written) = (std::mem::take(&mut self.held), std::mem::take(&mut self.written));
+            *self = Self { file: open(&path, false).ok(), held, written, ..Self::new(path) };
             data = self.file.as_ref().and_then(|file| file.metadata().ok());
         }
         let (Some(file), Some(data)) = (&self.file, data) else { return };
@@ -103,6 +120,22 @@ impl Session {
             }
         }
         self.unfinished.drain(..whole);
+    }
+
+    fn get(&self, job: Handle) -> Option<Cursor> {
+        let held = self.held.get(&job).and_then(|all| all.last()).map(|(_, cursor)| *cursor);
+        held.or_else(|| self.known.get(&job).copied())
+    }
+
+    /// Takes a held cursor back; none if it is not held any more.
+    fn let_go(&mut self, job: Handle, number: u64) -> Option<Cursor> {
+        let held = self.held.get_mut(&job)?;
+        let at = held.iter().position(|(one, _)| *one == number)?;
+        let (_, cursor) = held.remove(at);
+        if held.is_empty() {
+            self.held.remove(&job);
+        }
+        Some(cursor)
     }
 
     fn add(&mut self, job: Handle, cursor: Cursor) -> std::io::Result<()> {
@@ -153,7 +186,7 @@ fn open(path: &Path, make: bool) -> std::io::Result<File> {
 
 impl Cursors {
     pub(crate) fn of(home: &Home) -> Self {
-        Self { home: home.path().to_owned(), sessions: Mutex::default() }
+        Self { home: home.path().to_owned(), sessions: Mutex::default(), holds: AtomicU64::new(0) }
     }
 
     fn with<T>(&self, session: &str, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
@@ -161,7 +194,7 @@ impl Cursors {
         if !sessions.contains_key(session) {
             if sessions.len() >= MAX_CACHED_SESSIONS {
                 // They are read again when they are needed.
-                sessions.clear();
+                sessions.retain(|_, session| !session.held.is_empty());
             }
             let path = self.home.join(FOLDER).join(slug(session)).with_added_extension(ENDING);
             sessions.insert(session.to_owned(), Session::new(path));
@@ -173,7 +206,7 @@ impl Cursors {
     pub(crate) fn get(&self, session: &str, handle: Handle) -> Cursor {
         let known = self.with(session, |session| {
             session.read_on();
-            session.known.get(&handle).copied()
+            session.get(handle)
         });
         known.flatten().unwrap_or_default()
     }
@@ -182,7 +215,9 @@ impl Cursors {
     pub(crate) fn all_of(&self, session: &str) -> HashMap<Handle, Cursor> {
         let known = self.with(session, |session| {
             session.read_on();
-            session.known.clone()
+            let mut all = session.known.clone();
+            all.extend(session.held.keys().filter_map(|job| Some((*job, session.get(*job)?))));
+            all
         });
         known.unwrap_or_default()
     }
@@ -196,6 +231,32 @@ impl Cursors {
                 let _ = session.tidy(&self.home.join(JOBS));
             }
         });
+    }
+
+    /// Remembers a cursor that an answer moves, for as long as the answer is not out; returns its number.
+    pub(crate) fn hold(&self, session: &str, handle: Handle, cursor: Cursor) -> u64 {
+        let number = self.holds.fetch_add(1, Ordering::Relaxed) + 1;
+        self.with(session, |session| session.held.entry(handle).or_default().push((number, cursor)));
+        number
+    }
+
+    /// The answer is out: its cursor is written, unless that of a later answer is already.
+    pub(crate) fn confirm(&self, session: &str, handle: Handle, number: u64) {
+        let cursor = self.with(session, |session| {
+            let cursor = session.let_go(handle, number)?;
+            let written = session.written.entry(handle).or_default();
+            let is_newest = *written < number;
+            *written = number.max(*written);
+            is_newest.then_some(cursor)
+        });
+        if let Some(cursor) = cursor.flatten() {
+            self.set(session, handle, cursor);
+        }
+    }
+
+    /// The answer will never be out.
+    pub(crate) fn release(&self, session: &str, handle: Handle, number: u64) {
+        self.with(session, |session| session.let_go(handle, number));
     }
 
     /// Removes cursors of removed jobs, and files of sessions without jobs.
@@ -281,6 +342,23 @@ mod tests {
         let file = std::fs::read_to_string(folder.path().join(FOLDER).join(slug("s") + ".jsonl")).unwrap();
         assert!(file.lines().count() <= MAX_LINES + 2, "{}", file.lines().count());
         assert_eq!(Cursors::of(&home).get("s", Handle::new(3)).read, 9_999);
+    }
+
+    #[test]
+    fn a_cursor_is_written_once_its_answer_is_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        let cursors = Cursors::of(&home);
+        let (job, at) = (Handle::new(3), |read| Cursor { read, ..Cursor::default() });
+        let (first, second) = (cursors.hold("s", job, at(5)), cursors.hold("s", job, at(9)));
+        assert_eq!((cursors.get("s", job), cursors.all_of("s")[&job]), (at(9), at(9)));
+        assert_eq!(Cursors::of(&home).get("s", job), at(0), "another server does not know it yet");
+        cursors.confirm("s", job, second);
+        cursors.confirm("s", job, first);
+        assert_eq!(Cursors::of(&home).get("s", job), at(9), "an earlier answer does not move it back");
+        let third = cursors.hold("s", job, at(20));
+        cursors.release("s", job, third);
+        assert_eq!(cursors.get("s", job), at(9));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use outlast_policy::{Door, Gate};
 use outlast_remote::fleet::Fleet;
 
 use crate::answer::Answer;
-use crate::call_handle::CallHandle;
+use crate::call_handle::{CallHandle, Receipt};
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -146,7 +146,18 @@ impl Engine {
 
     /// The job of a handle, a name, or the pid of its command.
     pub(crate) fn job(&self, reference: &str) -> Result<Job, Failure> {
-        self.outlast.job(reference.trim())
+        let found = self.outlast.job(reference.trim());
+        match (found, reference.trim().parse::<u64>()) {
+            (Err(failure), Ok(pid)) if failure.kind == Kind::NoSuchJob => match self.job_of_pid(pid) {
+                Ok(job) => {
+                    let why = format!("there is no job {pid}; that is the pid of job {}", job.handle());
+                    Err(Failure::new(Kind::NoSuchJob, why)
+                        .hint(format!("call again with handle=\"{}\"", job.handle())))
+                }
+                Err(_) => Err(failure),
+            },
+            (found, _) => found,
+        }
     }
 
     /// The job whose command has this pid; the newest, if there were several.
@@ -353,7 +364,25 @@ impl Engine {
             at: outlast_job::clock::now_ms(),
         };
         if after != before {
-            self.cursors.set(&caller.session, job.handle(), after);
+            self.note_seen(caller, job.handle(), after);
+        }
+    }
+
+    /// The answer of this call moves a cursor of its session.
+    fn note_seen(&self, caller: &Caller, job: Handle, cursor: Cursor) {
+        let session = caller.session.clone();
+        let hold = self.cursors.hold(&session, job, cursor);
+        caller.call.add_receipt(Receipt::Seen { session, job, hold });
+    }
+
+    /// Notes what the answer of a call said for the first time, now that it is out, or never will be.
+    pub(crate) fn settle(&self, receipts: Vec<Receipt>, is_out: bool) {
+        for receipt in receipts {
+            match receipt {
+                Receipt::Seen { session, job, hold } if is_out => self.cursors.confirm(&session, job, hold),
+                Receipt::Seen { session, job, hold } => self.cursors.release(&session, job, hold),
+                Receipt::Told { session, numbers } => self.settle_told(&session, &numbers, is_out),
+            }
         }
     }
 }

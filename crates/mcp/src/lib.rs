@@ -29,6 +29,7 @@ mod tasks;
 pub mod extras;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod sent;
 mod server;
 mod stdio;
 mod http;

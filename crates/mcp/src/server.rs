@@ -28,6 +28,7 @@ use crate::calls::{self, Call, Incoming, Reply};
 use crate::engine::parked::{Parked, Step};
 use crate::engine::{Caller, Engine};
 use crate::options::{Options, Profile};
+use crate::sent::{OUT_AFTER, Unsent};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Ended;
 use crate::tools::Parse;
@@ -64,6 +65,8 @@ pub(crate) struct Server {
     subscriptions: Arc<Subscriptions>,
     /// Who is at the other end, where that is one agent for as long as the server runs.
     agent: Option<Arc<str>>,
+    /// What answers say that are on their way, where it is known when they are out.
+    unsent: Option<Arc<Unsent>>,
 }
 
 impl Server {
@@ -75,12 +78,40 @@ impl Server {
         let parsers = Arc::new(definitions.iter().map(|tool| (tool.name, tool.parse)).collect());
         let untold = Arc::new(tools::untold(options.profile));
         let (options, tools) = (Arc::new(options), Arc::new(tools));
-        Ok(Self { engine, options, tools, parsers, untold, subscriptions: Arc::default(), agent: None })
+        let subscriptions = Arc::default();
+        Ok(Self { engine, options, tools, parsers, untold, subscriptions, agent: None, unsent: None })
     }
 
     /// The same server, for one agent alone.
     pub(crate) fn for_agent(self, agent: Option<String>) -> Self {
         Self { agent: agent.map(Arc::from), ..self }
+    }
+
+    /// The same server, on a transport that says when an answer is out.
+    pub(crate) fn on(self, unsent: Arc<Unsent>) -> Self {
+        Self { unsent: Some(unsent), ..self }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Notes what an answer says for the first time, once it is out.
+    fn settle_when_out(&self, call: &CallHandle, context: &RequestContext<RoleServer>) {
+        let receipts = call.take_receipts();
+        if receipts.is_empty() {
+            return;
+        }
+        let is_wanted = !call.is_cancelled() && !context.ct.is_cancelled();
+        let engine = Arc::clone(&self.engine);
+        match &self.unsent {
+            _ if !is_wanted => drop(tokio::task::spawn_blocking(move || engine.settle(receipts, false))),
+            Some(unsent) => unsent.add(context.id.clone(), receipts),
+            None => drop(tokio::spawn(async move {
+                tokio::time::sleep(OUT_AFTER).await;
+                let _ = tokio::task::spawn_blocking(move || engine.settle(receipts, true)).await;
+            })),
+        }
     }
 
     /// The session of a request.
@@ -321,13 +352,15 @@ impl ServerHandler for Server {
         let unknown = arguments.unknown(&known);
         let session = self.session(&context);
         let call = Arc::new(CallHandle::new());
-        let caller = Caller { session, env: session::env(&context), tasks: knows_tasks(&context), call };
+        let env = session::env(&context);
+        let caller = Caller { session, env, tasks: knows_tasks(&context), call: Arc::clone(&call) };
         let Some(parse) = self.parsers.get(request.name.as_ref()).copied() else {
             let message = format!("nothing is known of the tool {:?}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
         let incoming = Incoming { parse, arguments: &arguments, request: &request };
         let called = self.judge_and_call(caller, incoming, &context).await;
+        self.settle_when_out(&call, &context);
         self.get_ready_soon();
         let reply = match called {
             Ok(Called::Done(reply)) => *reply,
@@ -359,9 +392,13 @@ impl ServerHandler for Server {
         }
         let session = record.pending.session.clone();
         let env = Vec::new();
-        let caller = Caller { session, env, tasks: false, call: Arc::new(CallHandle::new()) };
+        let call = Arc::new(CallHandle::new());
+        let caller = Caller { session, env, tasks: false, call: Arc::clone(&call) };
         let (engine, pending) = (Arc::clone(&self.engine), record.pending.clone());
         let known = tokio::task::spawn_blocking(move || calls::resume(&engine, &caller, &pending)).await;
+        // The result of a task is on the disk, and can be asked for again.
+        let (engine, receipts) = (Arc::clone(&self.engine), call.take_receipts());
+        let _ = tokio::task::spawn_blocking(move || engine.settle(receipts, true)).await;
         let result = match known.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {
             Ok(Some(reply)) => success(reply, self.words_alone(&context)),
             Ok(None) => {

@@ -1,13 +1,16 @@
 //! Serves one client over standard input and output.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_job::Failure;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
 
 use crate::options::Options;
+use crate::sent::{Settling, Unsent};
 use crate::server::Server;
 
 /// How long threads that still wait on a job may take to notice that the client has left.
@@ -22,10 +25,15 @@ const IDLE_THREAD: Duration = Duration::from_secs(2);
 /// When the home can't be used, or the client speaks no MCP.
 pub fn serve_stdio(options: Options) -> Result<(), Failure> {
     // Asked for at once: later the agent may be gone.
-    let server = Server::new(options)?.for_agent(outlast_job::session::agent_at_stdin());
+    let unsent = Arc::new(Unsent::default());
+    let agent = outlast_job::session::agent_at_stdin();
+    let server = Server::new(options)?.for_agent(agent).on(Arc::clone(&unsent));
     let runtime = runtime()?;
     let served = runtime.block_on(async {
-        match server.serve(stdio_pipes()).await {
+        let (reader, writer) = stdio_pipes();
+        let inner = AsyncRwTransport::new(reader, writer);
+        let transport = Settling { inner, engine: Arc::clone(server.engine()), unsent };
+        match server.serve(transport).await {
             Ok(running) => running
                 .waiting()
                 .await

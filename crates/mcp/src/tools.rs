@@ -64,10 +64,16 @@ impl Definition {
             .idempotent(self.effect != Effect::Acts)
             .open_world(self.effect == Effect::Acts);
         let output = if LISTS.contains(&self.name) { list_schema() } else { output_schema() };
-        Tool::new(self.name, words.described(self.description), Arc::new(object(&self.fields)))
+        let tool = Tool::new(self.name, words.described(self.description), Arc::new(object(&self.fields)))
             .with_title(self.title)
-            .with_annotations(annotations)
-            .with_raw_output_schema(Arc::new(output))
+            .with_annotations(annotations);
+        match words.0 {
+            Profile::Plain | Profile::Codex | Profile::Claude => {
+                tool.with_raw_output_schema(Arc::new(output))
+            }
+            // Ten tools: with a schema each, the list would be larger than 10 KB, and Gemini CLI makes no use of them.
+            Profile::Gemini => tool,
+        }
     }
 }
 
@@ -129,6 +135,14 @@ mod tests {
                 }
                 assert!(tool.description.is_some_and(|text| !text.is_empty()));
             }
+        }
+    }
+
+    #[test]
+    fn a_list_of_tools_is_small() {
+        for profile in [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude] {
+            let bytes = serde_json::to_vec(&of(profile)).unwrap().len();
+            assert!(bytes <= 10 << 10, "{profile:?}: {bytes} bytes");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Where an agent takes input on its screen, and what stands there: a pure reading of rows and the cursor.
 //!
 //! Claude Code draws a rule above and below its input, Gemini CLI shades it, older ones draw a box, Codex has its own
-//! sign `›` and nothing around it. The cursor is in it in all of them, hidden or not, wherever in the draft it is; in
+//! sign `›` and nothing around it, and opencode a bar at its left with the name of its mode in the last row. The cursor is in it in all of them, hidden or not, wherever in the draft it is; in
 //! their dialogs and menus it is elsewhere. What is none of these is no input line: a question of a program, a password,
 //! an editor.
 
@@ -13,6 +13,9 @@ const SIGNS: &[char] = &['>', '*', '❯', '›', '!', '#', '/', '$', '%', '&', '
 const FOR_MESSAGES: &[char] = &['>', '*', '❯', '›'];
 /// Sides of a box.
 const SIDES: &[char] = &['│', '┃', '║', '▌', '▐'];
+/// The bar at the left of an input, and its foot.
+const BAR: char = '┃';
+const BAR_FOOT: char = '╹';
 /// An input is no higher.
 const TALLEST: usize = 20;
 
@@ -53,6 +56,11 @@ pub(super) fn at(rows: &[Row], cursor_row: usize) -> Option<Input> {
     if cursor_row >= rows.len() {
         return None;
     }
+    behind_bar(rows, cursor_row).or_else(|| behind_sign(rows, cursor_row))
+}
+
+/// An input that begins with a sign.
+fn behind_sign(rows: &[Row], cursor_row: usize) -> Option<Input> {
     let first = (cursor_row.saturating_sub(TALLEST)..=cursor_row)
         .rev()
         .take_while(|row| !is_rule(&rows[*row]))
@@ -74,6 +82,11 @@ pub(super) fn at(rows: &[Row], cursor_row: usize) -> Option<Input> {
     }
     let mut cells: Vec<Cell> = rows[first].cells[begin..].to_vec();
     rows[first + 1..end].iter().for_each(|row| cells.extend(&row.cells));
+    Some(of_cells(sign, cells))
+}
+
+/// What the cells of an input show, and which of it was typed.
+fn of_cells(sign: char, mut cells: Vec<Cell>) -> Input {
     cells.retain(|cell| !cell.is_blank() && !SIDES.contains(&cell.c));
     let text = |cells: &mut dyn Iterator<Item = &Cell>| cells.map(|cell| cell.c).collect::<String>();
     let shown = text(&mut cells.iter());
@@ -82,7 +95,32 @@ pub(super) fn at(rows: &[Row], cursor_row: usize) -> Option<Input> {
         // The cursor on a suggestion's first letter.
         typed.clear();
     }
-    Some(Input { sign, typed: text(&mut typed.into_iter()), shown })
+    Input { sign, typed: text(&mut typed.into_iter()), shown }
+}
+
+/// An input with a bar at its left, as opencode draws it: shaded, with a foot below the bar. Its last row names the mode
+/// and the model (`Build · model`), or says that what is typed is run (`Shell`).
+fn behind_bar(rows: &[Row], cursor_row: usize) -> Option<Input> {
+    let bar = rows[cursor_row].cells.iter().position(|cell| !cell.is_blank())?;
+    let is_part = |row: &usize| {
+        let cells = &rows[*row].cells;
+        cells.iter().position(|cell| !cell.is_blank()) == Some(bar) && cells[bar].c == BAR
+    };
+    let first = (cursor_row.saturating_sub(TALLEST)..=cursor_row).rev().take_while(is_part).last()?;
+    let end = (cursor_row..rows.len().min(first + TALLEST)).find(|row| !is_part(row))?;
+    let foot = rows[end].cells.iter().find(|cell| !cell.is_blank())?;
+    let mode_row = end - 1;
+    // A row that is empty but for the bar has lost its shade.
+    let shade = |row: &Row| row.cells.get(bar + 1).map(|cell| cell.background());
+    let ground = shade(&rows[mode_row])??;
+    let is_shaded = rows[first..end].iter().filter_map(shade).all(|other| other == Some(ground));
+    if foot.c != BAR_FOOT || cursor_row >= mode_row || !is_shaded {
+        return None;
+    }
+    let mode: String = rows[mode_row].text().chars().skip(bar + 1).collect();
+    let sign = if mode.contains(" · ") { FOR_MESSAGES[0] } else { '!' };
+    let cells = rows[first..mode_row].iter().flat_map(|row| row.cells[bar + 1..].to_vec()).collect();
+    Some(of_cells(sign, cells))
 }
 
 /// The sign that a row of input begins with, and where what was typed after it begins.
@@ -153,6 +191,36 @@ mod tests {
     /// Codex 0.166.
     fn codex(inside: &str) -> Vec<Row> {
         read(&format!("\n\x1b[1m›\x1b[0m {inside}\n\x1b[0m\n  \x1b[38;5;223mgpt-5 default\x1b[39m · ~/proj"))
+    }
+
+    /// opencode 1.18.
+    fn opencode(mode: &str, inside: &[&str]) -> Vec<Row> {
+        let row =
+            |text: &str| format!("  \x1b[38;5;75m┃\x1b[38;5;15m\x1b[48;5;234m  {text}   \x1b[48;5;232m\n");
+        let inside: String = inside.iter().map(|text| row(text)).collect();
+        let mode = row(&format!("\x1b[38;5;75m{mode}\x1b[38;5;15m"));
+        let above = "\x1b[38;5;15m\x1b[48;5;232m     DONE\n";
+        let foot = format!("  \x1b[38;5;75m╹\x1b[38;5;234m{}\x1b[38;5;15m\n   ~/project", "▀".repeat(60));
+        read(&format!("{above}{}{inside}{}{mode}{foot}", row(""), row("")))
+    }
+
+    #[test]
+    fn the_input_of_opencode_is_behind_a_bar() {
+        let hint = "\x1b[38;5;8mAsk anything… \"Fix broken tests\"\x1b[38;5;15m";
+        for inside in [hint, ""] {
+            let input = at(&opencode("Build · m scripted", &[inside]), 2).unwrap();
+            assert!(input.is_empty() && input.is_for_messages(), "{input:?}");
+        }
+        let draft =
+            at(&opencode("Plan · m scripted", &["\x1b[38;5;255muser", "draft\x1b[38;5;15m"]), 3).unwrap();
+        assert!(draft.draft() == "userdraft" && draft.holds("user draft"), "{draft:?}");
+        let shell = at(&opencode("Shell", &[""]), 2).unwrap();
+        assert!(shell.is_empty() && !shell.is_for_messages());
+        // The cursor is not in it, or it is a question: opencode draws those behind the same bar, without a foot.
+        assert_eq!(at(&opencode("Build · m", &[""]), 0), None);
+        assert_eq!(at(&opencode("Build · m", &[""]), 4), None, "the row of the mode");
+        let question = opencode("Allow once   Allow always   Reject", &["$ touch x"]);
+        assert!(at(&question[..question.len() - 2], 2).is_none_or(|input| !input.is_empty()));
     }
 
     #[test]

@@ -19,6 +19,11 @@ impl Cell {
     pub(super) fn is_blank(self) -> bool {
         self.c.is_whitespace()
     }
+
+    /// The colour behind it.
+    pub(super) fn background(self) -> Option<u32> {
+        self.background
+    }
 }
 
 /// One row, without the blanks at its end.

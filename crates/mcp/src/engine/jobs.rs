@@ -95,7 +95,7 @@ impl Engine {
             AskKeepers::OfSession(caller.session.clone())
         };
         // First what happened, then how it is: an event is never newer than the list that it comes with.
-        let news = self.news(caller).with(self.take_far_news(caller));
+        let news = self.claim_news(caller, usize::MAX).with(self.take_far_news(caller));
         let request = ListRequest { keepers, ..ListRequest::default() };
         let mut listed = self.outlast.list(request.clone());
         let away = self.add_far(&mut listed, &request);
@@ -125,7 +125,6 @@ impl Engine {
             self.entry((caller, own), one, cursor)
         };
         let jobs = listed.into_iter().map(entry).collect();
-        self.was_told(caller, &news);
         Ok(List {
             jobs,
             events: news.events().to_vec(),
@@ -145,7 +144,7 @@ impl Engine {
             note = note.or_else(|| self.reported(job.handle));
             // The list says that it ended: it is not told again.
             let cursor = Cursor { cancelled: false, ended: true, ..cursor };
-            self.cursors.set(&caller.session, job.handle, cursor);
+            self.note_seen(caller, job.handle, cursor);
         }
         let left = self.left_running(&job);
         Entry {
@@ -201,7 +200,7 @@ impl Engine {
             return None;
         }
         if !caller.call.is_cancelled() {
-            self.cursors.set(&caller.session, handle, Cursor { cancelled: false, ..cursor });
+            self.note_seen(caller, handle, Cursor { cancelled: false, ..cursor });
         }
         Some("your call was cancelled, the job went on".into())
     }

@@ -46,13 +46,12 @@ impl Engine {
                 ));
             }
             let earlier = Caller { session: session.to_owned(), ..caller.clone() };
-            let news = self.news(&earlier);
+            let news = self.claim_news(&earlier, usize::MAX);
             if let Some((_, events)) = news.text().split_once('\n') {
                 let count = plural(news.count());
                 text.push_str(&format!(
                     "{count} that an earlier conversation here was not told of:\n{events}"
                 ));
-                self.was_told(&earlier, &news);
             }
         }
         text

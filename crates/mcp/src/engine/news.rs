@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use outlast_job::clock::now_ms;
-use outlast_job::outbox::reader;
 use outlast_job::outbox::tail::{Looked, Tail};
 use outlast_job::outbox::{Entry, Outbox};
+use outlast_job::outbox::{claims, reader};
 use outlast_job::registry::Home;
 use outlast_job::wire::event::EventKind;
 use outlast_job::{EntryKind, Handle};
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::{Caller, Engine};
 use crate::answer::seconds;
+use crate::call_handle::Receipt;
 use crate::cursors::{Cursor, Cursors};
 
 /// Under which name a session reads.
@@ -40,6 +41,9 @@ pub(crate) struct Event {
     text: String,
     offset: u64,
     age_seconds: u64,
+    /// A server that was killed meanwhile may have told it already.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    again: bool,
 }
 
 /// More sessions than this at one server are not remembered.
@@ -80,6 +84,8 @@ impl Waiting {
 pub(crate) struct News {
     events: Vec<Event>,
     last: u64,
+    /// How many more there are.
+    more: usize,
 }
 
 impl Engine {
@@ -102,44 +108,60 @@ impl Engine {
         News {
             events: waiting.entries.iter().map(Event::from).collect(),
             last: waiting.tail.last().max(seen),
+            more: 0,
         }
     }
 
-    /// The session has been told; unless nobody will read the answer.
-    pub(crate) fn was_told(&self, caller: &Caller, news: &News) {
-        if !caller.call.is_cancelled()
-            && news.last > 0
-            && let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session)
-        {
-            outbox.sync();
-            // What can't be noted is told twice, which is better than not at all.
-            let _ = reader::acknowledge(&outbox, READER, news.last);
+    /// What the session was not told yet, at most so many: it is told now, by the answer of this call and by nobody else.
+    pub(crate) fn claim_news(&self, caller: &Caller, most: usize) -> News {
+        let mut news = self.news(caller);
+        if news.events.is_empty() || caller.call.is_cancelled() {
+            return News::default();
         }
+        let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session) else { return news };
+        outbox.sync();
+        let candidates: Vec<u64> = news.events.iter().map(|event| event.number).collect();
+        // What can't be noted is told twice, which is better than not at all.
+        let Ok(claimed) = claims::claim(&outbox, READER, &candidates, most, news.last) else {
+            news.events.truncate(most);
+            return news;
+        };
+        news.events.retain(|event| claimed.numbers.contains(&event.number));
+        for event in &mut news.events {
+            event.again = claimed.again.contains(&event.number);
+        }
+        news.more = claimed.more;
+        if !claimed.numbers.is_empty() {
+            let session = caller.session.clone();
+            caller.call.add_receipt(Receipt::Told { session, numbers: claimed.numbers });
+        }
+        news
     }
-}
 
-impl Engine {
+    /// The answer with these events is out, or never will be.
+    pub(super) fn settle_told(&self, session: &str, numbers: &[u64], is_out: bool) {
+        let Some(outbox) = Outbox::existing(self.outlast.home(), session) else { return };
+        let settle = if is_out { claims::confirm } else { claims::release };
+        // What can't be noted is told again.
+        let _ = settle(&outbox, READER, numbers);
+    }
+
     /// The first of what the session was not told yet, a line each, and that there is more. It is told now.
     pub(crate) fn tell(&self, caller: &Caller) -> (Vec<String>, Vec<Event>) {
-        let mut news = self.news(caller);
-        let mut adopted = Vec::new();
+        let mut news = self.claim_news(caller, WITH_AN_ANSWER);
+        let mut lines: Vec<String> = news.events.iter().map(|event| event.line().trim().to_owned()).collect();
+        if news.more > 0 {
+            lines.push(format!("{} more: jobs()", plural(news.more)));
+        }
         for session in self.adopted_by(caller) {
             let earlier = Caller { session, ..caller.clone() };
-            let theirs = self.news(&earlier);
-            self.was_told(&earlier, &theirs);
-            adopted.extend(theirs.events);
+            let theirs = self.claim_news(&earlier, usize::MAX).events;
+            lines.extend(theirs.iter().map(|event| event.line().trim().to_owned()));
+            news.events.extend(theirs);
         }
-        let more = news.events.len().saturating_sub(WITH_AN_ANSWER);
-        news.events.truncate(WITH_AN_ANSWER);
-        let mut lines: Vec<String> = news.events.iter().map(|event| event.line().trim().to_owned()).collect();
-        if more > 0 {
-            lines.push(format!("{} more: jobs()", plural(more)));
-            news.last = news.events.last().map_or(news.last, |event| event.number);
-        }
-        self.was_told(caller, &news);
-        adopted.extend(self.take_far_news(caller));
-        lines.extend(adopted.iter().map(|event| event.line().trim().to_owned()));
-        news.events.append(&mut adopted);
+        let far = self.take_far_news(caller);
+        lines.extend(far.iter().map(|event| event.line().trim().to_owned()));
+        news.events.extend(far);
         (lines, news.events)
     }
 }
@@ -233,6 +255,7 @@ impl From<&Entry> for Event {
             text: entry.text.clone(),
             offset: entry.offset,
             age_seconds: now_ms().saturating_sub(entry.at) / 1000,
+            again: false,
         }
     }
 }
@@ -247,7 +270,8 @@ impl Event {
             text.truncate(text.floor_char_boundary(LINE));
             text.push('…');
         }
-        format!("  job {handle}{name} {event}{times}: {text} [{} ago]", seconds(age_seconds * 1000))
+        let again = if self.again { ", perhaps told before" } else { "" };
+        format!("  job {handle}{name} {event}{times}: {text} [{} ago{again}]", seconds(age_seconds * 1000))
     }
 }
 

@@ -90,7 +90,7 @@ impl Engine {
         let reads_on = order.pattern.is_none() && begin <= unseen && end >= unseen;
         if reads_on && order.stderr {
             let seen = crate::cursors::Cursor { errors: end, ..cursor };
-            self.cursors.set(&caller.session, job.handle(), seen);
+            self.note_seen(caller, job.handle(), seen);
         } else if reads_on {
             let errors =
                 if order.is_picky() { None } else { self.add_errors((job, &info), caller, &mut answer)? };

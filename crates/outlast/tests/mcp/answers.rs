@@ -123,7 +123,9 @@ fn a_job_that_was_interrupted_by_a_key_says_so() {
 fn what_is_left_running_is_named_and_ended() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
-    let left = client.tool("run_shell_command", json!({"command": "sleep 1000 >/dev/null 2>&1 & echo up"}));
+    // A shell forks first, and becomes the program a moment later.
+    let command = "sleep 1000 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done; echo up";
+    let left = client.tool("run_shell_command", json!({"command": command, "ai_callback_delay": 30}));
     assert_eq!(left["left_behind"][0]["program"], "sleep", "{left}");
     let killed = text(&client.call("kill", json!({"handle": 1})));
     assert!(killed.contains("\nended what it had left running: sleep (pid "), "{killed}");
@@ -184,6 +186,10 @@ fn errors_say_what_is_wrong_and_what_to_call_next() {
         let words = client.refused(tool, arguments.clone());
         assert!(words.contains(wrong) && words.contains(next), "{tool} {arguments}: {words}");
     }
+    let cat = client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    let words = client.refused("send_input", json!({"handle": cat["pid"], "input": "x"}));
+    let right = format!("that is the pid of job {0}\ncall again with handle=\"{0}\"", cat["handle"]);
+    assert!(words.contains(&right), "{words}");
 }
 
 #[test]

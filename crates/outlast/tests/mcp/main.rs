@@ -19,6 +19,7 @@ mod http;
 mod crowded;
 mod node;
 mod masking;
+mod out;
 mod outcomes;
 mod walls;
 mod exec_guard;

@@ -68,7 +68,7 @@ fn some_clients_get_words_alone() {
         (promised, client.call("jobs", json!({}))["structuredContent"].is_null())
     };
     for (profile, promised, alone) in
-        [("plain", 7, false), ("gemini", 10, false), ("codex", 0, true), ("claude", 0, true)]
+        [("plain", 7, false), ("gemini", 0, false), ("codex", 0, true), ("claude", 0, true)]
     {
         assert_eq!(look(&mut with_profile(&sandbox, profile)), (promised, alone), "{profile}");
     }

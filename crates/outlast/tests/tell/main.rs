@@ -8,6 +8,7 @@ mod flood;
 mod notices;
 mod outbox;
 mod panes;
+mod random_moments;
 mod spool;
 mod stand_in;
 mod submit;

@@ -319,7 +319,7 @@ impl Core {
             return Ok(());
         }
         let handle = self.record.handle();
-        Err(Failure::new(Kind::NotRunning, format!("job {handle} has ended"))
+        Err(Failure::new(Kind::NotRunning, format!("job {handle} does not run any more: it has ended"))
             .hint(Hint::call("see how: ", Call::Read(handle.to_string()))))
     }
 
