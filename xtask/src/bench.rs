@@ -96,6 +96,22 @@ pub(crate) fn built_program() -> Result<PathBuf, String> {
     Ok(target.join("release/outlast"))
 }
 
+/// The program as tests have it.
+pub(crate) fn debug_program() -> Result<PathBuf, String> {
+    if let Some(program) = std::env::var_os("OUTLAST_PROGRAM") {
+        return std::path::absolute(program).map_err(|error| error.to_string());
+    }
+    let built = std::process::Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "outlast"])
+        .current_dir(root())
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err("the program does not build".into());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("debug/outlast"))
+}
+
 /// This program, which is also what the jobs run.
 pub(crate) fn own_program() -> String {
     std::env::current_exe().map_or_else(|_| "xtask".into(), |path| path.to_string_lossy().into_owned())

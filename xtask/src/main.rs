@@ -42,7 +42,8 @@ cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepe
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
                                        --write to put a whole run's tables and curves into docs/performance.md
 cargo xtask faults [FAULT...]          kill, fill up and flood the built program a few thousand times, and count what
-                                       is lost; --write puts the table of a whole run into docs/faults.md
+                                       is lost; --write puts the table of a whole run into docs/faults.md, --sample tries
+                                       some of them a few times with the debug build
 
 A recipe is a line each: `size 80x24`, `file NAME TEXT`, `run COMMAND`, `wait TEXT` (until it is on the screen),
 `type TEXT`, `line TEXT` (with Enter), `key NAME`, `resize 60x20`. In texts, \\n is a line end.";

@@ -42,7 +42,7 @@ pub struct KillArgs {
 /// has read.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --all"
+    after_help = "Examples:\n  outlast prune --dry-run\n  outlast prune --age 1h\n  outlast prune --unread         also what nobody has read\n  outlast prune --all"
 )]
 pub struct PruneArgs {
     /// Keep those that ended less than this ago.
@@ -57,6 +57,9 @@ pub struct PruneArgs {
     /// Remove every finished job.
     #[arg(long, conflicts_with_all = ["age", "keep", "size"])]
     pub all: bool,
+    /// Count results that nobody has read as read.
+    #[arg(long, conflicts_with_all = ["age", "keep", "size", "all"])]
+    pub unread: bool,
     /// Only say what would be removed.
     #[arg(long)]
     pub dry_run: bool,

@@ -19,6 +19,7 @@ mod confinement;
 pub(crate) mod guard;
 mod shared;
 mod heir;
+mod watched_command;
 pub(crate) mod nested;
 mod core;
 mod effects;
@@ -34,6 +35,7 @@ mod watches;
 mod watchdog;
 mod reap_children;
 mod record;
+mod log_sync;
 mod disk_reserve;
 mod events;
 mod outbox_writer;
@@ -56,12 +58,24 @@ use peers::{PeerId, Peers};
 use probe::ProbeThread;
 use record::PreparedFiles;
 use request_notes::{NotedKey, RequestNotes};
+use watched_command::WatchedCommand;
 use watches::SearchBuffer;
 
 pub(crate) use start::keep;
 
 /// How long after a burst of output its exact end time is written down.
 const TIMING_FLUSH: Duration = Duration::from_millis(50);
+
+/// Who takes over should we die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Net {
+    /// The heir that we were forked from: the kernel gives it our children.
+    Parent,
+    /// An heir that we have forked after a take-over.
+    Child(Pid),
+    /// Nobody.
+    None,
+}
 
 /// The shell around one job's [`Core`]: everything that reaches outside.
 struct Keeper {
@@ -81,21 +95,23 @@ struct Keeper {
     probe: Option<ProbeThread>,
     guard: Option<Guard>,
     signals: outlast_pty::signals::Signals,
+    net: Net,
+    /// The command, if it is no child of ours.
+    watched: Option<WatchedCommand>,
     /// Whether the kernel says that no child is left.
     childless: bool,
     /// Whether children changed that could not be looked at yet.
     children_changed: bool,
     /// The helper that wakes, while it is at work.
     helper: Option<Pid>,
-    syncing: outbox_writer::Syncing,
-    oom_kills_before: u64,
+    syncing: log_sync::Syncing,
     reserve: DiskReserve,
     prepared: PreparedFiles,
 }
 
 impl Keeper {
     /// A keeper with what it has inherited; what a dead one left is taken up.
-    fn new(mut inherited: Inherited, info: Info, command: Pid, has_heir: bool) -> std::io::Result<Self> {
+    fn new(mut inherited: Inherited, info: Info, command: Pid, net: Net) -> std::io::Result<Self> {
         let signals = outlast_pty::signals::Signals::catch(&[Signal::CHILD, Signal::TERM, Signal::USR1])?;
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
         let (channels, outputs): (Vec<Channel>, Vec<core::Output>) =
@@ -106,7 +122,7 @@ impl Keeper {
         let conditions = watches::conditions_of(&inherited, &info, end);
         let core = Core::new(Beginning {
             command,
-            has_heir,
+            has_heir: net != Net::None,
             outputs,
             limits: TimeLimits {
                 started: inherited.started,
@@ -134,11 +150,12 @@ impl Keeper {
             probe: None,
             guard: inherited.guard.take(),
             signals,
+            net,
+            watched: None,
             childless: outlast_pty::reap::peek(None) == outlast_pty::reap::Peeked::NoChildren,
             children_changed: false,
             helper: outbox_writer::helper_of(&inherited),
-            syncing: outbox_writer::Syncing::default(),
-            oom_kills_before: reap_children::oom_kills(),
+            syncing: log_sync::Syncing::default(),
             reserve: DiskReserve::Held,
             prepared: PreparedFiles::default(),
             inherited,
@@ -184,6 +201,8 @@ impl Keeper {
             next = earliest(next, channel.held_until());
         }
         next = earliest(next, self.reserve.next());
+        next = earliest(next, self.syncing.next());
+        next = earliest(next, self.watched.as_ref().and_then(WatchedCommand::next));
         if self.timing.holds() {
             next = earliest(next, Some(last_output + TIMING_FLUSH));
         }
@@ -197,6 +216,8 @@ impl Keeper {
         }
         self.release_held(now);
         self.reserve_if_due(now);
+        self.sync_if_due(now);
+        self.look_at_watched(now);
     }
 
     /// After each round: what changed goes to the disk and to whoever follows.
@@ -233,8 +254,10 @@ impl Keeper {
     fn finish(mut self) {
         self.timing.flush();
         self.events.finish();
-        self.sync_outbox_last();
+        // On the disk in this order: who finds the record finds the log, who finds the entry finds the record.
+        self.sync_logs();
         self.sync_record();
+        self.sync_outbox_last();
         self.prepared.remove(&self.inherited.job);
         self.give_reserve_back();
         self.remove_confinement();
@@ -242,10 +265,12 @@ impl Keeper {
         self.feed(Input::Close);
         self.peers.tell_growth(self.core.grown());
         self.peers.close_all();
+        crate::registry::numbers::reserve_ahead(&self.inherited.home);
         crate::registry::sweep::sweep_in_passing(
             &self.inherited.home,
             &self.inherited.settings.retention,
             now_ms(),
         );
+        self.inherited.shared.set_done();
     }
 }

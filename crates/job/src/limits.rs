@@ -131,6 +131,11 @@ impl Group {
         count_in(&read(path.join("memory.events")), "oom_kill") > 0
     }
 
+    /// The processes in it.
+    pub(crate) fn members(path: &Path) -> Vec<i32> {
+        read(path.join("cgroup.procs")).lines().filter_map(|line| line.trim().parse().ok()).collect()
+    }
+
     /// Removes it, once it is empty.
     pub(crate) fn remove(path: &Path) {
         let _ = std::fs::remove_dir(path);

@@ -290,7 +290,11 @@ impl LocalJob {
     /// Its record as it stands, with everything in it.
     pub(crate) fn record(&self) -> Result<Arc<Info>, Failure> {
         let dir = &self.open.dir;
-        self.open.record.get(dir, |read| dir.parse_info(read))
+        self.open.record.get(dir, |read| {
+            let mut info = dir.parse_info(read)?;
+            dir.note_losses(&mut info, true);
+            Ok(info)
+        })
     }
 
     /// What must be hidden, if anything must.
@@ -490,10 +494,15 @@ fn hide_texts(info: &mut Info, mut hide: impl FnMut(&mut String)) {
         boot_id: _,
         process: _,
         endpoints: _,
+        mark: _,
         keeper: _,
         heir: _,
         gone: _,
         errors_gone: _,
+        unreadable: _,
+        errors_unreadable: _,
+        log_mark: _,
+        errors_mark: _,
         sandbox: _,
         sandbox_by: _,
         limits: _,

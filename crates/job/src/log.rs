@@ -5,6 +5,7 @@
 
 pub use outlast_protocol::gone;
 
+pub(crate) mod mark;
 pub(crate) mod redacted;
 pub mod timing;
 pub mod transcript;

@@ -9,6 +9,7 @@ pub mod format;
 pub(crate) mod index;
 pub mod layout;
 pub mod names;
+pub(crate) mod numbers;
 pub(crate) mod orders;
 pub mod replace;
 pub mod stable_name;
@@ -25,6 +26,7 @@ use rustix::io::Errno;
 
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::State;
+use crate::log::mark;
 use crate::spec::Handle;
 use crate::wire::event::{Event, EventKind};
 use format::Info;
@@ -108,6 +110,12 @@ impl Home {
         self.path.join(layout::JOBS).join(handle.to_string())
     }
 
+    /// What the processes of a job carry in their environment, here and on no other home of this machine.
+    pub(crate) fn mark_of(&self, handle: Handle, created_at: u64) -> String {
+        let home = rustix::fs::fstat(&self.home).map_or(0, |stat| stat.st_ino);
+        format!("{home:x}.{created_at:x}.{handle}")
+    }
+
     pub(crate) fn as_dir(&self) -> BorrowedFd<'_> {
         self.home.as_fd()
     }
@@ -173,6 +181,12 @@ impl Home {
     }
 }
 
+/// Whether the machine was started anew since a job was.
+pub(crate) fn is_of_earlier_boot(info: &Info) -> bool {
+    let boot = outlast_pty::procfs::boot_id();
+    !info.boot_id.is_empty() && boot.is_some_and(|boot| boot != info.boot_id)
+}
+
 /// An open job folder.
 #[derive(Debug)]
 pub struct JobDir {
@@ -234,7 +248,30 @@ impl JobDir {
                 Failure::system(format!("the record of job {} can't be read", self.handle), error)
             })?,
         };
-        Info::parse(self.handle, &bytes)
+        let mut info = Info::parse(self.handle, &bytes)?;
+        self.note_losses(&mut info, false);
+        Ok(info)
+    }
+
+    /// What the logs held when the job was over and do not hold any more is gone. With `sums`, their contents are looked at too
+    /// if the machine was started anew since: a disk may have kept a file's length and not all that was in it.
+    pub(crate) fn note_losses(&self, info: &mut Info, sums: bool) {
+        let marks = [(info.log_mark, layout::OUTPUT), (info.errors_mark, layout::ERRORS)];
+        for (index, (mark, log)) in marks.into_iter().enumerate() {
+            let Some(mut mark) = mark else { continue };
+            if !sums || !is_of_earlier_boot(info) {
+                mark.crc = None;
+            }
+            let missing = match self.open(log) {
+                Ok(log) => mark::missing_from(log, mark),
+                Err(Errno::NOENT) => Some(0),
+                Err(_) => None,
+            };
+            if let Some(from) = missing {
+                let gone = if index == 0 { &mut info.gone } else { &mut info.errors_gone };
+                gone.add(from, mark.end);
+            }
+        }
     }
 
     /// `info.json`, after checking that a job that is said to run still has a keeper. If it has none, the job
@@ -255,7 +292,8 @@ impl JobDir {
         // We got the lock, so no keeper lives. It may have written the end just before it exited.
         let mut info = self.info()?;
         if info.state.is_live() {
-            let lost = || State::Lost { found_at: crate::clock::now_ms() };
+            let restarted = is_of_earlier_boot(&info);
+            let lost = || State::Lost { found_at: crate::clock::now_ms(), restarted };
             info.state = self.told_end(&info).unwrap_or_else(lost);
             // Before the record says so: whoever finds that is sure that it was told.
             self.tell_end(&info);

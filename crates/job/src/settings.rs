@@ -23,6 +23,9 @@ pub struct Settings {
     pub retention: Retention,
     /// How much of a log is kept, in bytes.
     pub log_cap: u64,
+    /// When what a job printed is brought to the disk.
+    #[serde(default)]
+    pub log_sync: LogSync,
     /// Whom to wake for events of a job.
     #[serde(default)]
     pub wakes: Vec<Wake>,
@@ -44,6 +47,22 @@ pub struct Settings {
     /// How long a job may take to end by itself.
     #[serde(default)]
     pub kill: KillGrace,
+}
+
+/// When what a job printed, its record and what is told of it are brought to the disk, in this order: so that they survive
+/// not only us but the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogSync {
+    /// When the job is over. Whoever waits for its end does not wait for the disk.
+    #[default]
+    End,
+    /// Also every five seconds while it prints.
+    Interval,
+    /// Before anybody is told that it has ended.
+    Answer,
+    /// Whenever the system does so by itself.
+    None,
 }
 
 /// How long a job that is to end may take to do so by itself.
@@ -138,6 +157,7 @@ impl Default for Settings {
         Self {
             retention: Retention::default(),
             log_cap: LOG_CAP,
+            log_sync: LogSync::default(),
             wakes: Vec::new(),
             watchdog: Watchdog::default(),
             secrets: SecretSettings::default(),

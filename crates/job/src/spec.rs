@@ -215,15 +215,20 @@ pub(crate) fn terminal_env(env: &BTreeMap<String, String>) -> BTreeMap<String, S
     env
 }
 
+/// The variable by which a process of a job is known that nobody is a parent of any more.
+pub(crate) const MARK: &str = "OUTLAST_MARK";
+
 /// Adds what tells a command which job it is, and in which home: so an `outlast` in it finds itself and its
 /// siblings. Nothing else of ours: no session, no token. In a sandbox the home is not to be found.
 pub(crate) fn with_own_variables(
     mut env: BTreeMap<String, String>,
     job: Handle,
     home: &std::path::Path,
+    mark: &str,
     is_confined: bool,
 ) -> BTreeMap<String, String> {
     env.insert("OUTLAST_JOB".into(), job.number().to_string());
+    env.insert(MARK.into(), mark.to_owned());
     if !is_confined && let Some(home) = home.to_str() {
         env.entry("OUTLAST_HOME".into()).or_insert_with(|| home.to_owned());
     }

@@ -20,6 +20,13 @@ pub(crate) struct StartOrder {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StartReply {
+    /// The command is about to be started. Who does not hear this and hangs up can be sure that it is not.
+    Claimed {
+        handle: Handle,
+    },
     Started(Box<Info>),
-    Failed { handle: Option<Handle>, failure: WireFailure },
+    Failed {
+        handle: Option<Handle>,
+        failure: WireFailure,
+    },
 }

@@ -477,8 +477,8 @@ pub(crate) fn seconds(ms: u64) -> String {
 
 /// How it ended, in a few words; none while it runs.
 pub(crate) fn ending((state, left): (&State, &[Process]), owner: &str, words: Words) -> Option<String> {
-    if matches!(state, State::Lost { .. }) {
-        return Some("lost: nobody saw how it ended".into());
+    if let Some(why) = state.why_lost() {
+        return Some(format!("lost: {why}"));
     }
     let receipt = state.receipt()?;
     let how = match &receipt.outcome {

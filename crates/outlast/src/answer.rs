@@ -52,8 +52,8 @@ pub(crate) fn joined(text: &Text, reference: &str) -> String {
 /// What can be said of a job that is over and has no receipt.
 pub(crate) fn unseen_end(info: &Info) -> String {
     let Info { handle, state, .. } = info;
-    let status = state.name();
-    format!("job {handle} is {status}: nobody saw how it ended; what it printed: outlast read {handle}")
+    let (status, why) = (state.name(), state.why_lost().unwrap_or("it has no receipt"));
+    format!("job {handle} is {status}: {why}; what it printed: outlast read {handle}")
 }
 
 /// How a job ended, in a line.

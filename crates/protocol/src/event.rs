@@ -88,6 +88,9 @@ pub enum EventKind {
     TookOver {
         /// Typed input that the program had not taken yet, and that is gone.
         input_lost: u64,
+        /// The output that the keeper died of, from and to where: it is in the log, and in no text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unreadable: Option<(u64, u64)>,
     },
     /// The heir died; nobody would take over now.
     HeirGone,

@@ -77,6 +77,9 @@ pub struct Info {
     /// job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoints: Vec<String>,
+    /// What its processes have in their environment, as `OUTLAST_MARK`: by it they are found should keeper and heir be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
     /// The keeper's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<Process>,
@@ -89,6 +92,18 @@ pub struct Info {
     /// In pipe mode, which ranges of stderr are lost.
     #[serde(default, skip_serializing_if = "Gone::is_empty")]
     pub errors_gone: Gone,
+    /// Which bytes of the output nobody could interpret: a keeper died of them. They are in the log, and in no text.
+    #[serde(default, skip_serializing_if = "Gone::is_empty")]
+    pub unreadable: Gone,
+    /// In pipe mode, the same of stderr.
+    #[serde(default, skip_serializing_if = "Gone::is_empty")]
+    pub errors_unreadable: Gone,
+    /// What its log held when it was over: so that a loss after that is noticed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_mark: Option<LogMark>,
+    /// In pipe mode, the same of stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors_mark: Option<LogMark>,
     /// The sandbox it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
@@ -113,6 +128,16 @@ pub struct Info {
     /// Its state.
     #[serde(flatten)]
     pub state: State,
+}
+
+/// What a log held at some moment. It may have grown since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogMark {
+    /// How long it was.
+    pub end: u64,
+    /// The CRC-32 of its first and last mebibyte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc: Option<u32>,
 }
 
 impl Info {

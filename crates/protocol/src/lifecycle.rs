@@ -30,6 +30,9 @@ pub enum State {
     Lost {
         /// When it was found, in milliseconds since 1970.
         found_at: u64,
+        /// Whether the machine was started anew since: that is what ended it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        restarted: bool,
     },
 }
 
@@ -59,6 +62,20 @@ impl State {
         match self {
             State::Completed(receipt) | State::Failed(receipt) | State::Killed(receipt) => Some(receipt),
             State::Starting | State::Running { .. } | State::Lost { .. } => None,
+        }
+    }
+
+    /// Why nobody can say how it ended, if that is so.
+    #[must_use]
+    pub fn why_lost(&self) -> Option<&'static str> {
+        match self {
+            State::Lost { restarted: true, .. } => Some("the machine restarted while it ran"),
+            State::Lost { restarted: false, .. } => Some("nobody saw how it ended"),
+            State::Starting
+            | State::Running { .. }
+            | State::Completed(_)
+            | State::Failed(_)
+            | State::Killed(_) => None,
         }
     }
 

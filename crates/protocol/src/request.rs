@@ -219,6 +219,9 @@ pub struct ProcessDetail {
 pub struct PruneLimits {
     /// Keep nothing.
     pub all: bool,
+    /// What nobody has read counts as read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
     /// Keep what ended less than this ago, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,

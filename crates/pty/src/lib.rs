@@ -8,6 +8,7 @@
 //! processes, [`evidence`] whether they wait for input, and [`ports`] which ports they listen on.
 
 pub mod detach;
+pub mod heritage;
 pub mod init;
 pub mod open;
 pub mod spawn;
@@ -26,6 +27,8 @@ pub mod procfs;
 pub mod signal;
 pub mod stdin_peer;
 pub mod usage;
+#[cfg(target_os = "linux")]
+pub mod watched;
 pub mod evidence;
 pub mod ports;
 pub mod reading;

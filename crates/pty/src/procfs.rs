@@ -115,6 +115,13 @@ pub fn descendants(root: Pid) -> Vec<Proc> {
     found
 }
 
+/// Whether a variable is in the environment that a process was started with, as `NAME=value`. False where that may not be read.
+#[must_use]
+pub fn environment_has(pid: Pid, variable: &[u8]) -> bool {
+    let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
+    std::fs::read(path).is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == variable))
+}
+
 /// The random id of this boot: start times of two boots must not be compared.
 #[must_use]
 pub fn boot_id() -> Option<String> {

@@ -273,6 +273,7 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
         for signal in 1..=31 {
             libc::signal(signal, libc::SIG_DFL);
         }
+        crate::heritage::give_back();
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

@@ -26,11 +26,13 @@ pub(super) struct Arena {
     pub(super) outlast: Outlast,
     mark: String,
     dice: Dice,
+    is_sample: bool,
 }
 
 impl Arena {
-    pub(super) fn new(name: &str) -> Result<Self, String> {
-        let program = crate::bench::built_program()?;
+    pub(super) fn new(name: &str, is_sample: bool) -> Result<Self, String> {
+        let program =
+            if is_sample { crate::bench::debug_program()? } else { crate::bench::built_program()? };
         let scratch = tempfile::Builder::new()
             .prefix(&format!("outlast-faults-{name}-"))
             .tempdir()
@@ -38,7 +40,7 @@ impl Arena {
         let home = scratch.path().join("home");
         let outlast = Outlast::at(&home).map_err(|failure| failure.to_string())?.kept_by(&program);
         let mark = scratch.path().to_string_lossy().into_owned();
-        Ok(Self { scratch, program, outlast, mark, dice: Dice::new() })
+        Ok(Self { scratch, program, outlast, mark, dice: Dice::new(), is_sample })
     }
 
     pub(super) fn home(&self) -> PathBuf {
@@ -47,6 +49,11 @@ impl Arena {
 
     pub(super) fn scratch(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// How often a fault is tried.
+    pub(super) fn times(&self, times: u64) -> u64 {
+        if self.is_sample { times.div_ceil(15).max(2) } else { times }
     }
 
     /// A random number below a limit.
@@ -78,7 +85,12 @@ impl Arena {
 
     /// The command line, as a client that can be killed.
     pub(super) fn cli(&self, words: &[&str]) -> Result<Child, String> {
-        Command::new(&self.program)
+        self.command(&self.program, words)
+    }
+
+    /// Another program, in the same environment.
+    pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Result<Child, String> {
+        Command::new(program)
             .args(words)
             .env("OUTLAST_HOME", self.home())
             .env("OUTLAST_SESSION", "faults")

@@ -11,6 +11,7 @@ use super::core::{Core, Effects, Input, Now, Output};
 use super::flood::Flood;
 use super::inherited::{Ends, Files, Inherited};
 use super::shared::Shared;
+use crate::log::gone::Gone;
 use crate::log::redacted::Redaction;
 use crate::log::transcript::TranscriptWriter;
 use crate::log::writer::{Fate, LogWriter, read_exact_at};
@@ -38,7 +39,9 @@ pub(super) struct Channel {
     redaction: Option<Redaction>,
     held_since: Option<Instant>,
     pub(super) flood: Flood,
-    shared: Shared,
+    /// What an earlier keeper died of.
+    pub(super) unreadable: Gone,
+    pub(super) shared: Shared,
     pub(super) index: usize,
 }
 
@@ -68,6 +71,7 @@ impl Channel {
             redaction: None,
             held_since: None,
             flood: Flood::new(),
+            unreadable: if index == 0 { &info.unreadable } else { &info.errors_unreadable }.clone(),
             shared: inherited.shared,
             index,
         };
@@ -89,7 +93,10 @@ impl Channel {
             // Bytes that are lost read as zeros, which the fold passes over.
             let got = read_exact_at(self.log.as_fd(), &mut self.bytes, at);
             self.bytes[got..].fill(0);
+            blank(&mut self.bytes, at, &self.unreadable);
+            self.shared.set_interpreted(channel, at, at + len as u64);
             core.turn(Input::Output { channel, bytes: &self.bytes }, now, effects);
+            self.shared.clear_interpreted();
             self.write_transcript(core);
             at += len as u64;
         }
@@ -158,6 +165,15 @@ impl Channel {
         if let Some(checkpoint) = core.checkpoint(self.index) {
             self.shared.set_checkpoint(self.index, &checkpoint);
         }
+    }
+}
+
+/// Blanks what must not be interpreted in bytes that begin at an offset.
+pub(super) fn blank(bytes: &mut [u8], at: u64, unreadable: &Gone) {
+    for (from, to) in unreadable.ranges() {
+        let place = |offset: u64| usize::try_from(offset.saturating_sub(at)).map_or(bytes.len(), |i| i.min(bytes.len()));
+        let (from, to) = (place(*from), place(*to));
+        bytes[from..to].fill(0);
     }
 }
 

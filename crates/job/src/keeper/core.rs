@@ -49,7 +49,7 @@ use record::Record;
 pub(super) use super::conditions::Client;
 pub(super) use awaiting_input::{Probe, ProbeResult};
 pub(super) use notifier::{Notifier, is_pushed};
-pub(super) use output::Output;
+pub(super) use output::{Output, planted_panic};
 pub(super) use phase::{CommandEnd, receipt_of};
 pub(super) use typing::{HiddenInput, LineModes};
 
@@ -74,7 +74,16 @@ pub(super) enum Input<'a> {
     Started { command: Pid },
     /// We were the heir of a dead keeper. So much of what was typed is lost; `last_line` is there if nobody
     /// was told of the job's end yet.
-    TookOver { input_lost: u64, untold_end: Option<String> },
+    /// `grace_end` is there if it was ending the job.
+    /// `hung_up` if its terminal was hung up with it.
+    TookOver {
+        input_lost: u64,
+        /// What the keeper died of.
+        unreadable: Option<(u64, u64)>,
+        untold_end: Option<String>,
+        grace_end: Option<Instant>,
+        hung_up: bool,
+    },
     /// Bytes that are in the log now.
     Output { channel: usize, bytes: &'a [u8] },
     /// All that a log held when we began was fed.
@@ -198,6 +207,8 @@ pub(super) enum Effect {
     MarkEndUnsaved(bool),
     /// Leaves the end to the heir, in memory that both share.
     RememberEnd { end: End, at_ms: u64 },
+    /// Leaves to the heir until when the job may take to end by itself; none when nobody ends it any more.
+    RememberGrace(Option<Instant>),
     /// Looks whether the job's folder is still there.
     CheckFolder,
     /// Lets the kernel forget the command.
@@ -306,6 +317,8 @@ pub(super) struct Core {
     last_key: Option<typing::SignalKey>,
     last_output: Instant,
     last_input: Instant,
+    /// Whether the kernel has hung up the terminal.
+    hung_up: bool,
     /// Whether the record on the disk lacks something.
     record_is_stale: bool,
     /// How far the log had grown when the last screen was written.
@@ -339,6 +352,7 @@ impl Core {
             last_output,
             last_input: limits.started,
             limits,
+            hung_up: false,
             record_is_stale: false,
             screen_written_at: None,
             masks: beginning.masks,
@@ -366,8 +380,12 @@ impl Core {
                 self.on_log_changed(channel, failing, &lost, now, effects);
             }
             Input::Started { command } => self.on_started(command, now, effects),
-            Input::TookOver { input_lost, untold_end } => {
-                self.on_take_over(input_lost, untold_end, now, effects);
+            Input::TookOver { input_lost, unreadable, untold_end, grace_end, hung_up } => {
+                self.hung_up |= hung_up;
+                self.on_take_over((input_lost, unreadable), untold_end, now, effects);
+                if let Some(until) = grace_end {
+                    self.go_on_with_ending(until, now, effects);
+                }
             }
             Input::Request { client, verb, modes } => self.on_request(client, verb, modes, now, effects),
             Input::PeerLeft(peer) => self.on_peer_left(peer, effects),
@@ -453,12 +471,22 @@ impl Core {
         earliest(next, self.notifier.next_deadline())
     }
 
-    fn on_take_over(&mut self, input_lost: u64, untold_end: Option<String>, now: Now, effects: &mut Effects) {
+    fn on_take_over(
+        &mut self,
+        (input_lost, unreadable): (u64, Option<(u64, u64)>),
+        untold_end: Option<String>,
+        now: Now,
+        effects: &mut Effects,
+    ) {
         self.forget_what_was_typed();
         // Whoever was attached comes again if they still can.
         self.settle_size(None, effects);
         effects.push(Effect::WriteRecord(Durability::Process));
-        self.event(EventKind::TookOver { input_lost }, now, effects);
+        self.event(EventKind::TookOver { input_lost, unreadable }, now, effects);
+        if matches!(self.heir, Heir::Gone) {
+            // This kernel does not tell anybody but its parent how a process ended: there is no second net.
+            self.event(EventKind::HeirGone, now, effects);
+        }
         if let Some(last_line) = untold_end {
             // The receipt was on the disk, and its keeper was killed before it could tell of it.
             self.note_end(last_line, now, effects);

@@ -8,14 +8,14 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
 
-use super::Keeper;
 use super::channel::log_masks;
 use super::core::{Effect, Input, LineModes, Now, Probe};
 use super::inherited::Ends;
 use super::probe::ProbeThread;
 use super::watches::SearchBuffer;
+use super::{Keeper, Net};
 use crate::failure::Failure;
-use crate::lifecycle::{self, State};
+use crate::lifecycle::{self, Process, State};
 use crate::registry::claim::set_end_unsaved;
 use crate::secrets;
 use crate::spec::Size;
@@ -87,6 +87,10 @@ impl Keeper {
             Effect::GiveReserveBack => self.give_reserve_back(),
             Effect::MarkEndUnsaved(unsaved) => set_end_unsaved(&self.inherited.events, unsaved),
             Effect::RememberEnd { end, at_ms } => self.inherited.shared.set_end(end, at_ms),
+            Effect::RememberGrace(until) => {
+                let since_start = |at: Instant| at.saturating_duration_since(self.inherited.started);
+                self.inherited.shared.set_grace_end(until.map(since_start));
+            }
             Effect::CheckFolder => return self.check_folder(),
             Effect::Reap(pid) => {
                 let used = reap::reap(pid).map(lifecycle::used);
@@ -153,9 +157,12 @@ impl Keeper {
     fn close_input(&mut self) {
         self.inherited.close_stdin();
         self.inherited.shared.set_stdin_closed();
-        if self.core.has_heir()
-            && let Some(heir) = rustix::process::getppid()
-        {
+        let heir = match self.net {
+            Net::Parent => rustix::process::getppid().filter(|_| self.core.has_heir()),
+            Net::Child(heir) => Some(heir),
+            Net::None => None,
+        };
+        if let Some(heir) = heir {
             // It holds the pipe too, and must let go of it.
             let _ = rustix::process::kill_process(heir, Signal::USR1);
         }
@@ -197,13 +204,33 @@ impl Keeper {
 
     /// Signals every process of the job, and says how many got it.
     fn signal(&self, signal: Signal) -> usize {
-        self.members().iter().filter(|process| signal::send(process, signal).is_ok()).count()
+        let members = self.members();
+        let sent = members.iter().filter(|process| signal::send(process, signal).is_ok()).count();
+        // Where `/proc` does not show it (`hidepid`, and a program of another user), the kernel still knows our child.
+        match self.core.command() {
+            Some(command) if self.watched.is_none() && members.iter().all(|member| member.pid != command) => {
+                let reached = rustix::process::kill_process(command, signal).is_ok();
+                // It leads a group of its own, whose number is taken for as long as we have not reaped it.
+                let _ = rustix::process::kill_process_group(command, signal);
+                sent + usize::from(reached)
+            }
+            Some(_) | None => sent,
+        }
     }
 
     fn survey(&self, lists: bool) -> Input<'static> {
         let nothing_left = self.nothing_left();
-        let processes = if nothing_left || !lists { Vec::new() } else { self.processes() };
+        let mut processes = if nothing_left || !lists { Vec::new() } else { self.processes() };
+        if processes.is_empty() && lists && !nothing_left {
+            processes.push(self.hidden_process());
+        }
         Input::Surveyed { nothing_left, processes }
+    }
+
+    /// The kernel says that a child of ours is there, and `/proc` does not show it.
+    fn hidden_process(&self) -> Process {
+        let pid = self.core.command().map_or(0, |pid| pid.as_raw_nonzero().get());
+        Process { pid, started: 0, program: "a process that /proc does not show".into() }
     }
 
     fn check_folder(&self) -> Option<Input<'static>> {

@@ -188,7 +188,10 @@ impl Inherited {
             Ends::Terminal { .. } => terminal_env(&self.spec.env),
             Ends::Pipes { .. } => self.spec.env.clone(),
         };
-        let env = with_own_variables(env, info.handle, self.home.path(), self.spec.sandbox.is_some());
+        let mark = self.home.mark_of(info.handle, info.created_at);
+        let is_confined = self.spec.sandbox.is_some();
+        let env = with_own_variables(env, info.handle, self.home.path(), &mark, is_confined);
+        info.mark = Some(mark);
         let mut confined = self.confine(env)?;
         info.guard_by = self.install_guard(&mut confined.confinement)?;
         info.sandbox_by = confined.sandbox_by;
@@ -217,7 +220,6 @@ impl Inherited {
             session_leader: SessionLeader::Caller,
             confinement: confined.confinement,
         };
-        let is_confined = self.spec.sandbox.is_some();
         let pid = command.spawn().map_err(|error| explain(&error, is_confined))?;
         self.shared.set_command(pid);
         Ok(pid)

@@ -8,7 +8,7 @@ use outlast_pty::procfs::{self, Proc};
 use outlast_pty::reap::{self, Peeked};
 use rustix::process::{Pid, getpid};
 
-use super::Keeper;
+use super::{Keeper, Net};
 use crate::registry::Home;
 
 impl Keeper {
@@ -18,16 +18,17 @@ impl Keeper {
     /// word that we have no child is proof. With other jobs or a helper below us it can't give that word: then two walks
     /// must agree.
     pub(super) fn nothing_left(&self) -> bool {
-        if self.childless {
+        let is_parent = self.watched.is_none();
+        if self.childless && is_parent {
             return true;
         }
-        let walk = || procfs::descendants(getpid());
-        let seen = walk();
-        if self.helper.is_none() && !seen.iter().any(is_a_keeper) {
+        let seen = self.walk();
+        let has_own = self.helper.is_some() || matches!(self.net, Net::Child(_));
+        if is_parent && !has_own && !seen.iter().any(is_a_keeper) {
             return reap::peek(None) == Peeked::NoChildren;
         }
-        let ours = |seen| without_nested_jobs(self.without_helper(seen));
-        ours(seen).is_empty() && ours(walk()).is_empty()
+        let ours = |seen| without_nested_jobs(self.without_our_own(seen));
+        ours(seen).is_empty() && ours(self.walk()).is_empty()
     }
 }
 

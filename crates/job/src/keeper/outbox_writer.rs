@@ -3,16 +3,14 @@
 //! the lock, not for the disk, not for the helper.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_pty::procfs::Proc;
 use rustix::process::Pid;
 
-use super::Keeper;
 use super::conditions::Conditions;
 use super::core::{Input, Notifier, is_pushed};
 use super::inherited::Inherited;
+use super::{Keeper, Net};
 use crate::outbox::{Entry, Outbox};
 use crate::registry::JobDir;
 use crate::registry::format::Info;
@@ -22,9 +20,6 @@ use crate::wakes::deliver::{self, Scope};
 use crate::wakes::spool::{Order, Spool};
 use crate::wakes::{Standing, Wake};
 use crate::wire::event::{EntryKind, EventKind};
-
-/// Whether somebody is syncing the outbox to the disk.
-pub(super) type Syncing = Arc<AtomicBool>;
 
 /// Whether a job's log of events has its end.
 pub(super) fn is_end_noted(job: &JobDir) -> bool {
@@ -83,7 +78,7 @@ pub(super) fn notifier(inherited: &Inherited, info: &Info, conditions: &Conditio
 }
 
 impl Keeper {
-    fn outbox(&self) -> Option<Outbox> {
+    pub(super) fn outbox(&self) -> Option<Outbox> {
         Outbox::open(&self.inherited.home, &self.inherited.spec.session).ok()
     }
 
@@ -147,33 +142,6 @@ impl Keeper {
         Input::OutboxAppended { entries, written, unfiled }
     }
 
-    /// Syncs the outbox in a thread of its own, for a disk may take its time.
-    pub(super) fn sync_outbox(&mut self) -> Option<Input<'static>> {
-        if self.syncing.swap(true, Ordering::AcqRel) {
-            return Some(Input::SyncBusy);
-        }
-        let (syncing, outbox) = (Arc::clone(&self.syncing), self.outbox());
-        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            if let Some(outbox) = outbox {
-                outbox.sync();
-            }
-            syncing.store(false, Ordering::Release);
-        });
-        if thread.is_err() {
-            self.syncing.store(false, Ordering::Release);
-        }
-        None
-    }
-
-    /// We are done: what was told is on the disk before we leave.
-    pub(super) fn sync_outbox_last(&self) {
-        if self.inherited.shared.told() > 0
-            && let Some(outbox) = self.outbox()
-        {
-            outbox.sync();
-        }
-    }
-
     /// Starts a helper for the job's orders in the spool. These entries are not about events of the job, and have
     /// none yet.
     pub(super) fn wake(&mut self, entries: &[Entry]) -> Input<'static> {
@@ -195,10 +163,16 @@ impl Keeper {
         }
     }
 
-    /// Leaves out the helper, and all below it: it is ours and no part of the job.
-    pub(super) fn without_helper(&self, mut processes: Vec<Proc>) -> Vec<Proc> {
-        let Some(helper) = self.helper else { return processes };
-        let mut ours = HashSet::from([helper]);
+    /// Leaves out the helper and an heir of ours, and all below them: they are no part of the job.
+    pub(super) fn without_our_own(&self, mut processes: Vec<Proc>) -> Vec<Proc> {
+        let heir = match self.net {
+            Net::Child(heir) => Some(heir),
+            Net::Parent | Net::None => None,
+        };
+        let mut ours: HashSet<Pid> = self.helper.into_iter().chain(heir).collect();
+        if ours.is_empty() {
+            return processes;
+        }
         loop {
             let before = ours.len();
             let below = |p: &&Proc| p.ppid.is_some_and(|parent| ours.contains(&parent));

@@ -415,18 +415,19 @@ impl Keeper {
             let key = NotedKey::of_line(&line);
             if key.is_some_and(|key| self.request_notes.has_killed_a_keeper(key)) {
                 // Not even looked at again: whatever it was, a keeper died of it.
-                self.peers.reply(peer, 0, Answer::Error(self.outcome_unknown().into()));
+                self.peers.reply(peer, id_of_line(&line), Answer::Error(self.outcome_unknown().into()));
                 continue;
             }
             if let Some(key) = key {
                 self.request_notes.set_current(key);
             }
+            super::core::planted_panic(&line);
             match serde_json::from_slice::<Request>(&line) {
                 Ok(request) => self.on_request(peer, key, request),
                 Err(error) => {
                     let failure = Failure::usage(format!("invalid request: {error}"))
                         .hint(r#"for example: {"id":1,"verb":"status"}"#);
-                    self.peers.reply(peer, 0, Answer::Error(failure.into()));
+                    self.peers.reply(peer, id_of_line(&line), Answer::Error(failure.into()));
                 }
             }
             if key.is_some() {
@@ -489,5 +490,27 @@ impl Keeper {
             }
             *of != peer
         });
+    }
+}
+
+/// The number of a request that can't be parsed, as far as it can be found: whoever asked waits for an answer to it.
+fn id_of_line(line: &[u8]) -> u64 {
+    const ID: &[u8] = br#""id":"#;
+    let after = line.windows(ID.len()).position(|part| part == ID).map(|at| &line[at + ID.len()..]);
+    let digits = after.unwrap_or_default().iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
+    digits.take(19).fold(0, |id, digit| id * 10 + u64::from(digit - b'0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::id_of_line;
+
+    #[test]
+    fn a_request_that_can_not_be_parsed_has_its_number_all_the_same() {
+        assert_eq!(id_of_line(br#"{"id": 17, "verb": "\ud800"}"#), 17);
+        assert_eq!(id_of_line(br#"{"key":"x","id":4,"verb":["#), 4);
+        for without in [&b"garbage"[..], br#"{"id":"x"}"#, b"", br#"{"id":"#] {
+            assert_eq!(id_of_line(without), 0);
+        }
     }
 }

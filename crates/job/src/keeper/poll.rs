@@ -6,11 +6,12 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use super::Keeper;
 use super::core::Input;
 use super::guard::{Guard, Told};
 use super::peers::PeerId;
 use super::probe::ProbeThread;
+use super::watched_command::WatchedCommand;
+use super::{Keeper, Net};
 
 /// What is ready. Time is not among them: deadlines are looked at after every round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(super) enum Ready {
     Probe,
     /// The guard has something to tell.
     Guard,
+    /// A command that is no child of ours has ended.
+    Command,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -56,6 +59,9 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Ready> {
     }
     if let Some(guard) = &keeper.guard {
         sources.push((Ready::Guard, PollFd::from_borrowed_fd(guard.wake(), PollFlags::IN)));
+    }
+    if let Some(command) = keeper.watched.as_ref().and_then(WatchedCommand::source) {
+        sources.push((Ready::Command, PollFd::from_borrowed_fd(command, PollFlags::IN)));
     }
     for (id, peer) in keeper.peers.all() {
         if peer.may_ask() {
@@ -112,6 +118,7 @@ impl Keeper {
                 }
             }
             Ready::Guard => self.on_guard(),
+            Ready::Command => self.on_watched_ready(),
         }
     }
 
@@ -127,7 +134,7 @@ impl Keeper {
 
     fn on_signals(&mut self) {
         let signals = self.signals.take();
-        if signals.contains(&Signal::USR1) && self.core.has_heir() {
+        if signals.contains(&Signal::USR1) && self.net == Net::Parent {
             self.feed(Input::HeirDied);
         }
         if signals.contains(&Signal::CHILD) {

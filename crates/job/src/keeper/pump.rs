@@ -16,7 +16,6 @@ use super::core::{Core, Effects, Input, Now};
 use super::flood::comes_before;
 use super::watches::SearchBuffer;
 use crate::clock::millis;
-use crate::log::writer::LogWriter;
 use crate::secrets::SharedMasks;
 
 /// A terminal gives at most a page or so at a time, whatever it is asked for; asking for more makes the
@@ -65,9 +64,9 @@ struct Feed<'a> {
 
 impl Feed<'_> {
     /// Lets patterns see a little of the log; false when they have seen all of it.
-    fn search(&mut self, log: &LogWriter) -> bool {
+    fn search(&mut self, channel: &Channel) -> bool {
         let Some((buffer, masks)) = &mut self.search else { return false };
-        buffer.search((log, masks), Pace::Flood, self.core, self.effects)
+        buffer.search((channel, masks), Pace::Flood, self.core, self.effects)
     }
 }
 
@@ -119,7 +118,7 @@ impl Channel {
                 Err(_) => return (staged, Next::Nothing),
             }
             if let Some(until) = until {
-                let worked = [self.work(SLICE, false, feed), feed.search(&self.log)].contains(&true);
+                let worked = [self.work(SLICE, false, feed), feed.search(self)].contains(&true);
                 if !worked && !self.source.as_ref().is_some_and(|source| comes_before(source, until)) {
                     return (staged, Next::Nothing);
                 }
@@ -162,7 +161,10 @@ impl Channel {
         }
         let piece = &rest[..rest.len().min(SLICE)];
         self.fed += piece.len();
+        let from = self.log.end() - rest.len() as u64;
+        self.shared.set_interpreted(self.index, from, from + piece.len() as u64);
         feed.core.turn(Input::Output { channel: self.index, bytes: piece }, feed.now, feed.effects);
+        self.shared.clear_interpreted();
         true
     }
 
@@ -234,6 +236,7 @@ impl Keeper {
         let since = now.saturating_duration_since(self.inherited.started);
         self.inherited.shared.set_last_output_ms(millis(since));
         self.timing.grown(since, index, end);
+        self.plan_sync(now);
         self.feed(Input::OutputPaused { channel: index, end });
     }
 

@@ -1,13 +1,11 @@
 //! Children that ended: the command's end is written down before the kernel is allowed to forget it.
 
-use std::io::Read;
-
 use outlast_pty::procfs::{self, Proc};
 use outlast_pty::reap::{self, Change, End, Peeked};
 use rustix::process::{Pid, Signal, getpid};
 
-use super::Keeper;
 use super::core::{CommandEnd, Input};
+use super::{Keeper, Net};
 use crate::clock::now_ms;
 use crate::lifecycle::{self, Process};
 
@@ -45,9 +43,13 @@ impl Keeper {
         }
     }
 
-    fn on_child_end(&mut self, pid: Pid, end: End) {
+    pub(super) fn on_child_end(&mut self, pid: Pid, end: End) {
         if self.core.command() != Some(pid) {
             reap::reap(pid);
+            if self.net == Net::Child(pid) {
+                self.net = Net::None;
+                self.feed(Input::HeirDied);
+            }
             if self.helper == Some(pid) {
                 self.helper = None;
                 self.feed(Input::HelperEnded(end));
@@ -59,7 +61,8 @@ impl Keeper {
         let mut others = self.processes();
         others.retain(|process| process.pid != command);
         let killed = matches!(end, End::Signal { signal, .. } if signal == Signal::KILL.as_raw());
-        let out_of_memory = killed && (self.ran_out_of_memory() || oom_kills() > self.oom_kills_before);
+        // Only the job's own counter: somebody else may have run out of memory at the same time.
+        let out_of_memory = killed && self.ran_out_of_memory();
         self.feed(Input::CommandEnded(Box::new(CommandEnd {
             command: pid,
             end,
@@ -78,16 +81,14 @@ impl Keeper {
 
     /// As [`processes`](Self::processes), as the kernel tells them.
     pub(super) fn members(&self) -> Vec<Proc> {
-        let processes = self.without_helper(procfs::descendants(getpid()));
-        super::nested::without_nested_jobs(processes)
+        super::nested::without_nested_jobs(self.without_our_own(self.walk()))
     }
-}
 
-/// How often the kernel has killed for memory since it was booted.
-pub(super) fn oom_kills() -> u64 {
-    let mut text = String::with_capacity(16 << 10);
-    // The kernel adds up all of its counters for each read: one is enough.
-    let _ = std::fs::File::open("/proc/vmstat").and_then(|mut file| file.read_to_string(&mut text));
-    let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    /// Every process that may be of the job: below us, or by what it carries where we are no parent of it.
+    pub(super) fn walk(&self) -> Vec<Proc> {
+        match &self.watched {
+            None => procfs::descendants(getpid()),
+            Some(_) => crate::local::leftover::living(&self.core.info()),
+        }
+    }
 }

@@ -10,6 +10,7 @@ use crate::registry::JobDir;
 use crate::registry::format::Info;
 use crate::registry::layout::{INFO, SCREEN};
 use crate::registry::replace::{Displaced, Durability, PreparedFile, replace, rewrite};
+use crate::settings::LogSync;
 
 /// By how much a record grows when the job ends, as a rule.
 const RECEIPT_BYTES: usize = 1 << 10;
@@ -66,20 +67,38 @@ impl Keeper {
     /// in [`sync_record`](Self::sync_record). One that goes on is written once more, [in
     /// time](Self::reserve_if_due).
     pub(super) fn write_record(&mut self, durability: Durability) -> Result<(), Errno> {
-        let info = self.core.info();
+        let mut info = self.core.info();
+        self.mark_logs(&mut info, false);
+        if !info.state.is_live() && self.waits_for_disk() {
+            self.sync_logs();
+            self.put_record(&info, Durability::Machine)?;
+            return self.inherited.job.sync_info();
+        }
+        self.put_record(&info, durability)
+    }
+
+    /// As [`write_record`](Self::write_record), when nothing follows any more.
+    pub(super) fn write_last_record(&mut self) -> Result<(), Errno> {
+        let mut info = self.core.info();
+        self.mark_logs(&mut info, true);
+        let is_synced = self.inherited.settings.log_sync != LogSync::None;
+        self.put_record(&info, if is_synced { Durability::Machine } else { Durability::Process })
+    }
+
+    fn put_record(&mut self, info: &Info, durability: Durability) -> Result<(), Errno> {
         let is_live = info.state.is_live();
         let is_brief = matches!(self.reserve, DiskReserve::DueAt(_)) || !is_live;
         let written = match durability {
-            Durability::Process if is_brief => self.swap_record(&info),
+            Durability::Process if is_brief => self.swap_record(info),
             Durability::Process | Durability::Machine => {
-                let written = self.inherited.job.write_info(&info, durability);
+                let written = self.inherited.job.write_info(info, durability);
                 if written.is_ok() {
                     self.prepared.current = self.inherited.job.open_to_rewrite(INFO).ok();
                 }
                 written
             }
         };
-        if written.is_err() && !is_live { self.rewrite_record(&info, durability) } else { written }
+        if written.is_err() && !is_live { self.rewrite_record(info, durability) } else { written }
     }
 
     /// Writes the record over the last one: a folder may be closed to us, or a disk so full that no file can
@@ -108,13 +127,6 @@ impl Keeper {
             self.prepared.displaced = Some(displaced);
         }
         Ok(())
-    }
-
-    /// Makes sure that the record survives the machine.
-    pub(super) fn sync_record(&mut self) {
-        if self.core.is_record_stale() || self.inherited.job.sync_info().is_err() {
-            let _ = self.write_record(Durability::Machine);
-        }
     }
 
     /// Writes the screen as it is at the end.

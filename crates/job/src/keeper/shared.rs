@@ -22,7 +22,11 @@ const END_TOLD: usize = 8;
 const END: usize = 9;
 const FILED: usize = 12;
 const HELPER: usize = 13;
+const GRACE_ENDS_MS: usize = 15;
 const CHECKPOINTS: usize = 16;
+/// Behind the checkpoints.
+const DONE: usize = 500;
+const INTERPRETED: usize = 501;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
 const PRELUDE: usize = (SLOT - 4) * 8;
@@ -126,6 +130,15 @@ impl Shared {
         Some((end, self.page.get(END + 2)))
     }
 
+    /// Until when, since the job was started, a job that is being ended may take to end by itself; none when nobody ends it.
+    pub(super) fn set_grace_end(&self, since_start: Option<std::time::Duration>) {
+        self.page.set(GRACE_ENDS_MS, since_start.map_or(0, |at| crate::clock::millis(at).saturating_add(1)));
+    }
+
+    pub(super) fn grace_end(&self) -> Option<std::time::Duration> {
+        self.page.get(GRACE_ENDS_MS).checked_sub(1).map(std::time::Duration::from_millis)
+    }
+
     /// The client that started the job has been told.
     pub(super) fn set_answered(&self) {
         self.page.set(ANSWERED, 1);
@@ -133,6 +146,33 @@ impl Shared {
 
     pub(super) fn answered(&self) -> bool {
         self.page.get(ANSWERED) != 0
+    }
+
+    /// The job is over, and all is told and written: nobody has to take over.
+    pub(super) fn set_done(&self) {
+        self.page.set(DONE, 1);
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.page.get(DONE) != 0
+    }
+
+    /// These bytes of a log are being interpreted: should that kill us, our heir passes over them.
+    pub(super) fn set_interpreted(&self, channel: usize, from: u64, to: u64) {
+        self.page.set(INTERPRETED + 1, from);
+        self.page.set(INTERPRETED + 2, to);
+        // Last: only now it counts.
+        self.page.set(INTERPRETED, channel as u64 + 1);
+    }
+
+    pub(super) fn clear_interpreted(&self) {
+        self.page.set(INTERPRETED, 0);
+    }
+
+    /// What a keeper was interpreting when it died: of which log, from and to where.
+    pub(super) fn interpreted(&self) -> Option<(usize, u64, u64)> {
+        let channel = usize::try_from(self.page.get(INTERPRETED)).ok()?.checked_sub(1)?;
+        Some((channel, self.page.get(INTERPRETED + 1), self.page.get(INTERPRETED + 2)))
     }
 
     pub(super) fn set_stdin_closed(&self) {

@@ -10,7 +10,6 @@ use outlast_pty::detach::{Forked, become_subreaper, close_inherited, fork};
 use outlast_pty::signals;
 use outlast_pty::spawn::above_stdio;
 use outlast_stream::Masks;
-use rustix::fs::Mode;
 use rustix::process::{Signal, setsid};
 
 use super::core::Input as CoreInput;
@@ -18,7 +17,7 @@ use super::inherited::{Ends, Files, GuardEnds, Inherited, system_error};
 use super::nursery::{self, FirstWord};
 use super::ready::{Made, Ready};
 use super::shared::Shared;
-use super::{Keeper, heir};
+use super::{Keeper, Net, heir};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{self, EndedBy, Outcome, Process, Receipt, StartError, State};
@@ -53,6 +52,8 @@ pub(crate) fn keep(home: &Path) -> i32 {
     close_inherited();
     // An heir is told of its keeper's end by SIGCHLD, which whoever started us may ignore.
     signals::reset_inherited();
+    // Nor do its limits end us; the command gets them back.
+    outlast_pty::heritage::set_aside();
     // Run by way of `/proc`, it would be called `exe` in every list of processes.
     let _ = rustix::thread::set_name(c"outlast");
     signals::ignore(NOT_FOR_US);
@@ -104,7 +105,6 @@ pub(super) fn detach() {
     // Environment and typed secrets are in our memory: no core file, and no other program looks into it.
     let _ = outlast_pty::detach::keep_memory_private();
     let _ = rustix::process::chdir("/");
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
 /// Reads the order. None when the client is gone without giving one, or gave none that we understand.
@@ -126,9 +126,9 @@ fn refused(job: Option<&JobDir>, failure: Failure) -> StartReply {
     StartReply::Failed { handle: job.map(JobDir::handle), failure: WireFailure::from(failure) }
 }
 
-pub(super) fn answer(mut client: &UnixStream, reply: &StartReply) {
-    // A client that is gone does not need it: the job goes on all the same.
-    let _ = client.write_all(&line(reply));
+/// Answers; false if the client is gone. Once its command runs, a job goes on all the same.
+pub(super) fn answer(mut client: &UnixStream, reply: &StartReply) -> bool {
+    client.write_all(&line(reply)).is_ok()
 }
 
 fn become_heir(order: StartOrder, client: UnixStream, ready: Option<Ready>, input: Option<OwnedFd>) -> i32 {
@@ -330,6 +330,12 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
     let _ = become_subreaper();
     // Before the command can close its own folder.
     let record = inherited.job.open_to_rewrite(layout::INFO).ok();
+    // Whoever gave up waiting has been told that nothing was started, and so it must stay.
+    if !answer(&client, &StartReply::Claimed { handle: info.handle }) {
+        inherited.remove_temporary_folder();
+        not_started(&inherited.job, info, system_error("nothing was started", "its caller was gone by then"));
+        return 0;
+    }
     let pid = match inherited.spawn(&mut info) {
         Ok(pid) => pid,
         Err(error) => {
@@ -342,7 +348,7 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1_000));
     info.keeper = this_process();
     describe_command(&inherited, &mut info, pid);
-    match Keeper::new(inherited, info, pid, true) {
+    match Keeper::new(inherited, info, pid, Net::Parent) {
         Ok(mut keeper) => {
             keeper.hold_record(record);
             keeper.plan_reserve();
@@ -369,5 +375,9 @@ pub(super) fn describe_command(inherited: &Inherited, info: &mut Info, command: 
 }
 
 pub(super) fn this_process() -> Option<Process> {
-    outlast_pty::procfs::stat(rustix::process::getpid()).map(lifecycle::process)
+    process_of(rustix::process::getpid())
+}
+
+pub(super) fn process_of(pid: rustix::process::Pid) -> Option<Process> {
+    outlast_pty::procfs::stat(pid).map(lifecycle::process)
 }

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use super::Keeper;
+use super::channel::{Channel, blank};
 use super::conditions::{Conditions, Facts, Moment, Pace};
 use super::core::{Core, Effects, Input, Now};
 use super::inherited::Inherited;
-use crate::log::writer::LogWriter;
 use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::registry::replace::{Durability, read_small, replace};
@@ -52,17 +52,27 @@ impl SearchBuffer {
     /// Gives patterns the next piece of the log each; says whether any had not seen all of it.
     pub(super) fn search(
         &mut self,
-        (log, masks): (&LogWriter, &SharedMasks),
+        (channel, masks): (&Channel, &SharedMasks),
         pace: Pace,
         core: &mut Core,
         effects: &mut Effects,
     ) -> bool {
+        let (log, shared) = (&channel.log, channel.shared);
         let end = log.end();
         let unread = core.unread(end, pace);
         for piece in &unread {
             let masks = piece.masked.then_some(masks);
             let bytes = read_range(log, (piece.from, piece.len), masks, &mut self.0);
+            let to = piece.from + piece.len as u64;
+            let blanked = (channel.unreadable.bytes_in(piece.from, to) > 0).then(|| {
+                let mut bytes = bytes.to_vec();
+                blank(&mut bytes, piece.from, &channel.unreadable);
+                bytes
+            });
+            let bytes = blanked.as_deref().unwrap_or(bytes);
+            shared.set_interpreted(channel.index, piece.from, to);
             core.turn(Input::Searched { piece: *piece, bytes, end }, Now::read(), effects);
+            shared.clear_interpreted();
         }
         !unread.is_empty()
     }
@@ -72,7 +82,7 @@ impl Keeper {
     /// Patterns see the next piece of what was printed; says whether there was any.
     pub(super) fn search(&mut self) -> bool {
         let Some(channel) = self.channels.first() else { return false };
-        let log = (&channel.log, &self.inherited.masks);
+        let log = (channel, &self.inherited.masks);
         let more = self.search_buffer.search(log, Pace::Round, &mut self.core, &mut self.effects);
         if self.search_buffer.0.len() < BUFFER_KEPT {
             self.search_buffer.0.shrink_to(BUFFER_KEPT);

@@ -139,6 +139,9 @@ impl Local {
         if *limits == PruneLimits::default() {
             return Ok(set.clone());
         }
+        if limits.unread {
+            return Ok(Retention { unread: Duration::ZERO, ..set.clone() });
+        }
         let age = limits.age_ms.map_or(set.age, Duration::from_millis);
         Ok(Retention::at_once(age, limits.jobs.unwrap_or(set.jobs), limits.bytes.unwrap_or(set.bytes)))
     }

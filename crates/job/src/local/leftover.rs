@@ -1,5 +1,6 @@
 //! What a lost job left running. Keeper and heir are gone, so nobody is its parent any more; but its processes
-//! still belong to the session the heir led, or hold the job's terminal or pipes.
+//! still belong to the session the heir led, hold the job's terminal or pipes, carry its mark in their environment, or are in
+//! its control group. One that has left all of these, as with `setsid env -i`, or that belongs to another user, is not found.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,9 @@ use outlast_pty::signal;
 use rustix::process::{Pid, Signal};
 
 use crate::lifecycle::{self, Process, State};
+use crate::limits::{Group, LimitedBy};
 use crate::registry::format::Info;
+use crate::spec::MARK;
 use crate::wire::Killed;
 
 /// How long we try before we name what can't be ended.
@@ -69,17 +72,30 @@ pub(super) fn signal_all(processes: &[Proc], signal: Signal) -> usize {
     processes.iter().filter(|process| signal::send(process, signal).is_ok()).count()
 }
 
-fn living(info: &Info) -> Vec<Proc> {
+/// All living processes that are known to be of a job, whoever their parent is.
+pub(crate) fn living(info: &Info) -> Vec<Proc> {
     if procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
         return Vec::new();
     }
     let Some(born) = info.process.as_ref().map(|process| process.started) else { return Vec::new() };
     // The number of a session stays taken for as long as one process is in it.
     let session = info.heir.as_ref().map(|heir| heir.pid);
+    let mark = info.mark.as_ref().map(|mark| format!("{MARK}={mark}"));
+    let is_marked = |pid| mark.as_ref().is_some_and(|mark| procfs::environment_has(pid, mark.as_bytes()));
+    let in_group = match &info.limited_by {
+        Some(LimitedBy::Cgroup(path)) => Group::members(path),
+        Some(LimitedBy::EachProcess) | None => Vec::new(),
+    };
+    let own = rustix::process::getpid();
     procfs::everything()
         .into_iter()
-        .filter(|process| process.is_alive() && process.start_time >= born)
-        .filter(|process| session == Some(process.session) || holds_an_end(process, &info.endpoints))
+        .filter(|process| process.is_alive() && process.start_time >= born && process.pid != own)
+        .filter(|process| {
+            session == Some(process.session)
+                || in_group.contains(&process.pid.as_raw_nonzero().get())
+                || holds_an_end(process, &info.endpoints)
+                || is_marked(process.pid)
+        })
         .collect()
 }
 

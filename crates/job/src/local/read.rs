@@ -82,7 +82,10 @@ impl LocalJob {
 
     /// The range that is to be read as text.
     pub(crate) fn range_of(&self, read: &ReadText) -> Result<Range, Failure> {
-        Ok(self.range(read.stream, read.from, read.to)?.only(read.lines))
+        let info = self.record()?;
+        let mut range = self.range(read.stream, read.from, read.to)?;
+        range.leave_out(unreadable_of(&info, read.stream));
+        Ok(range.only(read.lines))
     }
 
     /// A range as text, within its bound: the head and the tail.
@@ -167,6 +170,14 @@ fn log_name(stream: Stream) -> &'static str {
     }
 }
 
+/// What of a stream a keeper died of.
+pub(super) fn unreadable_of(info: &Info, stream: Stream) -> &Gone {
+    match stream {
+        Stream::Output => &info.unreadable,
+        Stream::Stderr => &info.errors_unreadable,
+    }
+}
+
 fn gone_of(info: &Info, stream: Stream) -> &Gone {
     match stream {
         Stream::Output => &info.gone,
@@ -221,6 +232,13 @@ impl Range {
     /// Whether some of it is not in the log any more.
     pub(super) fn has_gaps(&self) -> bool {
         self.gone.bytes_in(self.from, self.to) > 0
+    }
+
+    /// Also leaves out what nobody can interpret.
+    pub(crate) fn leave_out(&mut self, unreadable: &Gone) {
+        for (from, to) in unreadable.ranges() {
+            self.gone.add(*from, *to);
+        }
     }
 
     /// Where it ends.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -25,8 +25,8 @@ pub(crate) const KEEP: &str = "keep";
 /// Its last word for a job in a sandbox: so that every keeper can see whose descendants it must not listen to.
 pub(crate) const CONFINED: &str = "confined";
 
-/// How long a start may take: a slow disk or a program on a network share needs its time.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a start may take: a slow disk or a program on a network share needs its time. Less than a call of an agent may.
+const START_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// This very program. On Linux it can be run again even after an upgrade has replaced its file.
 pub(crate) fn own_program() -> PathBuf {
@@ -96,14 +96,39 @@ impl Starter {
 
     /// The job's record, once the command runs; and the line to its keeper, who listens on.
     pub(crate) fn started(self) -> Result<(Info, Connection), Failure> {
-        let _ = self.line.set_read_timeout(Some(START_TIMEOUT));
-        let mut text = Vec::new();
-        let read = BufReader::new((&self.line).take(64 << 20)).read_until(b'\n', &mut text);
-        match (read, serde_json::from_slice::<StartReply>(&text)) {
-            (_, Ok(StartReply::Started(info))) => Ok((*info, Connection::of_start(self.line))),
-            (_, Ok(StartReply::Failed { handle, failure })) => Err(explained(handle, failure.into())),
-            (Err(error), _) => Err(broken(&error.to_string())),
-            (Ok(_), Err(_)) => Err(broken("it ended without a word")),
+        let deadline = Instant::now() + START_TIMEOUT;
+        let mut lines = BufReader::new((&self.line).take(64 << 20));
+        let mut claimed = None;
+        let mut gave_up = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            let _ = self.line.set_read_timeout(Some(left));
+            let mut text = Vec::new();
+            let read = lines.read_until(b'\n', &mut text);
+            match (read, serde_json::from_slice::<StartReply>(&text)) {
+                (_, Ok(StartReply::Started(info))) => return Ok((*info, Connection::of_start(self.line))),
+                (_, Ok(StartReply::Failed { handle, failure })) => {
+                    return Err(explained(handle, failure.into()));
+                }
+                (_, Ok(StartReply::Claimed { handle })) => claimed = Some(handle),
+                (Err(error), _) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                (Err(_), _) if !gave_up => {
+                    // From now on the keeper can't say any more that it is about to start the command, and then it
+                    // does not. What it has said by now can still be read.
+                    gave_up = true;
+                    let _ = self.line.shutdown(std::net::Shutdown::Both);
+                }
+                (Err(_) | Ok(_), Err(_)) => {
+                    let waited = START_TIMEOUT.as_secs();
+                    return Err(match claimed {
+                        Some(handle) if gave_up => unknown(handle),
+                        Some(_) | None if gave_up => {
+                            broken(&format!("nothing was heard of it for {waited} s"))
+                        }
+                        Some(_) | None => broken("it ended without a word"),
+                    });
+                }
+            }
         }
     }
 }
@@ -211,6 +236,13 @@ pub(crate) fn order(home: &Path, settings: &Settings, mut spec: KeeperSpec) -> S
 fn explained(handle: Option<crate::spec::Handle>, failure: Failure) -> Failure {
     let Some(handle) = handle else { return failure };
     Failure { message: format!("job {handle} could not start: {}", failure.message), ..failure }
+}
+
+/// The keeper was about to start the command, and nothing was heard of it since.
+fn unknown(handle: crate::spec::Handle) -> Failure {
+    let said = format!("job {handle} may have been started, or may yet be: its keeper said nothing more");
+    Failure::new(Kind::OutcomeUnknown, said)
+        .hint(Hint::call("look before you start it again: ", Call::AllJobs))
 }
 
 fn broken(why: &str) -> Failure {

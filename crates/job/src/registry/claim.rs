@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::format::{self, Info};
 use super::replace::{Durability, read_small, replace, write_new};
 use super::sweep::remove_flat_folder;
-use super::{Home, JobDir, layout};
+use super::{Home, JobDir, layout, numbers};
 use crate::failure::Failure;
 use crate::spec::{Handle, KeeperSpec};
 
@@ -178,8 +178,8 @@ fn broken(home: &Home, error: Errno) -> Failure {
 /// The number after all existing and retired ones. Folders are listed first: one that is removed in between
 /// had its number retired before.
 fn next(home: &Home) -> Handle {
-    let highest = home.handles().into_iter().max().max(retired(home));
-    Handle::new(highest.map_or(1, |handle| handle.number() + 1))
+    let highest = home.handles().into_iter().max().max(retired(home)).map_or(0, Handle::number);
+    Handle::new(numbers::next(home, highest))
 }
 
 #[cfg(target_os = "linux")]

@@ -8,6 +8,8 @@ pub const NAMES: &str = "names";
 pub const HOME_LOCK: &str = "lock";
 /// In the home: the highest handle whose folder has been removed.
 pub const RETIRED: &str = "retired";
+/// In the home: which numbers may have been given to jobs.
+pub const NUMBERS: &str = "numbers";
 /// In the home: its modification time is that of the last sweep; it says how far the home is over its budget.
 pub const SWEPT: &str = "swept";
 /// In the home: a cache of ended jobs for lists; may be deleted at any time.

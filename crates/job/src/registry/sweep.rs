@@ -157,7 +157,7 @@ fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
         let info = job.current().ok()?;
         let ended_at = match &info.state {
             State::Starting | State::Running { .. } => return None,
-            State::Lost { found_at } => *found_at,
+            State::Lost { found_at, .. } => *found_at,
             ended => ended.receipt()?.ended_at,
         };
         let bytes = disk_use(&job);

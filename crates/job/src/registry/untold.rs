@@ -30,7 +30,10 @@ impl JobDir {
                 let how = receipt.words().unwrap_or_else(|error| error.message.clone());
                 format!("{}: {how}", info.state.name())
             }
-            None => format!("{}: nobody saw how it ended", info.state.name()),
+            None => {
+                let why = info.state.why_lost().unwrap_or("it has no receipt");
+                format!("{}: {why}", info.state.name())
+            }
         };
         let mut entry = Entry::about(self.handle, info.name.as_deref(), EntryKind::Exit, text);
         entry.seq = self.events().last().map_or(0, |event| event.seq) + 1;

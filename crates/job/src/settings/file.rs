@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAc
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::{KillGrace, LoadedSettings, Mistake, Retention, Section, Settings, Watchdog};
+use super::{KillGrace, LoadedSettings, LogSync, Mistake, Retention, Section, Settings, Watchdog};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
@@ -93,6 +93,7 @@ impl Reader<'_> {
                 unread: retention.unread.unwrap_or(keep.unread),
             },
             log_cap: log.cap.unwrap_or(default.log_cap),
+            log_sync: log.sync,
             wakes: self.wakes(),
             watchdog: Watchdog {
                 after: watchdog.after.unwrap_or(default.watchdog.after),
@@ -256,6 +257,7 @@ struct RetentionTable {
 struct LogTable {
     #[serde(deserialize_with = "bytes")]
     cap: Option<u64>,
+    sync: LogSync,
 }
 
 #[derive(Deserialize, Default)]

@@ -72,7 +72,8 @@ pub(crate) fn begin(
     folder: Option<&Path>,
 ) -> std::io::Result<Child> {
     let folder = folder.filter(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
-    Command::new(crate::local::start::own_program())
+    let mut helper = Command::new(crate::local::start::own_program());
+    helper
         .arg0("outlast")
         .arg(DELIVER)
         .arg(home.path())
@@ -82,8 +83,9 @@ pub(crate) fn begin(
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
+        .stderr(Stdio::null());
+    outlast_pty::heritage::give_back_to(&mut helper);
+    helper.spawn()
 }
 
 /// The helper itself. Returns its exit code: 1 if something could not be delivered.

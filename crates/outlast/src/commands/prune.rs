@@ -11,8 +11,13 @@ use crate::output::Output;
 
 pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Prune { dry_run: args.dry_run })?;
-    let limits =
-        PruneLimits { all: args.all, age_ms: args.age.map(millis), jobs: args.keep, bytes: args.size };
+    let limits = PruneLimits {
+        all: args.all,
+        unread: args.unread,
+        age_ms: args.age.map(millis),
+        jobs: args.keep,
+        bytes: args.size,
+    };
     let swept = outlast.prune(limits, args.dry_run)?;
     if out.json {
         let removed = &swept.removed;

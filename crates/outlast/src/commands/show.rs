@@ -84,7 +84,7 @@ impl Facts<'_> {
     fn ended_at(&self) -> Option<u64> {
         match &self.info.state {
             State::Starting | State::Running { .. } => None,
-            State::Lost { found_at } => Some(*found_at),
+            State::Lost { found_at, .. } => Some(*found_at),
             ended @ (State::Completed(_) | State::Failed(_) | State::Killed(_)) => {
                 ended.receipt().map(|receipt| receipt.ended_at)
             }
@@ -167,10 +167,10 @@ impl Facts<'_> {
             Some(Activity::AwaitingInput) => format!("{state}, asks for input"),
             Some(Activity::Asking) => format!("{state}, a person must agree: outlast policy pending"),
             Some(Activity::Working | Activity::Ended) => state.to_owned(),
-            None if matches!(self.info.state, State::Lost { .. }) => {
-                format!("{state}, nobody saw how it ended")
-            }
-            None => state.to_owned(),
+            None => match self.info.state.why_lost() {
+                Some(why) => format!("{state}, {why}"),
+                None => state.to_owned(),
+            },
         }
     }
 
@@ -277,6 +277,16 @@ impl Facts<'_> {
             ("output", format!("{} in {}", human::bytes(self.report.offset), self.report.output_file)),
             ("disk", human::bytes(self.details.disk_bytes)),
         ];
+        let gone = info.gone.bytes_in(0, u64::MAX) + info.errors_gone.bytes_in(0, u64::MAX);
+        if gone > 0 {
+            rows.push((
+                "gone",
+                format!("{} of it are gone: past the cap, or lost by the disk", human::bytes(gone)),
+            ));
+        }
+        if matches!(info.state, State::Running { .. }) && info.heir.is_none() {
+            rows.push(("keeper", "it has no heir any more: if its keeper dies too, the job is lost".into()));
+        }
         if self.details.pinned {
             rows.push(("pinned", "it is kept; let it go: outlast pin --remove".into()));
         }

@@ -67,7 +67,10 @@ fn a_job_can_end_itself() {
 fn a_job_is_told_its_number_and_its_home_and_nothing_else() {
     let sandbox = sandbox();
     let elsewhere = sandbox.root().join("elsewhere");
-    let mut run = sandbox.call(["--home"]).arg(&elsewhere).args(["run", "env | grep ^OUTLAST_ | sort"]);
+    let mut run = sandbox
+        .call(["--home"])
+        .arg(&elsewhere)
+        .args(["run", "env | grep ^OUTLAST_ | grep -v ^OUTLAST_MARK= | sort"]);
     run = run.env("OUTLAST_SESSION", "secret").env("OUTLAST_MASK", "0");
     let home = elsewhere.canonicalize().unwrap_or(elsewhere.clone());
     assert_eq!(run.run().ok().text(), format!("OUTLAST_HOME={}\nOUTLAST_JOB=1\n", home.display()));

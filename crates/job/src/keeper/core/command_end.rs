@@ -56,11 +56,11 @@ impl Core {
         };
         let hung_up = matches!(end.end, End::Signal { signal, .. } if signal == Signal::HUP.as_raw());
         let is_ours = running.by.is_some() || self.was_sent(end.end).is_some();
-        let heir_may_be_dying = hung_up && !is_ours && matches!(self.heir, Heir::Alive(_));
+        let heir_may_be_dying = hung_up && !is_ours && !self.hung_up && matches!(self.heir, Heir::Alive(_));
         let until = now.at + HEIR_DIES_WITHIN;
         self.phase = Phase::Judging { running, end, until };
         if !heir_may_be_dying {
-            self.judge(matches!(self.heir, Heir::Gone), effects);
+            self.judge(self.hung_up || matches!(self.heir, Heir::Gone), effects);
         }
     }
 

@@ -105,6 +105,7 @@ impl Core {
         } else {
             Step::Grace { until: at.checked_add(grace).unwrap_or(at + GIVE_UP_AFTER) }
         };
+        effects.push(Effect::RememberGrace(Some(at.checked_add(grace).unwrap_or(at + GIVE_UP_AFTER))));
         let mut ending =
             Ending { step, signalled: 0, command_had_ended: false, asked: asked.into_iter().collect() };
         match &mut self.phase {
@@ -126,6 +127,18 @@ impl Core {
         }
         // A stopped process can't end by itself before it goes on.
         effects.push(Effect::SignalAll { signals: &[Signal::TERM, Signal::CONT], counts: true });
+    }
+
+    /// A dead keeper was ending the job: it is ended all the same, and who asked for it stays the same.
+    pub(super) fn go_on_with_ending(&mut self, until: Instant, now: Now, effects: &mut Effects) {
+        let by = match &self.phase {
+            Phase::Running(running) | Phase::Judging { running, .. } => running.by.clone(),
+            Phase::Starting | Phase::Ended(_) | Phase::Leaving { .. } | Phase::Left(_) | Phase::Closed(_) => {
+                None
+            }
+        };
+        let grace = until.saturating_duration_since(now.at);
+        self.begin_ending(by.unwrap_or(EndedBy::Outside), grace, None, now, effects);
     }
 
     /// The first signal of an ending was sent to so many.
@@ -182,6 +195,7 @@ impl Core {
 
     pub(super) fn end_of_ending(&mut self, survivors: Vec<Process>, now: Now, effects: &mut Effects) {
         let Some(ending) = self.phase.ending_slot().and_then(Option::take) else { return };
+        effects.push(Effect::RememberGrace(None));
         let already_ended = ending.command_had_ended && ending.signalled == 0 && survivors.is_empty();
         let mut all_gone = false;
         if let Some(ended) = self.phase.ended_mut() {

@@ -321,6 +321,7 @@ impl World {
             | Effect::MarkEndUnsaved(_)
             | Effect::RememberEnd { .. }
             | Effect::CheckFolder
+            | Effect::RememberGrace(_)
             | Effect::SaveWatches(_)
             | Effect::GiveMemoryBack
             | Effect::Probe(_)

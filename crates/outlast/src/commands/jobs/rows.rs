@@ -59,7 +59,7 @@ impl Row {
         let JobIdentity { handle, name, pid, status, exit_code, signal } = JobIdentity::from(&job);
         let ended_at = match &job.state {
             State::Starting | State::Running { .. } => None,
-            State::Lost { found_at } => Some(*found_at),
+            State::Lost { found_at, .. } => Some(*found_at),
             ended @ (State::Completed(_) | State::Failed(_) | State::Killed(_)) => {
                 ended.receipt().map(|receipt| receipt.ended_at)
             }

@@ -78,7 +78,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
             inner.extend(force.then_some(Inner::Tool(Tool::Kill)));
             inner
         }
-        Verb::Prune(PruneArgs { age: _, keep: _, size: _, all: _, dry_run }) => {
+        Verb::Prune(PruneArgs { age: _, keep: _, size: _, all: _, unread: _, dry_run }) => {
             if dry_run {
                 looks(Tool::Jobs)
             } else {
