@@ -13,6 +13,7 @@
 
 mod start;
 mod nursery;
+mod shell_line;
 mod ready;
 mod inherited;
 mod confinement;
@@ -80,6 +81,8 @@ struct Keeper {
     search_buffer: SearchBuffer,
     probe: Option<ProbeThread>,
     guard: Option<Guard>,
+    /// For a shell that remembers.
+    shell_line: Option<shell_line::ShellLine>,
     signals: outlast_pty::signals::Signals,
     /// Whether the kernel says that no child is left.
     childless: bool,
@@ -119,6 +122,7 @@ impl Keeper {
             conditions,
             watchdog: watchdog::Watchdog::new(&inherited.settings.watchdog),
             masks: inherited.masks.clone(),
+            steps: shell_line::known_steps(&inherited, &info),
             info,
         });
         let mut keeper = Self {
@@ -133,6 +137,7 @@ impl Keeper {
             search_buffer: SearchBuffer::default(),
             probe: None,
             guard: inherited.guard.take(),
+            shell_line: shell_line::ShellLine::of(&inherited)?,
             signals,
             childless: outlast_pty::reap::peek(None) == outlast_pty::reap::Peeked::NoChildren,
             children_changed: false,

@@ -31,6 +31,10 @@ pub(super) enum Ready {
     Probe,
     /// The guard has something to tell.
     Guard,
+    /// The shell says something over its line.
+    Shell,
+    /// The shell can be told more.
+    ShellRoom,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -56,6 +60,14 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Ready> {
     }
     if let Some(guard) = &keeper.guard {
         sources.push((Ready::Guard, PollFd::from_borrowed_fd(guard.wake(), PollFlags::IN)));
+    }
+    if let Some(line) = &keeper.shell_line
+        && let Some(source) = line.source()
+    {
+        sources.push((Ready::Shell, PollFd::from_borrowed_fd(source, PollFlags::IN)));
+        if line.has_unsent() {
+            sources.push((Ready::ShellRoom, PollFd::from_borrowed_fd(source, PollFlags::OUT)));
+        }
     }
     for (id, peer) in keeper.peers.all() {
         if peer.may_ask() {
@@ -112,6 +124,8 @@ impl Keeper {
                 }
             }
             Ready::Guard => self.on_guard(),
+            Ready::Shell => self.on_shell(),
+            Ready::ShellRoom => self.on_shell_room(),
         }
     }
 

@@ -42,6 +42,10 @@ fn run() -> Definition {
             Field::text("description", "What it is for"),
             Field::text("dir_path", "Folder; default: the server's"),
             Field::pairs("env", ""),
+            Field::text(
+                "shell",
+                "Run it as a step in this lasting shell, e.g. main: cd, export, source stay",
+            ),
             Field::text("name", "To use as a handle, e.g. dev"),
             Field::flag("pty", "Default true; false: pipes, stderr apart"),
             Field::flag("is_background", "Return at once"),
@@ -60,7 +64,7 @@ fn run() -> Definition {
             ),
             Field::flag("again", "Start it although the same runs already"),
         ],
-        also: &["wait_for_output_seconds", "stream_output", "timeout", "inactivity_timeout"],
+        also: &["rc", "wait_for_output_seconds", "stream_output", "timeout", "inactivity_timeout"],
     }
 }
 
