@@ -24,6 +24,9 @@ pub struct KillArgs {
     /// Every job of this session that runs.
     #[arg(short, long, conflicts_with = "jobs")]
     pub all: bool,
+    /// Of a shell: only this step; the shell stays.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["all", "signal"])]
+    pub step: Option<u64>,
     /// How long it may take to end by itself [default: 10s at a terminal, where Ctrl-C hurries; else 200ms;
     /// settings: kill.grace_at_terminal and kill.grace].
     #[arg(long, value_name = "TIME", value_parser = duration)]

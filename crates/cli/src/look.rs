@@ -100,6 +100,9 @@ Examples:
 pub struct ReadArgs {
     /// Its handle or name [default: the last job of this session].
     pub job: Option<String>,
+    /// Only what this step of a shell printed.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["since", "until"])]
+    pub step: Option<u64>,
     /// Begin at this offset.
     #[arg(long, value_name = "OFFSET")]
     pub since: Option<u64>,

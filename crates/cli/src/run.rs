@@ -24,6 +24,8 @@ Examples:
   outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
   outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
   outlast run --on gpu1 -d --name train ./train.sh
+  outlast run --shell main 'cd src && source venv/bin/activate'
+                                         the next step in that shell goes on from there
   outlast run --sandbox --memory 2GiB 'npm test'")]
 pub struct RunArgs {
     /// The command.
@@ -54,6 +56,16 @@ pub struct RunArgs {
     /// End the job when it has printed nothing for so long.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub inactivity_timeout: Option<Duration>,
+    /// Run it as a step in the shell of this name, which remembers folder, variables and functions; the shell is made if
+    /// there is none. --cwd, --env and --timeout are then for this step alone.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "pipe", "size", "no_stdin", "tty", "wake", "notify", "inactivity_timeout"])]
+    pub shell: Option<String>,
+    /// With --shell: a shell that is made reads your startup files.
+    #[arg(long, requires = "shell")]
+    pub rc: bool,
+    /// With --shell: run nothing if another step runs, instead of waiting for it.
+    #[arg(long, requires = "shell")]
+    pub if_idle: bool,
     /// A name to call it by.
     #[arg(long)]
     pub name: Option<String>,

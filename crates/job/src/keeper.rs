@@ -13,6 +13,7 @@
 
 mod start;
 mod nursery;
+mod shell_line;
 mod ready;
 mod inherited;
 mod confinement;
@@ -94,6 +95,8 @@ struct Keeper {
     search_buffer: SearchBuffer,
     probe: Option<ProbeThread>,
     guard: Option<Guard>,
+    /// For a shell that remembers.
+    shell_line: Option<shell_line::ShellLine>,
     signals: outlast_pty::signals::Signals,
     net: Net,
     /// The command, if it is no child of ours.
@@ -135,6 +138,7 @@ impl Keeper {
             conditions,
             watchdog: watchdog::Watchdog::new(&inherited.settings.watchdog),
             masks: inherited.masks.clone(),
+            steps: shell_line::known_steps(&inherited, &info),
             info,
         });
         let mut keeper = Self {
@@ -149,6 +153,7 @@ impl Keeper {
             search_buffer: SearchBuffer::default(),
             probe: None,
             guard: inherited.guard.take(),
+            shell_line: shell_line::ShellLine::of(&inherited)?,
             signals,
             net,
             watched: None,

@@ -67,6 +67,7 @@ pub mod wakes;
 #[doc(hidden)]
 pub mod wire;
 mod search;
+mod shells;
 #[doc(hidden)]
 pub mod wiped;
 mod socket;
@@ -82,11 +83,13 @@ pub mod process_tree;
 #[doc(hidden)]
 pub use outlast_protocol::{EntryKind, condition, failure, units};
 
-pub use client::{Follower, Job, Lines, Link, Outlast, PendingWait, Waiting, check_wait, wait_any};
+pub use client::{
+    Follower, Job, Lines, Link, Outlast, PendingWait, StepBegun, Waiting, check_wait, wait_any,
+};
 pub use failure::{Failure, Kind};
 pub use local::start::keep_if_asked;
 pub use outbox::Outbox;
-pub use outlast_protocol::{Condition, request};
+pub use outlast_protocol::{Condition, request, shell};
 pub use spec::{Handle, Input, JobSpec, Run, Size, Streams};
 pub use wire::{Reason, Send, Wait, Waited};
 

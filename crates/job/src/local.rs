@@ -23,6 +23,7 @@ pub(crate) mod read;
 pub(crate) mod replay;
 mod remove;
 mod send;
+mod shell;
 pub(crate) mod start;
 pub(crate) mod status_poll;
 mod steps;
@@ -185,7 +186,11 @@ impl Local {
     pub(crate) fn find(&self, reference: &str) -> Result<Arc<OpenJob>, Failure> {
         match reference.parse::<u64>() {
             Ok(number) => self.job(Handle::new(number)),
-            Err(_) => self.job(names::resolve(&self.home, reference)?),
+            Err(_) => match names::resolve(&self.home, reference) {
+                Ok(handle) => self.job(handle),
+                // One of the user's shells goes by its name too.
+                Err(failure) => self.job(self.find_shell("", reference).ok_or(failure)?),
+            },
         }
     }
 
@@ -513,6 +518,7 @@ fn hide_texts(info: &mut Info, mut hide: impl FnMut(&mut String)) {
         state: _,
         cursor_at_start: _,
         traceparent: _,
+        shell: _,
     } = info;
     hide(command);
     match run {

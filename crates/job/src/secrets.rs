@@ -143,6 +143,11 @@ pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) 
     masks
 }
 
+/// Whether a variable is one whose value must be hidden.
+pub(crate) fn is_secret(name: &str, value: &str) -> bool {
+    is_named_like_a_secret(name) && is_worth_hiding(value)
+}
+
 fn is_named_like_a_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     if HARMLESS_NAMES.contains(&name.as_str()) {

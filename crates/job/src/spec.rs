@@ -76,6 +76,12 @@ pub struct KeeperSpec {
     /// The order that it was started by, where its keeper notes the job: see `registry/orders.rs`.
     #[serde(default)]
     pub order: Option<String>,
+    /// It is a shell that remembers.
+    #[serde(default)]
+    pub shell: Option<outlast_protocol::Shell>,
+    /// What a shell of that name remembered, as it would be told to the new one. Never written to disk.
+    #[serde(default)]
+    pub shell_state: Option<String>,
 }
 
 /// What names a pager.
@@ -123,7 +129,7 @@ impl KeeperSpec {
         };
         let session = if spec.session.is_empty() { crate::session::current() } else { spec.session };
         Ok(Self {
-            run: spec.run,
+            run: spec.shell.as_ref().map_or(spec.run, |shell| Run::Program(crate::shells::start(shell, 0).0)),
             description: spec.description,
             shown_as: spec.shown_as,
             name: spec.name,
@@ -149,6 +155,8 @@ impl KeeperSpec {
             sandbox,
             limits,
             order: spec.order,
+            shell: spec.shell,
+            shell_state: None,
         })
     }
 

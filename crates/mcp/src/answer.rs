@@ -3,6 +3,7 @@
 use outlast_job::lifecycle::{EndedBy, Outcome, Process, State};
 use outlast_job::registry::format::Info;
 use outlast_job::request::ReadText;
+use outlast_job::shell::{Shell, Step, StepState};
 use outlast_job::wire::{Awaiting, AwaitingKind, Level, ScreenShot};
 use outlast_job::{Failure, Job, Reason, Waited};
 use outlast_protocol::outcome::BESIDE_OUTCOME;
@@ -137,6 +138,8 @@ pub(crate) struct Answer {
     pub(crate) echo: Option<String>,
     /// What the call still waits for, if its answer is to be asked for later.
     pub(crate) pending: Option<Pending>,
+    /// Whether the job itself runs: a step of a shell may be over before.
+    job_runs: bool,
 }
 
 impl Answer {
@@ -163,6 +166,7 @@ impl Answer {
             budget: budget(None),
             echo: None,
             pending: None,
+            job_runs: info.state.is_live(),
         }
     }
 
@@ -185,6 +189,38 @@ impl Answer {
         }
         self.facts.report = report;
         self
+    }
+
+    /// It is about a step of a shell.
+    pub(crate) fn of_step(mut self, shell: &Shell, step: &Step) -> Self {
+        self.facts.report = self.facts.report.of_step(&shell.name, step);
+        self.ending = match (step.state, step.exit_code) {
+            (StepState::Queued | StepState::Running, _) => None,
+            (StepState::Ended, Some(code)) => Some(format!("exit {code}")),
+            (StepState::Ended, None) => Some("ended".into()),
+            (StepState::NotRun, _) => Some("not run".into()),
+        };
+        self.ran_ms =
+            step.took_ms.unwrap_or_else(|| outlast_job::clock::now_ms().saturating_sub(step.started_at));
+        if let Some(folder) = step.new_folder() {
+            self.note(format!("now in {folder}"));
+        }
+        if !step.pipeline.is_empty() {
+            let codes: Vec<String> = step.pipeline.iter().map(ToString::to_string).collect();
+            self.note(format!("pipeline: {}", codes.join(" ")));
+        }
+        if let Some(note) = &step.note {
+            self.note(note.clone());
+        }
+        if step.exit_code == Some(127) && !shell.rc {
+            self.note("this shell has not read the user's startup files; one made with rc=true has");
+        }
+        self
+    }
+
+    /// Whether the job itself has ended, and not only a step of it.
+    pub(crate) fn job_has_ended(&self) -> bool {
+        !self.job_runs
     }
 
     /// Shows a range of what was printed, with all that fits into `budget` bytes beside the other words.
@@ -252,7 +288,7 @@ impl Answer {
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.facts.report.job.status, "starting" | "running")
+        matches!(self.facts.report.job.status, "starting" | "running" | "queued")
     }
 
     /// The whole answer as text: first everything that we say, a line each, then a blank line, then what the job printed,
@@ -354,6 +390,9 @@ impl Answer {
     pub(crate) fn status(&self) -> String {
         let job = &self.facts.report.job;
         let mut parts = vec![title(job)];
+        if let (Some(shell), Some(step)) = (&self.facts.report.shell, self.facts.report.step) {
+            parts.push(format!("shell {shell}, step {step}"));
+        }
         match &self.ending {
             Some(ending) => {
                 parts.push(ending.clone());
@@ -372,7 +411,10 @@ impl Answer {
     /// Why the call came back, of a job that runs.
     pub(crate) fn why(&self) -> String {
         let report = &self.facts.report;
-        let running = || format!("running for {}", seconds(self.ran_ms));
+        let running = || match report.job.status {
+            "queued" => "waits for the step before it".to_owned(),
+            _ => format!("running for {}", seconds(self.ran_ms)),
+        };
         let Some(reason) = report.reason else { return running() };
         match reason {
             Reason::Pattern => match &report.found {

@@ -7,6 +7,7 @@
 pub(crate) mod adopted;
 mod asking;
 mod far;
+pub(crate) mod in_shell;
 pub(crate) mod jobs;
 pub(crate) mod kill;
 pub(crate) mod left;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use outlast_job::registry::format::Info;
 use outlast_job::request::{Lines, ReadBytes, ReadText, Stream};
+use outlast_job::shell::StepState;
 use outlast_job::wire::AwaitingKind;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited};
 use outlast_policy::{Door, Gate};
@@ -243,17 +245,26 @@ impl Engine {
         }
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info).waited(waited.clone());
+        if let (Some(step), Some(shell)) = (&waited.step, &info.shell) {
+            answer = answer.of_step(shell, step);
+        }
         // Once: a list may have said how it ended before, but not what it printed.
         let before = self.cursors.get(&caller.session, job.handle());
         let told = before.ended && before.read >= job.log_end();
-        let budget = if told || answer.is_live() { budget } else { answer.add_outcome(budget)? };
+        let has_outcome = !told && !answer.is_live() && waited.step.is_none();
+        let budget = if has_outcome { answer.add_outcome(budget)? } else { budget };
         answer.budget = budget;
-        let mut read = ReadText { from, ..ReadText::default() };
+        let (from, to) = match &waited.step {
+            Some(step) if step.state == StepState::Queued => (step.from, Some(step.from)),
+            Some(step) => (from.max(step.from), step.to),
+            None => (from, None),
+        };
+        let mut read = ReadText { from, to, ..ReadText::default() };
         match output {
             WaitOutput::New => answer = answer.showing(read, budget),
             WaitOutput::Tail => {
                 let lines = Some(Lines::Last(wait::TAIL));
-                let (begin, to) = job.borders(ReadBytes { from, lines, ..ReadBytes::default() })?;
+                let (begin, to) = job.borders(ReadBytes { from, to, lines, ..ReadBytes::default() })?;
                 read = ReadText { from: begin, to: Some(to), ..read };
                 answer = answer.showing(read, budget);
                 // The rest counts as seen: it was not wanted.
@@ -360,7 +371,7 @@ impl Engine {
             waited: before.waited.max(waited),
             errors: errors.unwrap_or(before.errors),
             cancelled: false,
-            ended: before.ended || !answer.is_live(),
+            ended: before.ended || answer.job_has_ended(),
             at: outlast_job::clock::now_ms(),
         };
         if after != before {

@@ -221,7 +221,8 @@ impl Server {
         }
         let (parse, arguments) = (incoming.parse, incoming.arguments.clone());
         let first = move |engine: &Engine, caller: Caller| {
-            let call = parse(engine, &arguments)?;
+            let mut call = parse(engine, &arguments)?;
+            engine.place_in_shell(&caller, &mut call.order)?;
             let session = engine.acting_as(&caller, &call.order);
             match engine.gate.judge(&Order { session: &session, kind: call.order.kind() })? {
                 Judged::Free(pass) => {

@@ -216,6 +216,30 @@ fn forward_stdin(job: &Job) {
 }
 
 /// Prints a job's output from where it stopped.
+/// Shows what one step of a shell prints.
+pub(crate) struct StepPrinter {
+    info: Info,
+    printer: Option<Printer>,
+}
+
+impl StepPrinter {
+    pub(crate) fn new(job: &Job) -> Result<Self, Failure> {
+        Ok(Self { info: job.info()?, printer: None })
+    }
+
+    /// Shows what is new of the step, which began there and perhaps has ended.
+    pub(crate) fn print(&mut self, job: &Job, (from, to): (u64, Option<u64>)) -> Result<(), Failure> {
+        let printer = self.printer.get_or_insert_with(|| Printer::new(&self.info, from, false));
+        printer.print_until(job, to)
+    }
+
+    pub(crate) fn finish(&mut self) {
+        if let Some(printer) = &mut self.printer {
+            printer.finish();
+        }
+    }
+}
+
 struct Printer {
     streams: Vec<Printed>,
     reader_gone: bool,
@@ -261,10 +285,14 @@ impl Printer {
     }
 
     fn print(&mut self, job: &Job) -> Result<(), Failure> {
+        self.print_until(job, None)
+    }
+
+    fn print_until(&mut self, job: &Job, to: Option<u64>) -> Result<(), Failure> {
         let mut gone = false;
         for printed in &mut self.streams {
             let (stream, form) = (printed.stream, &mut printed.form);
-            let read = ReadBytes { stream, from: printed.offset, max: PIECE, ..ReadBytes::default() };
+            let read = ReadBytes { stream, from: printed.offset, to, max: PIECE, ..ReadBytes::default() };
             printed.offset = job.read_pieces(read, |piece| {
                 let mark;
                 let bytes = match piece {

@@ -49,6 +49,13 @@ impl Output {
         self.data(format!("{line}\n").as_bytes())
     }
 
+    /// A line of data for people; an answer in JSON has said it.
+    pub(crate) fn line_or_nothing(&mut self, line: &str) {
+        if !self.json {
+            self.line(line);
+        }
+    }
+
     /// One JSON value on a line.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> bool {
         let mut bytes = serde_json::to_vec(value).unwrap_or_default();

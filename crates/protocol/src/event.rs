@@ -124,6 +124,23 @@ pub enum EventKind {
         /// Who answered, in words.
         by: String,
     },
+    /// A command began in a shell.
+    StepStarted {
+        /// Which.
+        #[serde(flatten)]
+        step: Box<crate::shell::Step>,
+    },
+    /// A command in a shell is over.
+    Step {
+        /// How it ended.
+        #[serde(flatten)]
+        step: Box<crate::shell::Step>,
+    },
+    /// A process that is not the shell said that a step had ended; the shell is ended for that.
+    StepForged {
+        /// What was wrong, in words.
+        why: String,
+    },
     /// Something a newer version knows.
     #[serde(other)]
     Unknown,
@@ -186,6 +203,9 @@ impl EventKind {
             Self::ExecRefused { .. } => "exec_refused",
             Self::Asking { .. } => "asking",
             Self::Answered { .. } => "answered",
+            Self::StepStarted { .. } => "step_started",
+            Self::Step { .. } => "step",
+            Self::StepForged { .. } => "step_forged",
             Self::Unknown => "unknown",
         }
     }
@@ -236,6 +256,8 @@ words! {
         Asking = "asking",
         /// That was answered.
         Answered = "answered",
+        /// A command in a shell is over, and nobody waited for it.
+        Step = "step",
         /// Its log cannot be written, or can be again.
         LogTrouble = "log_trouble",
         /// Somebody could not be woken.

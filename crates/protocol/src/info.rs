@@ -125,6 +125,9 @@ pub struct Info {
     /// Whether its end goes to the session's outbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tells_end: bool,
+    /// What kind of shell it is, for a shell that remembers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<crate::shell::Shell>,
     /// Its state.
     #[serde(flatten)]
     pub state: State,

@@ -12,6 +12,7 @@ use crate::lifecycle::{Process, State};
 use crate::outcome::JobOutcome;
 use crate::reason::Reason;
 use crate::request::{Files, Summary};
+use crate::shell::{Step, StepState};
 use crate::wake::WakeKind;
 use crate::wire::{Found, Waited};
 
@@ -103,6 +104,18 @@ pub struct JobReport {
     /// What its tools reported, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<JobOutcome>,
+    /// The shell, for an answer about a step of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// Which step of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// The folder that the shell is in now, if the step changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The exit codes of the step's last pipeline, if that had several parts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pipeline: Vec<i32>,
     /// What it printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -139,6 +152,10 @@ impl JobReport {
             awaiting_input: None,
             port: None,
             outcome: None,
+            shell: None,
+            step: None,
+            folder: None,
+            pipeline: Vec::new(),
             output: None,
             stderr: None,
             offset,
@@ -155,6 +172,29 @@ impl JobReport {
     pub fn waited(self, waited: Waited) -> Self {
         let Waited { reason, elapsed_ms, found, awaiting_input, port, .. } = waited;
         Self { reason: Some(reason), elapsed_ms: Some(elapsed_ms), found, awaiting_input, port, ..self }
+    }
+
+    /// The answer is about a step of a shell: how that is, not how the shell is.
+    #[must_use]
+    pub fn of_step(mut self, shell: &str, step: &Step) -> Self {
+        self.job.status = match (step.state, step.exit_code) {
+            (StepState::Queued, _) => "queued",
+            (StepState::Running, _) => "running",
+            (StepState::Ended, Some(0)) => "completed",
+            (StepState::Ended, _) => "failed",
+            (StepState::NotRun, _) => "not_run",
+        };
+        self.job.exit_code = step.exit_code;
+        self.job.signal = None;
+        Self {
+            ended_by: step.note.clone(),
+            left_behind: Vec::new(),
+            shell: Some(shell.to_owned()),
+            step: Some(step.step),
+            folder: step.new_folder().map(ToOwned::to_owned),
+            pipeline: step.pipeline.clone(),
+            ..self
+        }
     }
 }
 
@@ -173,6 +213,10 @@ mod tests {
             awaiting_input: None,
             port: None,
             outcome: None,
+            shell: None,
+            step: None,
+            folder: None,
+            pipeline: Vec::new(),
             output: None,
             stderr: None,
             offset: 3,

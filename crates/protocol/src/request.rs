@@ -22,6 +22,7 @@ use crate::lifecycle::{Process, Receipt};
 use crate::outcome::JobOutcome;
 use crate::report::WakePlan;
 use crate::secret_text::SecretText;
+use crate::shell::{ShellStatus, Step, StepOrder};
 use crate::size::Size;
 use crate::wire::event::Event;
 use crate::wire::watch::Watch;
@@ -46,6 +47,14 @@ pub enum Request {
     Find {
         /// The number or name.
         job: String,
+    },
+    /// Find the shell of a name: [`Answer::FoundShell`].
+    FindShell {
+        /// Whose: an agent's session; empty for the user's own.
+        #[serde(default)]
+        scope: String,
+        /// Its name.
+        name: String,
     },
     /// List jobs: [`Answer::Jobs`].
     List(List),
@@ -189,6 +198,20 @@ pub enum JobRequest {
     Watch {
         /// What of.
         watch: Watch,
+    },
+    /// Run a command in a shell: [`Answer::Step`], at once; what becomes of it is waited for.
+    Step(Box<StepOrder>),
+    /// How a shell is, with its last steps: [`Answer::Shell`].
+    Shell,
+    /// End a step of a shell, while the shell stays: [`Answer::Killed`].
+    EndStep {
+        /// Which; none for the one that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+        /// How long it may take to end by itself, in milliseconds.
+        grace_ms: u64,
+        /// The session that asks.
+        session: String,
     },
     /// All watches: [`Answer::Watches`].
     Watches,
@@ -353,6 +376,8 @@ pub enum Answer {
     Started(Handle),
     /// The job that was looked for.
     Found(Handle),
+    /// The shell that was looked for, if there is or was one; it may have ended.
+    FoundShell(Option<Handle>),
     /// Jobs, oldest first.
     Jobs(Vec<ListedJob>),
     /// A job's record.
@@ -417,6 +442,10 @@ pub enum Answer {
     },
     /// What was removed.
     Pruned(Pruned),
+    /// A step of a shell.
+    Step(Box<Step>),
+    /// How a shell is.
+    Shell(Box<ShellStatus>),
     /// There is nothing to say.
     Done {},
 }
@@ -432,6 +461,7 @@ impl Request {
             Self::Start(_)
             | Self::PlanWakes(_)
             | Self::Find { .. }
+            | Self::FindShell { .. }
             | Self::List(_)
             | Self::Events(_)
             | Self::Ack(_)
@@ -469,7 +499,7 @@ impl Answer {
     pub fn seen_from_here(mut self, host: HostName) -> Self {
         let named = |handle: &mut Handle| *handle = handle.on(Some(host));
         match &mut self {
-            Self::Started(job) | Self::Found(job) => named(job),
+            Self::Started(job) | Self::Found(job) | Self::FoundShell(Some(job)) => named(job),
             Self::Jobs(jobs) => jobs.iter_mut().for_each(|one| named(&mut one.job.handle)),
             Self::Info(info) => named(&mut info.handle),
             Self::Status(status) => status.iter_mut().for_each(|status| named(&mut status.info.handle)),
@@ -502,6 +532,9 @@ impl Answer {
             | Self::Removed { .. }
             | Self::Hidden(_)
             | Self::Wakes(_)
+            | Self::Step(_)
+            | Self::Shell(_)
+            | Self::FoundShell(None)
             | Self::Done {} => {}
         }
         self
@@ -574,6 +607,10 @@ mod tests {
             Request::Start(start()),
             Request::PlanWakes(start()),
             Request::Find { job: "web".into() },
+            Request::FindShell { scope: session(), name: "main".into() },
+            job(JobRequest::Step(Box::new(StepOrder { command: "cd /".into(), ..StepOrder::default() }))),
+            job(JobRequest::Shell),
+            job(JobRequest::EndStep { step: Some(2), grace_ms: 200, session: session() }),
             Request::List(List { keepers: AskKeepers::OfSession(session()), ..List::default() }),
             Request::Wait(WaitAny {
                 waits: vec![JobWait { job: Handle::new(1), wait: Wait::for_exit() }],

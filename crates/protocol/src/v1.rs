@@ -115,7 +115,13 @@ fn none_of(patterns: &[String]) -> Option<String> {
 
 impl From<Wait> for wire::Wait {
     fn from(old: Wait) -> Self {
-        Self { until: old.conditions(), from: old.from, deadline_ms: old.deadline_ms, masked: old.masked }
+        Self {
+            until: old.conditions(),
+            from: old.from,
+            deadline_ms: old.deadline_ms,
+            masked: old.masked,
+            step: None,
+        }
     }
 }
 
@@ -164,13 +170,15 @@ impl TryFrom<&wire::watch::Watch> for Watch {
 pub(crate) struct EitherWait {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     until: Vec<Condition>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
     #[serde(flatten)]
     old: Wait,
 }
 
 impl From<EitherWait> for wire::Wait {
-    fn from(EitherWait { until, old }: EitherWait) -> Self {
-        let wait: Self = old.into();
+    fn from(EitherWait { until, step, old }: EitherWait) -> Self {
+        let wait = Self { step, ..old.into() };
         if until.is_empty() { wait } else { Self { until, ..wait } }
     }
 }
@@ -179,7 +187,7 @@ impl From<wire::Wait> for EitherWait {
     fn from(wait: wire::Wait) -> Self {
         let (from, deadline_ms, masked) = (wait.from, wait.deadline_ms, wait.masked);
         let old = Wait::try_from(&wait).unwrap_or(Wait { from, deadline_ms, masked, ..Wait::default() });
-        Self { until: wait.until, old }
+        Self { until: wait.until, step: wait.step, old }
     }
 }
 
@@ -265,6 +273,9 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::ExecRefused { .. }
         | EventKind::Asking { .. }
         | EventKind::Answered { .. }
+        | EventKind::StepStarted { .. }
+        | EventKind::Step { .. }
+        | EventKind::StepForged { .. }
         | EventKind::Unknown => None,
     }
 }

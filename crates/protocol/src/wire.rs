@@ -21,6 +21,7 @@ use crate::info::Info;
 use crate::job::Handle;
 use crate::lifecycle::Process;
 use crate::secret_text::SecretText;
+use crate::shell::{ShellStatus, Step, StepOrder};
 pub use crate::{Awaiting, AwaitingKind, Evidence, Level, Reason, Stable};
 use brief_status::BriefStatus;
 use event::{Event, ExecQuestion};
@@ -157,6 +158,20 @@ pub enum Verb {
         /// Who answers, in words.
         by: String,
     },
+    /// Run a command in a shell: its turn comes when the steps before it are over.
+    Step(StepOrder),
+    /// How a shell is, with its last steps.
+    Shell,
+    /// End a step of a shell; the shell stays.
+    EndStep {
+        /// Which; none for the one that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+        /// How long it may take to end by itself, in milliseconds.
+        grace_ms: u64,
+        /// The session that asks.
+        session: String,
+    },
     /// What the terminal shows.
     Screen {
         /// With colours and styles.
@@ -176,7 +191,7 @@ impl Verb {
     #[must_use]
     pub fn needs_version(&self) -> u32 {
         let sayable = match self {
-            Verb::AnswerQuestion { .. } => false,
+            Verb::AnswerQuestion { .. } | Verb::Step(_) | Verb::Shell | Verb::EndStep { .. } => false,
             Verb::Wait(wait) => crate::v1::Wait::try_from(wait).is_ok(),
             Verb::Watch { watch } => crate::v1::Watch::try_from(watch).is_ok(),
             Verb::Status { .. }
@@ -208,7 +223,10 @@ impl Verb {
             | Verb::Attach(_)
             | Verb::Watches
             | Verb::AnswerQuestion { .. }
+            | Verb::Shell
+            | Verb::EndStep { .. }
             | Verb::Screen { .. } => None,
+            Verb::Step(_) => Some("run"),
             Verb::Send(_) | Verb::Secret(_) => Some("typed"),
             Verb::Signal { .. } => Some("sent"),
             Verb::Watch { .. } => Some("set"),
@@ -287,6 +305,10 @@ pub enum Answer {
     Attached(Attached),
     /// To `watch`, `watches` and `unwatch`.
     Watches(Vec<Watch>),
+    /// To `step`: its number, and whether it runs or waits.
+    Step(Box<Step>),
+    /// To `shell`.
+    Shell(Box<ShellStatus>),
     /// To what has no answer of its own.
     Done {},
     /// It could not be done.

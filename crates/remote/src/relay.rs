@@ -352,6 +352,7 @@ fn lane(stream: u32, request: &Request) -> u64 {
         Request::Start(_)
         | Request::PlanWakes(_)
         | Request::Find { .. }
+        | Request::FindShell { .. }
         | Request::List(_)
         | Request::Wait(_)
         | Request::Events(_)

@@ -163,6 +163,9 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::ExecRefused { .. }
             | EventKind::Asking { .. }
             | EventKind::Answered { .. }
+            | EventKind::StepStarted { .. }
+            | EventKind::Step { .. }
+            | EventKind::StepForged { .. }
             | EventKind::Unknown,
         )
         | None => MoreCall::ReadNew(job),

@@ -8,6 +8,7 @@ use outlast_protocol::request::{
     Screen, Stream, Text,
 };
 use outlast_protocol::secret_text::SecretText;
+use outlast_protocol::shell::{ShellStatus, Step, StepOrder};
 
 use super::attach::View;
 use super::follow::FollowerPlace;
@@ -471,6 +472,31 @@ impl Job {
     pub fn send_secret(&self, value: &[u8], force: bool) -> Result<Sent, Failure> {
         let ask = JobRequest::Secret { value: SecretText::new(value), force };
         answered!(self.ask(ask)?, Answer::Sent(sent) => sent)
+    }
+
+    /// Runs a command in a shell, when the steps before it are over.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the shell has ended, [`Kind::Usage`] for a job that is no shell.
+    pub fn step(&self, order: StepOrder) -> Result<Step, Failure> {
+        answered!(self.ask(JobRequest::Step(Box::new(order)))?, Answer::Step(step) => *step)
+    }
+
+    /// How a shell is, with its last steps.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a job that is no shell.
+    pub fn shell(&self) -> Result<ShellStatus, Failure> {
+        answered!(self.ask(JobRequest::Shell)?, Answer::Shell(status) => *status)
+    }
+
+    /// Ends a step of a shell, the one that runs unless told; the shell stays.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when the shell has ended, [`Kind::Usage`] for a job that is no shell.
+    pub fn end_step(&self, step: Option<u64>, grace: Duration, session: &str) -> Result<Killed, Failure> {
+        let ask = JobRequest::EndStep { step, grace_ms: millis(grace), session: session.into() };
+        answered!(self.ask(ask)?, Answer::Killed(killed) => killed)
     }
 
     /// What is needed to play it again, as far as it has got.

@@ -131,7 +131,7 @@ impl Conditions {
     /// A usage failure: a bad pattern, or too many waits.
     pub(super) fn wait(
         &mut self,
-        client: Client,
+        (client, step): (Client, Option<(u64, bool)>),
         wait: &Wait,
         facts: &Facts<'_>,
     ) -> Result<Option<Met>, Failure> {
@@ -148,6 +148,8 @@ impl Conditions {
             deadline: wait.deadline_ms.and_then(|ms| now.checked_add(Duration::from_millis(ms))),
             known: facts.moment.end,
             masked: wait.masked,
+            step: step.map(|(step, _)| step),
+            over: step.is_some_and(|(_, over)| over),
         };
         Ok(self.begin(subscription, facts).pop())
     }
@@ -182,6 +184,8 @@ impl Conditions {
             known: facts.moment.end,
             // What it finds goes to whoever is told, agents among them.
             masked: true,
+            step: None,
+            over: false,
         })
     }
 
@@ -210,7 +214,7 @@ impl Conditions {
         if subscription.checks.iter().any(|check| check.wants_screen(moment.now)) {
             subscription.see(Fact::Screen(facts.rows), moment, &mut hits);
         }
-        if !moment.running && !subscription.is_behind(moment.end) {
+        if (!moment.running || subscription.over) && !subscription.is_behind(moment.end) {
             subscription.see(Fact::Exit, moment, &mut hits);
         }
         hits.iter_mut().for_each(|hit| hit.already = true);
@@ -288,7 +292,11 @@ impl Conditions {
             | EventKind::TookOver { .. }
             | EventKind::HeirGone
             | EventKind::Agent { .. }
+            | EventKind::StepStarted { .. }
+            // Told by the core, if nobody waits for it.
+            | EventKind::Step { .. }
             | EventKind::Unknown => false,
+            EventKind::StepForged { .. } => true,
         }
     }
 
@@ -342,7 +350,8 @@ impl Conditions {
             }
             subscription.feed(bytes, piece.pace == Pace::Flood, moment, hits);
             // A wait that began after the end has now seen all that there is.
-            if !moment.running && hits.is_empty() && !subscription.is_behind(moment.end) {
+            let ended = !moment.running || subscription.over;
+            if ended && hits.is_empty() && !subscription.is_behind(moment.end) {
                 subscription.see(Fact::Exit, moment, hits);
             }
         })
@@ -379,6 +388,20 @@ impl Conditions {
     /// The job has ended, and patterns have seen all that it printed.
     pub(super) fn on_drained(&mut self, moment: &Moment) -> Vec<Met> {
         self.on_fact(Fact::Drained, moment)
+    }
+
+    /// A step has ended, and patterns have seen all that it printed: for waits that are about it, that is the end.
+    pub(super) fn on_step_end(&mut self, step: u64, moment: &Moment) -> Vec<Met> {
+        self.each(moment, |subscription, hits| {
+            if subscription.step != Some(step) {
+                return;
+            }
+            subscription.over = true;
+            subscription.see(Fact::Drained, moment, hits);
+            if hits.is_empty() {
+                subscription.see(Fact::Exit, moment, hits);
+            }
+        })
     }
 
     /// The end of the job is written down.

@@ -16,6 +16,7 @@ mod phase;
 mod record;
 mod requests;
 mod several_lines;
+mod steps;
 mod typing;
 mod viewers;
 mod waits;
@@ -43,6 +44,7 @@ use crate::spec::{Handle, Size};
 use crate::wire::event::{Event, EventKind, ExecQuestion, ExecRefused};
 use crate::wire::watch::Watch;
 use crate::wire::{Answer, Awaiting, Verb};
+use outlast_protocol::shell::StepOrder;
 use phase::Phase;
 use record::Record;
 
@@ -51,6 +53,7 @@ pub(super) use awaiting_input::{Probe, ProbeResult};
 pub(super) use notifier::{Notifier, is_pushed};
 pub(super) use output::{Output, planted_panic};
 pub(super) use phase::{CommandEnd, receipt_of};
+pub(super) use steps::{KnownSteps, StepEnd};
 pub(super) use typing::{HiddenInput, LineModes};
 
 /// A moment, on both clocks.
@@ -156,6 +159,14 @@ pub(super) enum Input<'a> {
     Searched { piece: Unread, bytes: &'a [u8], end: u64 },
     /// Patterns have seen all that the command printed.
     SearchedAll,
+    /// A step of a shell has ended, and all that it printed was fed.
+    StepEnded(Box<StepEnd>),
+    /// Patterns have seen all that a step printed.
+    StepSearched(u64),
+    /// So many processes of a step got a signal.
+    StepSignalled(usize),
+    /// An end of a step came that the shell did not tell; what was wrong with it.
+    StepForged(String),
     /// What is due by now is done. Comes after each round of other inputs.
     Time,
     /// Nothing comes after this.
@@ -215,6 +226,16 @@ pub(super) enum Effect {
     Reap(Pid),
     /// Lets patterns see all that the command printed.
     SearchAll,
+    /// Gives a shell its next command.
+    FeedStep { step: u64, order: Box<StepOrder> },
+    /// Lets patterns see all that a step printed.
+    SearchStep(u64),
+    /// Asks a shell what it remembers.
+    CaptureShell,
+    /// Interrupts what has a shell's terminal.
+    InterruptForeground,
+    /// Signals what a step has started since then, in milliseconds since 1970.
+    SignalStep { signals: &'static [Signal], since: u64 },
     /// Writes watches down.
     SaveWatches(Vec<Watch>),
     /// Gives memory back that only patterns needed.
@@ -287,6 +308,7 @@ pub(super) struct Beginning {
     pub(super) conditions: Conditions,
     pub(super) watchdog: Watchdog,
     pub(super) masks: SharedMasks,
+    pub(super) steps: KnownSteps,
 }
 
 /// All that a keeper knows and decides.
@@ -324,6 +346,8 @@ pub(super) struct Core {
     /// How far the log had grown when the last screen was written.
     screen_written_at: Option<u64>,
     masks: SharedMasks,
+    /// The commands of a shell.
+    steps: steps::Steps,
 }
 
 impl Core {
@@ -351,6 +375,7 @@ impl Core {
             last_key: None,
             last_output,
             last_input: limits.started,
+            steps: steps::Steps::new(beginning.steps, Instant::now()),
             limits,
             hung_up: false,
             record_is_stale: false,
@@ -441,6 +466,10 @@ impl Core {
             Input::HelperEnded(end) => self.on_helper_ended(Ok(end), now, effects),
             Input::Searched { piece, bytes, end } => self.on_searched((&piece, end), bytes, now, effects),
             Input::SearchedAll => self.on_searched_all(now, effects),
+            Input::StepEnded(end) => self.on_step_ended(*end, now, effects),
+            Input::StepSearched(step) => self.on_step_searched(step, now, effects),
+            Input::StepSignalled(count) => self.on_step_signalled(count),
+            Input::StepForged(why) => self.on_step_forged(why, now, effects),
             Input::Time => self.on_time(now, effects),
             Input::Close => self.on_close(now, effects),
         }
@@ -452,6 +481,7 @@ impl Core {
         self.expire_questions(now, effects);
         self.probe_if_due(now.at, effects);
         self.waits_on_time(now, effects);
+        self.steps_on_time(now, effects);
         if let Phase::Leaving { .. } = self.phase {
             self.go_on_leaving(now, effects);
         } else {
@@ -468,6 +498,7 @@ impl Core {
         let next = earliest(next, self.conditions.next_deadline(self.last_output));
         let next = earliest(next, self.tidy_at);
         let next = earliest(next, self.questions.next_deadline());
+        let next = earliest(next, self.steps.next_deadline());
         earliest(next, self.notifier.next_deadline())
     }
 
@@ -487,6 +518,7 @@ impl Core {
             // This kernel does not tell anybody but its parent how a process ended: there is no second net.
             self.event(EventKind::HeirGone, now, effects);
         }
+        self.take_up_steps(now, effects);
         if let Some(last_line) = untold_end {
             // The receipt was on the disk, and its keeper was killed before it could tell of it.
             self.note_end(last_line, now, effects);
@@ -584,6 +616,7 @@ impl Core {
             + self.phase.ending().map_or(0, ending::Ending::pending)
             + self.ports.len()
             + self.questions.count()
+            + self.steps.count()
             + self.sockets.len()
     }
 }

@@ -100,6 +100,16 @@ impl Keeper {
                 while self.search() {}
                 return Some(Input::SearchedAll);
             }
+            Effect::FeedStep { step, order } => self.feed_step(step, &order),
+            Effect::SearchStep(step) => {
+                while self.search() {}
+                return Some(Input::StepSearched(step));
+            }
+            Effect::CaptureShell => self.ask_shell_for_state(),
+            Effect::InterruptForeground => self.interrupt_foreground(),
+            Effect::SignalStep { signals, since } => {
+                return Some(Input::StepSignalled(self.signal_step(signals, since)));
+            }
             Effect::SaveWatches(watches) => self.save_watches(&watches),
             Effect::GiveMemoryBack => {
                 self.search_buffer = SearchBuffer::default();
@@ -169,7 +179,7 @@ impl Keeper {
     }
 
     /// From now on a secret is hidden everywhere, in the log too.
-    fn learn_secret(&mut self, value: &[u8]) -> Result<(), Failure> {
+    pub(super) fn learn_secret(&mut self, value: &[u8]) -> Result<(), Failure> {
         // What is no text can't be known again in text; the terminal does not show it either.
         let Ok(text) = std::str::from_utf8(value) else { return Ok(()) };
         let is_new = match self.inherited.masks.write() {

@@ -14,6 +14,7 @@ use rustix::process::Pid;
 
 use super::guard::{self, CallNotes, Guard, Marker};
 use super::shared::Shared;
+use super::shell_line::ShellEnds;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
 use crate::registry::format::Info;
@@ -78,6 +79,8 @@ pub(super) struct Inherited {
     pub(super) guard_ends: Option<GuardEnds>,
     /// The thread that judges, until the keeper takes it.
     pub(super) guard: Option<Guard>,
+    /// The private line to a shell that remembers.
+    pub(super) shell: Option<ShellEnds>,
     pub(super) _lock: Lock,
 }
 
@@ -188,12 +191,19 @@ impl Inherited {
             Ends::Terminal { .. } => terminal_env(&self.spec.env),
             Ends::Pipes { .. } => self.spec.env.clone(),
         };
+        let mut env = env;
+        if let Some(shell) = &self.shell
+            && let Some(number) = shell.number()
+        {
+            env.extend(crate::shells::start(&shell.shell, number).1);
+        }
         let mark = self.home.mark_of(info.handle, info.created_at);
         let is_confined = self.spec.sandbox.is_some();
         let env = with_own_variables(env, info.handle, self.home.path(), &mark, is_confined);
         info.mark = Some(mark);
         let mut confined = self.confine(env)?;
         info.guard_by = self.install_guard(&mut confined.confinement)?;
+        confined.confinement.inherited.extend(self.shell.as_mut().and_then(|shell| shell.given.take()));
         info.sandbox_by = confined.sandbox_by;
         info.limited_by = confined.limited_by;
         let stdio = match &mut self.ends {
@@ -277,6 +287,9 @@ impl Inherited {
     /// What only the keeper needs: the heir lets go of the command's ends, or its pipes would never end.
     pub(super) fn let_go_of_given(&mut self) {
         self.input = None;
+        if let Some(shell) = &mut self.shell {
+            shell.given = None;
+        }
         if let Ends::Pipes { given, .. } = &mut self.ends {
             *given = None;
         }

@@ -34,6 +34,10 @@ pub(super) enum Ready {
     Guard,
     /// A command that is no child of ours has ended.
     Command,
+    /// The shell says something over its line.
+    Shell,
+    /// The shell can be told more.
+    ShellRoom,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -62,6 +66,14 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Ready> {
     }
     if let Some(command) = keeper.watched.as_ref().and_then(WatchedCommand::source) {
         sources.push((Ready::Command, PollFd::from_borrowed_fd(command, PollFlags::IN)));
+    }
+    if let Some(line) = &keeper.shell_line
+        && let Some(source) = line.source()
+    {
+        sources.push((Ready::Shell, PollFd::from_borrowed_fd(source, PollFlags::IN)));
+        if line.has_unsent() {
+            sources.push((Ready::ShellRoom, PollFd::from_borrowed_fd(source, PollFlags::OUT)));
+        }
     }
     for (id, peer) in keeper.peers.all() {
         if peer.may_ask() {
@@ -119,6 +131,8 @@ impl Keeper {
             }
             Ready::Guard => self.on_guard(),
             Ready::Command => self.on_watched_ready(),
+            Ready::Shell => self.on_shell(),
+            Ready::ShellRoom => self.on_shell_room(),
         }
     }
 

@@ -27,9 +27,13 @@ const CHECKPOINTS: usize = 16;
 /// Behind the checkpoints.
 const DONE: usize = 500;
 const INTERPRETED: usize = 501;
+const TOKEN: usize = 510;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
 const PRELUDE: usize = (SLOT - 4) * 8;
+
+/// Behind the checkpoints of two channels.
+const FEEDING: usize = CHECKPOINTS + 2 * (1 + 2 * SLOT);
 
 /// A typed view of the shared page.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +97,24 @@ impl Shared {
 
     pub(super) fn filed(&self) -> u64 {
         self.page.get(FILED)
+    }
+
+    /// What the end of a shell's running step must come with.
+    pub(super) fn set_token(&self, token: u64) {
+        self.page.set(TOKEN, token);
+    }
+
+    pub(super) fn token(&self) -> u64 {
+        self.page.get(TOKEN)
+    }
+
+    /// A shell has only half of what it is told.
+    pub(super) fn set_feeding(&self, feeding: bool) {
+        self.page.set(FEEDING, u64::from(feeding));
+    }
+
+    pub(super) fn is_feeding(&self) -> bool {
+        self.page.get(FEEDING) != 0
     }
 
     /// The helper that delivers wakes, and when it was started.

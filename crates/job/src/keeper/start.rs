@@ -17,6 +17,7 @@ use super::inherited::{Ends, Files, GuardEnds, Inherited, system_error};
 use super::nursery::{self, FirstWord};
 use super::ready::{Made, Ready};
 use super::shared::Shared;
+use super::shell_line::ShellEnds;
 use super::{Keeper, Net, heir};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
@@ -190,7 +191,8 @@ fn prepare(
     let (job, mut info, lock) =
         fresh.claim(&home, &spec, now_ms()).map_err(|failure| refused(None, failure))?;
     info.heir = heir;
-    if let Some(name) = &spec.name
+    let shell = spec.shell.as_ref().map(|shell| names::of_shell(&shell.scope, &shell.name));
+    if let Some(name) = spec.name.as_ref().or(shell.as_ref())
         && let Err(failure) = names::take(&home, name, job.handle())
     {
         return Err(not_started(&job, info, failure.into()));
@@ -217,6 +219,12 @@ fn prepare(
                     return Err(not_started(&job, info, system_error("cannot open a socket", error)));
                 }
             };
+            let shell = match spec.shell.as_ref().map(ShellEnds::open).transpose() {
+                Ok(shell) => shell,
+                Err(error) => {
+                    return Err(not_started(&job, info, system_error("cannot open a socket", error)));
+                }
+            };
             let inherited = Inherited {
                 home,
                 job,
@@ -234,6 +242,7 @@ fn prepare(
                 masks,
                 guard_ends,
                 guard: None,
+                shell,
                 _lock: lock,
             };
             Ok((inherited, info))
@@ -330,6 +339,7 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
     let _ = become_subreaper();
     // Before the command can close its own folder.
     let record = inherited.job.open_to_rewrite(layout::INFO).ok();
+    let line = inherited.shell.as_ref().and_then(ShellEnds::number);
     // Whoever gave up waiting has been told that nothing was started, and so it must stay.
     if !answer(&client, &StartReply::Claimed { handle: info.handle }) {
         inherited.remove_temporary_folder();
@@ -352,6 +362,7 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
         Ok(mut keeper) => {
             keeper.hold_record(record);
             keeper.plan_reserve();
+            keeper.introduce_shell(line);
             keeper.feed(CoreInput::Started { command: pid });
             answer(&client, &StartReply::Started(Box::new(keeper.core.info())));
             keeper.inherited.shared.set_answered();

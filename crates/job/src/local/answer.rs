@@ -41,6 +41,7 @@ impl Local {
             },
             Request::PlanWakes(spec) => Answer::Wakes(self.plan_wakes(*spec)?),
             Request::Find { job } => Answer::Found(self.find(&job)?.dir.handle()),
+            Request::FindShell { scope, name } => Answer::FoundShell(self.find_shell(&scope, &name)),
             Request::List(list) => Answer::Jobs(self.listed(masked, &list)),
             Request::Job { job, ask } => LocalJob::new(self.job(job)?, masked).answer(ask)?,
             Request::Wait(wait) => self.wait(masked, wait)?,
@@ -210,6 +211,11 @@ impl LocalJob {
             JobRequest::AnswerQuestion { question, allow, by } => {
                 self.answer_question(question, allow, by)?;
                 Answer::Done {}
+            }
+            JobRequest::Step(order) => Answer::Step(Box::new(self.step(*order)?)),
+            JobRequest::Shell => Answer::Shell(Box::new(self.shell()?)),
+            JobRequest::EndStep { step, grace_ms, session } => {
+                Answer::Killed(self.end_step(step, Duration::from_millis(grace_ms), &session)?)
             }
             JobRequest::Watch { watch } => Answer::Watches(self.watch(watch)?),
             JobRequest::Watches => Answer::Watches(self.watches()?),

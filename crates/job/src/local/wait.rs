@@ -275,7 +275,8 @@ impl LocalWait {
         let end = self.job.log_end();
         let from = self.wait.from.unwrap_or(end);
         let answer = |reason, offset, found| {
-            Ok(Some(Waited { already: true, found, ..Waited::because(reason, offset) }))
+            let step = self.wait.step.and_then(|step| self.job.known_step(step)).map(Box::new);
+            Ok(Some(Waited { already: true, found, step, ..Waited::because(reason, offset) }))
         };
         let patterns = self.wait.patterns();
         if !patterns.is_empty()

@@ -51,6 +51,7 @@ pub fn claimed(handle: Handle, spec: &KeeperSpec, created_at: u64) -> Info {
         limits: spec.limits.clone(),
         limited_by: None,
         takeovers: 0,
+        shell: spec.shell.clone(),
         tells_end: spec.notify.tells_end(),
         state: State::Starting,
     }

@@ -25,6 +25,20 @@ pub(crate) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
         .hint(Hint::call("see all jobs and their names: ", Call::AllJobs)))
 }
 
+/// What a shell is stored as: no job can have such a name.
+pub(crate) fn of_shell(scope: &str, name: &str) -> String {
+    // FNV-1a: the same in every version of this program.
+    let hash = scope.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("~{hash:016x}.{name}")
+}
+
+/// The job that is, or was last, the shell of this name.
+pub(crate) fn shell(home: &Home, scope: &str, name: &str) -> Option<Handle> {
+    stored(home, &of_shell(scope, name)).filter(|handle| home.job_path(*handle).exists())
+}
+
 fn names_dir(home: &Home) -> Result<std::os::fd::OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(home.as_dir(), layout::NAMES, flags, Mode::empty())

@@ -181,6 +181,10 @@ fn remove(home: &Home, finished: &Finished) -> Result<(), Errno> {
     if let Some(name) = &finished.info.name {
         names::forget(home, name, finished.info.handle);
     }
+    if let Some(shell) = &finished.info.shell {
+        let name = names::of_shell(&shell.scope, &shell.name);
+        names::forget(home, &name, finished.info.handle);
+    }
     let temporary = home.path().join(layout::TEMPORARY).join(finished.info.handle.to_string());
     let _ = std::fs::remove_dir_all(temporary);
     // Rename it first: a reader sees a complete job or none.

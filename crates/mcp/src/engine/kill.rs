@@ -33,6 +33,11 @@ impl Engine {
         let patience = self.patience(order.grace);
         let before = job.info()?;
         let left = if before.state.is_live() { Vec::new() } else { job.left_behind(&before) };
+        if order.signal.is_none()
+            && let Some(step) = self.running_step(job)?
+        {
+            return self.kill_step(caller, job, step, &order);
+        }
         let killed = match &order.signal {
             Some(signal) => job.signal(signal, &caller.session)?,
             None => job.kill(patience.allowed, &caller.session)?,
@@ -46,6 +51,26 @@ impl Engine {
             return self.wait_then((job, Wait::for_exit()), patience, caller, finish);
         }
         finish(self, Waited::because(Reason::Exit, end))
+    }
+
+    /// Ends the step that runs; its shell stays.
+    fn kill_step(
+        &self,
+        caller: &Caller,
+        job: &Job,
+        step: u64,
+        order: &KillOrder,
+    ) -> Result<Step<Answer>, Failure> {
+        let patience = self.patience(order.grace);
+        let killed = job.end_step(Some(step), patience.allowed, &caller.session)?;
+        let waited = job.wait(&Wait::for_exit().of_step(step), Some(patience.allowed))?;
+        let asked = Asked { from: 0, budget: order.budget, output: WaitOutput::Nothing };
+        let mut answer = self.answer_with(job, caller, waited, asked, patience)?;
+        answer.elapsed_ms = None;
+        if let Some(note) = killed.note {
+            answer.note(note);
+        }
+        Ok(Step::Done(answer))
     }
 
     fn killed(

@@ -222,6 +222,7 @@ pub(super) fn is_known(entry: &Entry, cursor: Cursor) -> bool {
         | EntryKind::Output
         | EntryKind::Gone
         | EntryKind::LogTrouble
+        | EntryKind::Step
         | EntryKind::WakeFailed
         | EntryKind::Dropped
         | EntryKind::Stream

@@ -13,13 +13,14 @@ use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Run, Streams, Wait, 
 use outlast_policy::Pass;
 use outlast_protocol::HostName;
 
+use super::in_shell::ShellOrder;
 use super::parked::Step;
 use super::{Caller, Engine};
 use crate::answer::Answer;
 use crate::printed::budget;
 
 /// How long a command that goes to the background is looked at: long enough to see one that does not exist.
-const BRIEF: Duration = Duration::from_millis(20);
+pub(super) const BRIEF: Duration = Duration::from_millis(20);
 
 /// What to run, and how long to stay.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct RunOrder {
     pub(crate) again: bool,
     /// What is worth an event; none for an end and a question.
     pub(crate) notify: Option<Notify>,
+    /// It is a step in this shell.
+    pub(crate) shell: Option<ShellOrder>,
 }
 
 impl RunOrder {
@@ -80,12 +83,16 @@ impl RunOrder {
             budget: budget(None),
             again: true,
             notify: None,
+            shell: None,
         })
     }
 }
 
 impl Engine {
     pub(crate) fn run(&self, caller: &Caller, order: RunOrder, pass: &Pass) -> Result<Step<Answer>, Failure> {
+        if let Some(shell) = order.shell.clone() {
+            return self.run_step(caller, order, &shell, pass);
+        }
         // A caller who knows what to look for is not told of less.
         let seen = order.pattern.clone().map_or(Condition::Port(None), Condition::Pattern);
         let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen).from(0);

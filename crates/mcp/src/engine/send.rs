@@ -44,7 +44,7 @@ impl Engine {
             &Send { session: Some(caller.session.clone()), ..order.input.passed(pass).into_owned() },
             Some(limit),
         )?;
-        let wait = wait.from(sent.offset);
+        let wait = self.about_its_step(job, wait.from(sent.offset))?;
         SentInput { job: job.clone(), caller: caller.clone(), order, sent, began, patience }.wait(self, wait)
     }
 }

@@ -137,8 +137,10 @@ impl Engine {
         let cursors: Vec<Cursor> =
             jobs.iter().map(|job| self.cursors.get(&caller.session, job.handle())).collect();
         let begins: Vec<u64> = cursors.iter().map(|cursor| order.begin(&wait, *cursor)).collect();
-        let waits: Vec<(Job, Wait)> =
-            jobs.iter().zip(&begins).map(|(job, begin)| (job.clone(), wait.clone().from(*begin))).collect();
+        let about = |(job, begin): (&Job, &u64)| {
+            Ok((job.clone(), self.about_its_step(job, wait.clone().from(*begin))?))
+        };
+        let waits: Vec<(Job, Wait)> = jobs.iter().zip(&begins).map(about).collect::<Result<_, Failure>>()?;
         let waits: Vec<(&Job, Wait)> = waits.iter().map(|(job, wait)| (job, wait.clone())).collect();
         let call =
             WaitCall { caller: caller.clone(), jobs, order, wait, cursors, begins, can_pend, patience };

@@ -10,6 +10,7 @@ use super::gemini;
 use crate::arguments::{Arguments, missing};
 use crate::calls::{Call, CallOrder};
 use crate::engine::Engine;
+use crate::engine::in_shell::ShellOrder;
 use crate::engine::jobs::ListOrder;
 use crate::engine::kill::KillOrder;
 use crate::engine::read::ReadOrder;
@@ -71,10 +72,17 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         again: arguments.flag("again")?.unwrap_or(false),
         budget: bound(arguments)?,
         notify,
+        shell: shell(arguments)?,
         ..RunOrder::new(command, arguments.filled("dir_path")?)?
     };
     let order = order.on_host(arguments.filled("host")?, arguments.filled("dir_path")?)?;
     Ok(CallOrder::Run(Box::new(order)).into())
+}
+
+/// The shell that a command is for.
+pub(crate) fn shell(arguments: &Arguments) -> Result<Option<ShellOrder>, Failure> {
+    let rc = arguments.flag("rc")?.unwrap_or(false);
+    Ok(arguments.filled("shell")?.map(|name| ShellOrder { name, rc }))
 }
 
 /// How long it may print nothing, by either name.

@@ -43,6 +43,10 @@ fn run() -> Definition {
             Field::text("dir_path", "Folder; default: the server's"),
             Field::text("host", "Another machine"),
             Field::pairs("env", ""),
+            Field::text(
+                "shell",
+                "Run it as a step in this lasting shell, e.g. main: cd, export, source stay",
+            ),
             Field::text("name", "To use as a handle, e.g. dev"),
             Field::flag("pty", "Default true; false: pipes, stderr apart"),
             Field::flag("is_background", "Return at once"),
@@ -61,7 +65,7 @@ fn run() -> Definition {
             ),
             Field::flag("again", "Start it although the same runs already"),
         ],
-        also: &["wait_for_output_seconds", "stream_output", "timeout", "inactivity_timeout"],
+        also: &["rc", "wait_for_output_seconds", "stream_output", "timeout", "inactivity_timeout"],
     }
 }
 

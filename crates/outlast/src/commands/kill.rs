@@ -37,6 +37,12 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
         })?;
     }
     let session = gate.session();
+    if let (Some(step), [job]) = (args.step, jobs.as_slice()) {
+        let grace = args.grace.unwrap_or(outlast.settings().kill.grace);
+        let killed = job.end_step(Some(step), grace, session)?;
+        tell_of_step(step, &killed, out);
+        return Ok(0);
+    }
     let killed = match &args.signal {
         Some(signal) => jobs.iter().map(|job| job.signal(signal, session)).collect(),
         None => end_all(&jobs, args.grace.unwrap_or_else(|| default_grace(outlast, out)), session, out)?,
@@ -50,6 +56,18 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
         tell(job, &killed, args.signal.as_deref(), out)?;
     }
     Ok(code)
+}
+
+fn tell_of_step(step: u64, killed: &Killed, out: &mut Output) {
+    if out.json {
+        out.value(
+            &serde_json::json!({ "step": step, "already_ended": killed.already_ended, "note": killed.note }),
+        );
+    } else if killed.already_ended {
+        out.talk(&format!("step {step} does not run"));
+    } else if let Some(note) = &killed.note {
+        out.talk(note);
+    }
 }
 
 fn named(outlast: &Outlast, args: &KillArgs) -> Result<Vec<Job>, Failure> {

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use outlast_cli::ReadArgs;
 use outlast_job::client::{MAX_OUTPUT, Piece};
 use outlast_job::request::{Grep, Lines, ReadBytes, ReadText, Stream};
+use outlast_job::shell::Step;
 use outlast_job::{Failure, Job, Outlast, Wait, check_wait};
 use outlast_policy::OrderKind;
 
@@ -26,7 +27,15 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
         check_wait(&Wait::for_pattern(pattern))?;
     }
     let stream = if args.stderr { Stream::Stderr } else { Stream::Output };
-    let (mut from, mut to) = (args.since.unwrap_or(0), args.until);
+    let (mut from, mut to) = match args.step {
+        Some(number) => {
+            let steps = job.shell()?.steps;
+            let step =
+                steps.iter().find(|step| step.step == number).ok_or_else(|| no_step(&steps, number))?;
+            (step.from, step.to)
+        }
+        None => (args.since.unwrap_or(0), args.until),
+    };
     if let (Some(head), Some(_)) = (args.head, args.tail) {
         // The last lines of the first ones.
         let lines = Some(Lines::First(head));
@@ -62,6 +71,14 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
         out.data(answer::joined(&text, &reference).as_bytes());
     }
     Ok(0)
+}
+
+fn no_step(steps: &[Step], number: u64) -> Failure {
+    let hint = match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) => format!("it remembers steps {} to {}", first.step, last.step),
+        _ => "nothing was run in it yet".to_owned(),
+    };
+    Failure::usage(format!("there is no step {number} in this shell")).hint(hint)
 }
 
 /// Exact bytes; on a terminal, without what could do harm there.

@@ -1,5 +1,6 @@
 //! `outlast run`.
 
+mod in_shell;
 mod mistakes;
 mod place;
 
@@ -42,12 +43,10 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     mistakes::check_options(&args)?;
     let elsewhere = args.on.as_deref().map(|on| place::choose(outlast, on)).transpose()?;
     let outlast = elsewhere.as_ref().unwrap_or(outlast);
-    let mut until = vec![Condition::Exit];
-    until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
-    until.extend(args.quiet_for.map(|quiet| Condition::Quiet { ms: millis(quiet) }));
-    until.extend(args.input.then_some(Condition::AwaitingInput));
-    until.extend(args.port.map(any_if_zero));
-    let wait = Wait::of(until).from(0);
+    if let Some(name) = &args.shell {
+        return in_shell::run(outlast, &args, name, out);
+    }
+    let wait = Wait::of(conditions(&args)).from(0);
     // A bad pattern is told before anything runs.
     check_wait(&wait)?;
     let mut spec = spec(&args)?;
@@ -89,6 +88,16 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     let front =
         Foreground { reads: !args.no_stdin, has_terminal: !args.pipe, quiet: args.quiet, started: below };
     foreground(&job, &front, out)
+}
+
+/// What ends the wait.
+fn conditions(args: &RunArgs) -> Vec<Condition> {
+    let mut until = vec![Condition::Exit];
+    until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
+    until.extend(args.quiet_for.map(|quiet| Condition::Quiet { ms: millis(quiet) }));
+    until.extend(args.input.then_some(Condition::AwaitingInput));
+    until.extend(args.port.map(any_if_zero));
+    until
 }
 
 /// Asks the policy, about the command and whatever else would be run for it.

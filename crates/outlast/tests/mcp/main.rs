@@ -13,6 +13,7 @@ mod gate;
 mod ownership;
 mod conversations;
 mod resources;
+mod shells;
 mod tasks;
 mod profiles;
 mod http;

@@ -12,6 +12,7 @@ impl Request {
             Self::Job { ask, .. } => ask.is_order(),
             Self::PlanWakes(_)
             | Self::Find { .. }
+            | Self::FindShell { .. }
             | Self::List(_)
             | Self::Wait(_)
             | Self::Events(_)
@@ -28,6 +29,7 @@ impl Request {
             Self::Start(_)
             | Self::PlanWakes(_)
             | Self::Find { .. }
+            | Self::FindShell { .. }
             | Self::List(_)
             | Self::Events(_)
             | Self::Ack(_)
@@ -47,7 +49,9 @@ impl JobRequest {
             | Self::Signal { .. }
             | Self::AnswerQuestion { .. }
             | Self::Watch { .. }
-            | Self::Unwatch { .. } => true,
+            | Self::Unwatch { .. }
+            | Self::Step(_)
+            | Self::EndStep { .. } => true,
             Self::Info { .. }
             | Self::Receipt
             | Self::Status
@@ -68,6 +72,7 @@ impl JobRequest {
             | Self::EventLines { .. }
             | Self::Typed
             | Self::Resize { .. }
+            | Self::Shell
             | Self::Watches => false,
         }
     }

@@ -80,6 +80,9 @@ pub struct JobSpec {
     /// Rules for what its programs execute, for a job that an agent asked for: as the policy writes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<serde_json::Value>,
+    /// It is a shell that remembers, which takes its commands as steps; `run` is then only what is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<crate::shell::Shell>,
     /// An agent asks: it runs in the sandbox and under the limits that the host has for agents, whatever is said here,
     /// and without pagers.
     #[serde(default)]
@@ -113,6 +116,7 @@ impl JobSpec {
             sandbox: None,
             limits: Limits::default(),
             guard: None,
+            shell: None,
             for_agent: false,
             order: None,
         }
@@ -165,6 +169,7 @@ impl JobSpec {
         if let Streams::Terminal(size) = self.streams {
             size.checked()?;
         }
+        self.shell.as_ref().map_or(Ok(()), crate::shell::Shell::check)?;
         self.name.as_deref().map_or(Ok(()), check_name)
     }
 }

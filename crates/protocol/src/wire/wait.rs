@@ -20,6 +20,8 @@ pub struct Wait {
     pub deadline_ms: Option<u64>,
     /// Patterns see no secrets: for agents.
     pub masked: bool,
+    /// In a shell: it is about this step, whose end counts as that of the job.
+    pub step: Option<u64>,
 }
 
 impl Wait {
@@ -64,6 +66,14 @@ impl Wait {
     #[must_use]
     pub fn from(mut self, offset: u64) -> Self {
         self.from = Some(offset);
+        self
+    }
+
+    /// It is about one step of a shell, from its first byte on unless told: its end counts as that of the job.
+    #[must_use]
+    pub fn of_step(mut self, step: u64) -> Self {
+        self.step = Some(step);
+        self.from.get_or_insert(0);
         self
     }
 

@@ -28,6 +28,9 @@ pub struct Waited {
     /// Whether a full-screen program has the terminal then; older keepers do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_screen: Option<bool>,
+    /// Of a wait for a step of a shell: how the step is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Box<crate::shell::Step>>,
 }
 
 impl Waited {
@@ -43,6 +46,7 @@ impl Waited {
             awaiting_input: None,
             port: None,
             full_screen: None,
+            step: None,
         }
     }
 }

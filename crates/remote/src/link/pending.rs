@@ -65,6 +65,7 @@ impl Pending {
             Request::Start(_)
             | Request::PlanWakes(_)
             | Request::Find { .. }
+            | Request::FindShell { .. }
             | Request::List(_)
             | Request::Job { .. }
             | Request::Events(_)

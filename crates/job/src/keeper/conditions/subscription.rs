@@ -28,6 +28,9 @@ pub(super) struct Subscription {
     pub(super) known: u64,
     /// Whether its patterns see no secrets.
     pub(super) masked: bool,
+    /// The step of a shell that it is about, and whether that is over.
+    pub(super) step: Option<u64>,
+    pub(super) over: bool,
 }
 
 impl Subscription {

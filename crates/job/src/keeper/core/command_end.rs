@@ -203,6 +203,7 @@ impl Core {
             receipt.used = used;
             self.record_is_stale = true;
         }
+        self.end_steps(now, effects);
         self.note_end(last_line, now, effects);
         self.show_end(now, effects);
     }

@@ -16,6 +16,27 @@ impl Core {
         effects.push(Effect::Event(Box::new(event)));
     }
 
+    /// A step of a shell is over. The session is told of it if nobody has heard of it yet.
+    pub(super) fn step_event(
+        &mut self,
+        step: Box<outlast_protocol::shell::Step>,
+        heard: bool,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        let what = EventKind::Step { step };
+        if !heard {
+            let event = Event {
+                seq: self.next_event,
+                at: now.unix_ms,
+                offset: self.grown().offset,
+                what: what.clone(),
+            };
+            self.notifier.note(&event, now.at);
+        }
+        self.event(what, now, effects);
+    }
+
     /// Makes an event of the end, as the record has it.
     pub(super) fn note_end(&mut self, last_line: String, now: Now, effects: &mut Effects) {
         let state = self.phase.state();

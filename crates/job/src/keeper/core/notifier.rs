@@ -376,7 +376,15 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
             };
             (fired.reason.into(), text)
         }
+        EventKind::Step { step } => {
+            let code = step.exit_code.map_or_else(|| "no code".to_owned(), |code| format!("code {code}"));
+            (EntryKind::Step, format!("step {} ended with {code}: {}", step.step, step.command))
+        }
+        EventKind::StepForged { why } => {
+            (EntryKind::Step, format!("the end of a step was refused, and the shell ended: {why}"))
+        }
         EventKind::Stopped
+        | EventKind::StepStarted { .. }
         | EventKind::Continued
         | EventKind::Started { .. }
         | EventKind::AllGone

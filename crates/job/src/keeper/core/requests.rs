@@ -58,7 +58,13 @@ impl Core {
                 };
                 effects.reply(client, answer);
             }
-            Verb::Wait(wait) => self.on_wait(client, &wait, now, effects),
+            Verb::Wait(wait) => self.on_wait(client, wait, now, effects),
+            Verb::Step(order) => self.on_step(client, order, now, effects),
+            Verb::Shell => self.on_shell_status(client, effects),
+            Verb::EndStep { step, grace_ms, session } => {
+                let grace = Duration::from_millis(grace_ms);
+                self.on_end_step(client, step, (grace, session), now, effects);
+            }
             Verb::Watch { watch } => self.on_watch(client, watch, now, effects),
             Verb::Watches => self.show_watches(client, effects),
             Verb::Unwatch { watch } => self.on_unwatch(client, &watch, effects),
@@ -137,6 +143,7 @@ impl Core {
         }
         self.typing.forget_peer(peer);
         self.conditions.forget_clients(&[peer]);
+        self.steps.forget_peer(peer);
         self.forget_viewer(peer, effects);
     }
 }

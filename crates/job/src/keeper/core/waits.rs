@@ -28,7 +28,22 @@ impl Core {
     }
 
     /// A client waits.
-    pub(super) fn on_wait(&mut self, client: Client, wait: &Wait, now: Now, effects: &mut Effects) {
+    pub(super) fn on_wait(&mut self, client: Client, wait: Wait, now: Now, effects: &mut Effects) {
+        match wait.step {
+            Some(step) => self.on_step_wait(client, wait, step, now, effects),
+            None => self.begin_wait(client, &wait, None, now, effects),
+        }
+    }
+
+    /// Begins a wait; for one about a step, with its number and whether it is over.
+    pub(super) fn begin_wait(
+        &mut self,
+        client: Client,
+        wait: &Wait,
+        step: Option<(u64, bool)>,
+        now: Now,
+        effects: &mut Effects,
+    ) {
         let rows = if looks_at_screen(&wait.until) { self.screen_rows() } else { Vec::new() };
         let facts = Facts {
             moment: self.moment(now.at),
@@ -37,7 +52,7 @@ impl Core {
             awaiting: self.questions.awaiting().or(self.awaiting.as_ref()),
             ports: &self.ports,
         };
-        match self.conditions.wait(client, wait, &facts) {
+        match self.conditions.wait((client, step), wait, &facts) {
             Ok(met) => self.deliver(met.into_iter().collect(), now, effects),
             Err(failure) => effects.reply(client, Answer::Error(failure.into())),
         }
@@ -96,6 +111,7 @@ impl Core {
                 Met::Wait(client, mut waited) => {
                     // Whether a full-screen program has the terminal: whoever waited would ask that next.
                     waited.full_screen = Some(self.modes().alternate_screen);
+                    waited.step = self.steps.waited_for(client);
                     effects.reply(client, Answer::Waited(waited));
                 }
                 Met::Watch(fired) => self.event(EventKind::Watch { fired: Box::new(fired) }, now, effects),
@@ -153,6 +169,12 @@ impl Core {
         let met = self.conditions.on_drained(&self.moment(now.at));
         self.deliver(met, now, effects);
         self.reap_command(effects);
+    }
+
+    /// A step of a shell has ended, and patterns have seen all that it printed.
+    pub(super) fn show_step_end(&mut self, step: u64, now: Now, effects: &mut Effects) {
+        let met = self.conditions.on_step_end(step, &self.moment(now.at));
+        self.deliver(met, now, effects);
     }
 
     /// The end of the job is written down and told.

@@ -61,7 +61,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Watch(args) => watch(&args, words),
         Verb::Wakes(WakesArgs { verb }) => wakes(&verb),
         Verb::Tmux(TmuxArgs { socket: _, verb }) => tmux(verb, words),
-        Verb::Kill(KillArgs { jobs: _, all: _, grace: _, signal: _, force: _ }) => acts(Tool::Kill),
+        Verb::Kill(KillArgs { jobs: _, all: _, grace: _, step: _, signal: _, force: _ }) => acts(Tool::Kill),
         Verb::Rerun(RerunArgs { job: _, background: _, env: _, quiet: _ }) => {
             vec![Inner::Tool(Tool::Run), Inner::Tool(Tool::Kill), Inner::Opaque(AGAIN)]
         }
@@ -161,6 +161,10 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
         no_stdin: _,
         tty: _,
         quiet: _,
+        // A command is the same command in a shell that remembers.
+        shell: _,
+        rc: _,
+        if_idle: _,
     } = args;
     if words.at_end(&command).is_none() {
         return self::command(&command, words);
@@ -209,7 +213,18 @@ fn jobs(args: &JobsArgs) -> Vec<Inner> {
 }
 
 fn read(args: &ReadArgs) -> Vec<Inner> {
-    let ReadArgs { job: _, since: _, until: _, head: _, tail: _, grep: _, raw: _, stderr: _, max: _ } = args;
+    let ReadArgs {
+        job: _,
+        step: _,
+        since: _,
+        until: _,
+        head: _,
+        tail: _,
+        grep: _,
+        raw: _,
+        stderr: _,
+        max: _,
+    } = args;
     looks(Tool::Read)
 }
 

@@ -1,0 +1,404 @@
+//! The private line to a shell: commands go out, ends come in.
+//!
+//! It is a socket, which nobody can open again by way of `/proc`, and the shell closes it for all that it starts. Each
+//! step has a token that only comes over this line; an end with another one is not believed. What arrives is only looked
+//! at until it has been dealt with, so that an heir finds it again.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use outlast_protocol::shell::{Shell, Step, StepOrder};
+use outlast_pty::signal;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::process::{Signal, kill_process_group};
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Keeper;
+use super::core::{Input, KnownSteps, StepEnd};
+use super::inherited::{Ends, Inherited};
+use crate::clock::now_ms;
+use crate::registry::format::Info;
+use crate::shells::{self, Frame, TOKEN};
+use crate::wire::event::{Event, EventKind};
+
+/// The first number that is tried for the shell's end: above what scripts use, below most limits of descriptors.
+const FIRST_NUMBER: i32 = 31;
+/// How much is looked at together. An end is much shorter.
+const LOOK: usize = 64 << 10;
+/// What a shell remembers is not kept beyond this.
+const MAX_STATE: usize = 4 << 20;
+/// How much of the log of events is read to know the last steps.
+const EVENTS_TAIL: u64 = 1 << 20;
+/// The kernel's clock ticks a second, as processes' start times have them.
+const TICKS_A_SECOND: u64 = 100;
+
+/// Both ends of the line, before the command is there.
+#[derive(Debug)]
+pub(super) struct ShellEnds {
+    pub(super) shell: Shell,
+    pub(super) ours: OwnedFd,
+    /// The shell's end, until it has it.
+    pub(super) given: Option<OwnedFd>,
+}
+
+impl ShellEnds {
+    pub(super) fn open(shell: &Shell) -> Result<Self, Errno> {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        let given = rustix::io::fcntl_dupfd_cloexec(&theirs, FIRST_NUMBER)?;
+        Ok(Self { shell: shell.clone(), ours, given: Some(given) })
+    }
+
+    /// What the shell's end is called in the shell.
+    pub(super) fn number(&self) -> Option<i32> {
+        self.given.as_ref().map(AsRawFd::as_raw_fd)
+    }
+}
+
+/// A keeper's end of the line.
+#[derive(Debug)]
+pub(super) struct ShellLine {
+    shell: Shell,
+    fd: OwnedFd,
+    /// What the socket had no room for yet.
+    unsent: Vec<u8>,
+    /// What the shell wants back with its next step.
+    carried: String,
+    /// What it says of its state, as far as that has come.
+    state: Option<Vec<u8>>,
+    closed: bool,
+}
+
+/// What came over the line.
+#[derive(Debug, PartialEq, Eq)]
+enum Said<'a> {
+    /// What the shell wants back with its next step.
+    Carry(&'a str),
+    End {
+        step: u64,
+        token: &'a str,
+        code: i32,
+        pipeline: Vec<i32>,
+        folder: &'a str,
+    },
+    /// It begins to tell its state.
+    State,
+    Nonsense,
+}
+
+/// The first thing in what came, and how long it is; none if it is not all there.
+fn first(bytes: &[u8]) -> Option<(Said<'_>, usize)> {
+    let mut fields = Vec::new();
+    let mut at = 0;
+    let wanted = if bytes.first() == Some(&b'E') { 4 } else { 1 };
+    while fields.len() < wanted {
+        let len = bytes[at..].iter().position(|byte| *byte == 0)?;
+        fields.push(std::str::from_utf8(&bytes[at..at + len]).ok());
+        at += len + 1;
+    }
+    let said = match fields.as_slice() {
+        [Some(text)] if text.starts_with('D') => Said::Carry(&text[1..]),
+        [Some("S")] => Said::State,
+        [Some(step), Some(token), Some(codes), Some(folder)] => {
+            let codes: Result<Vec<i32>, _> = codes.split_whitespace().map(str::parse).collect();
+            match (step[1..].parse(), codes.as_deref()) {
+                (Ok(step), Ok([code, pipeline @ ..])) => {
+                    Said::End { step, token, code: *code, pipeline: pipeline.to_vec(), folder }
+                }
+                _ => Said::Nonsense,
+            }
+        }
+        _ => Said::Nonsense,
+    };
+    Some((said, at))
+}
+
+impl ShellLine {
+    /// Ours of what keeper and heir hold.
+    pub(super) fn of(inherited: &Inherited) -> std::io::Result<Option<Self>> {
+        let Some(ends) = &inherited.shell else { return Ok(None) };
+        Ok(Some(Self {
+            shell: ends.shell.clone(),
+            fd: ends.ours.try_clone()?,
+            unsent: Vec::new(),
+            carried: String::new(),
+            state: None,
+            closed: false,
+        }))
+    }
+
+    /// What to look at, while anything can come.
+    pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
+        (!self.closed).then(|| self.fd.as_fd())
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty() && !self.closed
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.unsent.extend_from_slice(bytes);
+        self.flush();
+    }
+
+    /// Sends what there is room for.
+    fn flush(&mut self) {
+        let mut sent = 0;
+        while sent < self.unsent.len() {
+            match send(&self.fd, &self.unsent[sent..], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(n) => sent += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => {
+                    // The shell is gone, which is noticed elsewhere.
+                    self.unsent.clear();
+                    return;
+                }
+            }
+        }
+        self.unsent.drain(..sent);
+    }
+
+    /// Takes what was looked at.
+    fn take(&self, len: usize) {
+        let mut left = len;
+        let mut piece = [0; 4096];
+        while left > 0 {
+            let most = left.min(piece.len());
+            match recv(&self.fd, &mut piece[..most], RecvFlags::DONTWAIT) {
+                Ok((n, _)) if n > 0 => left -= n,
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Keeper {
+    /// Sends the shell what it evaluates first.
+    pub(super) fn introduce_shell(&mut self, number: Option<i32>) {
+        let (Some(line), Some(number)) = (&mut self.shell_line, number) else { return };
+        let driver = shells::driver(&line.shell, number, self.inherited.spec.shell_state.as_deref());
+        line.write(&driver);
+        line.write(shells::ask_for_state(line.shell.kind));
+        self.note_feeding();
+    }
+
+    /// Says to our heir whether the shell has only half of something.
+    fn note_feeding(&self) {
+        let feeding = self.shell_line.as_ref().is_some_and(ShellLine::has_unsent);
+        self.inherited.shared.set_feeding(feeding);
+    }
+
+    pub(super) fn on_shell_room(&mut self) {
+        if let Some(line) = &mut self.shell_line {
+            line.flush();
+        }
+        self.note_feeding();
+    }
+
+    /// Gives the shell a command.
+    pub(super) fn feed_step(&mut self, step: u64, order: &StepOrder) {
+        for (name, value) in &order.env {
+            if let Some(value) = value.as_deref().filter(|value| crate::secrets::is_secret(name, value)) {
+                // Should it not be possible to write it down, it is hidden as long as this keeper lives.
+                let _ = self.learn_secret(value.as_bytes());
+            }
+        }
+        let mut token = [0; TOKEN / 2];
+        let _ = getrandom(&mut token, GetRandomFlags::empty());
+        let token = u64::from_le_bytes(token).max(1);
+        self.inherited.shared.set_token(token);
+        self.inherited.shared.set_feeding(true);
+        let Some(line) = &mut self.shell_line else { return };
+        let frame = Frame {
+            step,
+            command: &order.command,
+            folder: order.folder.as_deref(),
+            env: &order.env,
+            carried: &line.carried,
+            token: &written(token),
+        };
+        let frame = crate::wiped::Wiped::from(shells::frame(line.shell.kind, &frame));
+        line.write(&frame);
+        self.note_feeding();
+    }
+
+    pub(super) fn ask_shell_for_state(&mut self) {
+        if let Some(line) = &mut self.shell_line {
+            line.write(shells::ask_for_state(line.shell.kind));
+        }
+        self.note_feeding();
+    }
+
+    /// Something came from the shell.
+    pub(super) fn on_shell(&mut self) {
+        let mut look = vec![0; LOOK];
+        loop {
+            let Some(line) = &mut self.shell_line else { return };
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            let there = match recv(&line.fd, &mut look[..], flags) {
+                Ok((0, _)) => {
+                    line.closed = true;
+                    return;
+                }
+                Ok((n, _)) => n,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return,
+                Err(_) => {
+                    line.closed = true;
+                    return;
+                }
+            };
+            if let Some(state) = &mut line.state {
+                let taken = take_state(state, &look[..there]);
+                line.take(taken);
+                self.on_state();
+                continue;
+            }
+            let Some((said, len)) = first(&look[..there]) else {
+                if there == LOOK {
+                    line.closed = true;
+                    self.feed(Input::StepForged("its line has something on it that no shell says".into()));
+                }
+                return;
+            };
+            self.on_said(said);
+            if let Some(line) = &self.shell_line {
+                line.take(len);
+            }
+        }
+    }
+
+    fn on_said(&mut self, said: Said<'_>) {
+        let Some(line) = &mut self.shell_line else { return };
+        match said {
+            Said::Carry(text) => text.clone_into(&mut line.carried),
+            Said::State => line.state = Some(Vec::new()),
+            Said::End { step, token, code, pipeline, folder } => {
+                if token != written(self.inherited.shared.token()) {
+                    let why = format!("somebody said that step {step} had ended, but did not have its token");
+                    return self.feed(Input::StepForged(why));
+                }
+                let end = StepEnd { step, code, pipeline, folder: folder.to_owned() };
+                // What it printed came before this.
+                self.drain();
+                self.feed(Input::StepEnded(Box::new(end)));
+            }
+            Said::Nonsense => {
+                self.feed(Input::StepForged("its line has something on it that no shell says".into()));
+            }
+        }
+    }
+
+    /// The shell has told some more of its state.
+    fn on_state(&mut self) {
+        let Some(line) = &mut self.shell_line else { return };
+        let is_whole = line.state.as_ref().is_some_and(|state| state_end(state).is_some());
+        if is_whole {
+            line.state = None;
+        }
+    }
+
+    /// Interrupts whatever has the terminal, as a person with Ctrl-C does, whatever the terminal makes of keys.
+    pub(super) fn interrupt_foreground(&self) {
+        if let Ends::Terminal { master, .. } = &self.inherited.ends
+            && let Ok(group) = rustix::termios::tcgetpgrp(master)
+        {
+            let _ = kill_process_group(group, Signal::CONT);
+            let _ = kill_process_group(group, Signal::INT);
+        }
+    }
+
+    /// Signals what was started since then, but for the shell itself.
+    pub(super) fn signal_step(&self, signals: &[Signal], since: u64) -> usize {
+        let Some(shell) = self.core.command() else { return 0 };
+        let ago_ms = now_ms().saturating_sub(since);
+        let up = clock_gettime(ClockId::Boottime);
+        let up_ms = up.tv_sec.unsigned_abs() * 1000 + up.tv_nsec.unsigned_abs() / 1_000_000;
+        let from = up_ms.saturating_sub(ago_ms) * TICKS_A_SECOND / 1000;
+        let of_step =
+            self.members().into_iter().filter(|process| process.pid != shell && process.start_time >= from);
+        of_step
+            .filter(|process| {
+                signals.iter().map(|signal| signal::send(process, *signal)).any(|sent| sent.is_ok())
+            })
+            .count()
+    }
+}
+
+fn written(token: u64) -> String {
+    format!("{token:016x}")
+}
+
+/// Adds what belongs to a state; says how much that was.
+fn take_state(state: &mut Vec<u8>, bytes: &[u8]) -> usize {
+    let before = state.len();
+    state.extend_from_slice(bytes);
+    if let Some(end) = state_end(state) {
+        state.truncate(end);
+    }
+    let taken = state.len() - before;
+    if state.len() > MAX_STATE {
+        state.drain(..MAX_STATE / 2);
+    }
+    taken
+}
+
+/// How many parts a state has, each ended by a NUL.
+const STATE_PARTS: usize = 5;
+
+fn state_end(state: &[u8]) -> Option<usize> {
+    let mut ends = state.iter().enumerate().filter(|(_, byte)| **byte == 0);
+    ends.nth(STATE_PARTS - 1).map(|(at, _)| at + 1)
+}
+
+/// What the record and the log of events say of a shell's steps.
+pub(super) fn known_steps(inherited: &Inherited, info: &Info) -> KnownSteps {
+    let Some(shell) = &info.shell else { return KnownSteps::default() };
+    let torn = inherited.shared.is_feeding();
+    let mut known =
+        KnownSteps { shell: Some(shell.clone()), folder: info.cwd.clone(), steps: Vec::new(), torn };
+    let size = rustix::fs::fstat(&inherited.events).map_or(0, |stat| stat.st_size.unsigned_abs());
+    let from = size.saturating_sub(EVENTS_TAIL);
+    let mut tail = vec![0; usize::try_from(size - from).unwrap_or(0)];
+    let got = crate::log::writer::read_exact_at(&inherited.events, &mut tail, from);
+    for line in tail[..got].split(|byte| *byte == b'\n') {
+        let step: Option<Box<Step>> = match serde_json::from_slice::<Event>(line).map(|event| event.what) {
+            Ok(EventKind::StepStarted { step } | EventKind::Step { step }) => Some(step),
+            _ => None,
+        };
+        known.steps.extend(step.map(|step| *step));
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_read_when_all_of_it_is_there() {
+        let bytes = b"E12\0token\x003 1 0 3\0/tmp/a b\0Dtrap\0";
+        for cut in 0..26 {
+            assert_eq!(first(&bytes[..cut]), None, "{cut}");
+        }
+        let (said, len) = first(bytes).unwrap();
+        let pipeline = vec![1, 0, 3];
+        assert_eq!(said, Said::End { step: 12, token: "token", code: 3, pipeline, folder: "/tmp/a b" });
+        assert_eq!(first(&bytes[len..]).unwrap().0, Said::Carry("trap"));
+        assert_eq!(first(b"S\0").unwrap().0, Said::State);
+        assert_eq!(first(b"what\0").unwrap().0, Said::Nonsense);
+        assert_eq!(first(b"Ex\0a\0b\0c\0").unwrap().0, Said::Nonsense);
+    }
+
+    #[test]
+    fn a_state_ends_where_its_last_part_does() {
+        let mut state = Vec::new();
+        assert_eq!(take_state(&mut state, b"a\0b\0c"), 5);
+        assert_eq!(take_state(&mut state, b"\0d\0e\0Dmore\0"), 5);
+        assert_eq!(state_end(&state), Some(state.len()));
+    }
+}

@@ -1,0 +1,103 @@
+//! Shells of this machine: found by the session and their name, asked to run steps, and known from their files when they
+//! are gone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast_protocol::shell::{ShellStatus, Step, StepOrder, StepState};
+
+use super::{Local, LocalJob, REPLY_TIMEOUT, unexpected};
+use crate::failure::Failure;
+use crate::registry::names;
+use crate::spec::Handle;
+use crate::wire::event::{Event, EventKind};
+use crate::wire::{Answer, Killed, Verb};
+
+/// How much of the log of events is read for the last steps of a shell that is gone.
+const EVENTS_TAIL: usize = 1 << 20;
+/// Beyond the grace, how long a step may take to be over.
+const END_SLACK: Duration = Duration::from_secs(15);
+
+impl Local {
+    /// The job that is, or was last, the shell of this name.
+    pub(crate) fn find_shell(&self, scope: &str, name: &str) -> Option<Handle> {
+        names::shell(&self.home, scope, name)
+    }
+}
+
+impl LocalJob {
+    pub(crate) fn step(&self, mut order: StepOrder) -> Result<Step, Failure> {
+        order.check()?;
+        if order.session.is_empty() {
+            order.session = crate::session::current();
+        }
+        match self.ask(&Verb::Step(order), REPLY_TIMEOUT)? {
+            Some(Answer::Step(step)) => Ok(*step),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
+    }
+
+    pub(crate) fn end_step(
+        &self,
+        step: Option<u64>,
+        grace: Duration,
+        session: &str,
+    ) -> Result<Killed, Failure> {
+        let grace_ms = crate::clock::millis(grace);
+        let verb = Verb::EndStep { step, grace_ms, session: session.to_owned() };
+        match self.ask(&verb, grace * 2 + END_SLACK)? {
+            Some(Answer::Killed(killed)) => Ok(killed),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
+    }
+
+    /// How a shell is, or was.
+    pub(crate) fn shell(&self) -> Result<ShellStatus, Failure> {
+        match self.ask(&Verb::Shell, REPLY_TIMEOUT)? {
+            Some(Answer::Shell(status)) => Ok(*status),
+            Some(other) => Err(unexpected(&other)),
+            None => self.shell_that_was(),
+        }
+    }
+
+    fn shell_that_was(&self) -> Result<ShellStatus, Failure> {
+        let info = self.record()?;
+        if info.shell.is_none() {
+            return Err(Failure::usage("this job is no shell: it has no steps"));
+        }
+        let steps = self.steps_on_record()?;
+        let folder = steps.iter().rev().find_map(|step| step.folder.clone());
+        Ok(ShellStatus {
+            folder: folder.unwrap_or_else(|| info.cwd.clone()),
+            steps,
+            ..ShellStatus::default()
+        })
+    }
+
+    /// The last steps, as the log of events has them.
+    fn steps_on_record(&self) -> Result<Vec<Step>, Failure> {
+        let mut steps = BTreeMap::new();
+        for line in self.event_lines(EVENTS_TAIL)?.lines() {
+            let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
+            if let EventKind::StepStarted { step } | EventKind::Step { step } = event.what {
+                steps.insert(step.step, *step);
+            }
+        }
+        let mut steps: Vec<Step> = steps.into_values().collect();
+        if !self.record()?.state.is_live() {
+            for step in steps.iter_mut().filter(|step| step.state == StepState::Running) {
+                step.state = StepState::Ended;
+                step.note = Some("the shell ended with it, and nobody saw how".into());
+            }
+        }
+        Ok(steps)
+    }
+
+    /// A step, wherever it is known from.
+    pub(crate) fn known_step(&self, number: u64) -> Option<Step> {
+        let remembered = self.shell().ok()?.steps.into_iter().find(|step| step.step == number);
+        remembered.or_else(|| self.steps_on_record().ok()?.into_iter().find(|step| step.step == number))
+    }
+}
