@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
+mod assets;
 mod bench;
 mod book;
 mod choice;
@@ -15,6 +16,7 @@ mod record;
 mod record_outcomes;
 mod record_wire;
 mod recipe;
+mod shots;
 mod test;
 
 use std::process::ExitCode;
@@ -26,6 +28,8 @@ cargo xtask test [SUITE...]            all tests, each suite within its budget, 
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
+cargo xtask assets                     fetch xterm.js for the web view; a build embeds it if it is there
+cargo xtask shots                      make the pictures of the web view in the guide again, with a real browser
 cargo xtask book                       build the book of docs into target/book, and look for dead links in it
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
@@ -46,6 +50,8 @@ fn main() -> ExitCode {
         ["record", "--all"] => record::all(),
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        ["assets"] => assets::run(),
+        ["shots"] => shots::run(),
         ["book"] => book::run(),
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),

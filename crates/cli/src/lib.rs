@@ -19,6 +19,7 @@ mod setup;
 mod tmux;
 mod wakes;
 mod values;
+mod web;
 
 use std::path::PathBuf;
 
@@ -42,6 +43,7 @@ pub use tmux::{NOTICE, SubmitArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchAr
 pub use wakes::{
     WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
 };
+pub use web::{WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb};
 
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
@@ -116,6 +118,7 @@ pub enum Verb {
     Rm(RmArgs),
     Prune(PruneArgs),
     Policy(PolicyArgs),
+    Web(Box<WebArgs>),
     Mcp(McpArgs),
     Acp(AcpArgs),
     Relay(RelayArgs),

@@ -30,6 +30,7 @@ mod top;
 mod wait;
 mod wakes;
 mod watch;
+mod web;
 
 use outlast_cli::{Cli, LogsArgs, Verb};
 use outlast_job::registry::Home;
@@ -42,7 +43,13 @@ use crate::output::Output;
 pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
     let makes_home = matches!(
         &cli.verb,
-        Verb::Run(_) | Verb::Mcp(_) | Verb::Acp(_) | Verb::Relay(_) | Verb::Tmux(_) | Verb::Doctor(_)
+        Verb::Run(_)
+            | Verb::Mcp(_)
+            | Verb::Acp(_)
+            | Verb::Relay(_)
+            | Verb::Tmux(_)
+            | Verb::Doctor(_)
+            | Verb::Web(_)
     );
     let open = || {
         if let Some(home) = cli.home.as_ref().filter(|home| !home.exists() && !makes_home) {
@@ -86,6 +93,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Rm(args) => rm::rm(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
+        Verb::Web(args) => web::web(&open()?, &args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),
         Verb::Relay(args) => relay::relay(open()?, &args),

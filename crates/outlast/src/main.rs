@@ -35,6 +35,14 @@ fn main() {
     let words = std::env::args_os().chain(alone.then(|| "top".into()));
     let cli = match outlast_cli::Cli::try_parse_from(words) {
         Ok(cli) => cli,
+        Err(error) if asks_for_version_in_json(&error) => {
+            let mut out = output::Output::new(true);
+            out.value(&serde_json::json!({
+                "version": env!("CARGO_PKG_VERSION"), "web_terminal": outlast_web::terminal_engine(),
+            }));
+            out.end_line();
+            exit(0);
+        }
         Err(error) => match suggest::unknown_verb(&error) {
             Some(said) => {
                 let _ = std::io::stderr().lock().write_all(said.as_bytes());
@@ -50,6 +58,11 @@ fn main() {
     };
     out.end_line();
     exit(code);
+}
+
+/// Whether somebody wants to know what this program is, in JSON.
+fn asks_for_version_in_json(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayVersion && std::env::args_os().any(|word| word == "--json")
 }
 
 #[expect(clippy::exit, reason = "the one place where the program ends")]

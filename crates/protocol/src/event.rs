@@ -121,6 +121,18 @@ pub enum EventKind {
         /// Who answered, in words.
         by: String,
     },
+    /// A person has taken it over: nobody else types into it.
+    Taken {
+        /// Who, in words.
+        by: String,
+    },
+    /// Others may type again.
+    GivenBack {
+        /// Who had taken it over, in words.
+        by: String,
+        /// Why, in words.
+        why: String,
+    },
     /// Something a newer version knows.
     #[serde(other)]
     Unknown,
@@ -183,6 +195,8 @@ impl EventKind {
             Self::ExecRefused { .. } => "exec_refused",
             Self::Asking { .. } => "asking",
             Self::Answered { .. } => "answered",
+            Self::Taken { .. } => "taken",
+            Self::GivenBack { .. } => "given_back",
             Self::Unknown => "unknown",
         }
     }
@@ -233,6 +247,10 @@ words! {
         Asking = "asking",
         /// That was answered.
         Answered = "answered",
+        /// A person has taken it over: nobody else types into it.
+        Taken = "taken",
+        /// Others may type again.
+        GivenBack = "given_back",
         /// Its log cannot be written, or can be again.
         LogTrouble = "log_trouble",
         /// Somebody could not be woken.

@@ -265,6 +265,8 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::ExecRefused { .. }
         | EventKind::Asking { .. }
         | EventKind::Answered { .. }
+        | EventKind::Taken { .. }
+        | EventKind::GivenBack { .. }
         | EventKind::Unknown => None,
     }
 }

@@ -81,6 +81,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
     suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
+    suite("web", "the web view, attacked and in a real browser", 3, Runs::Test("outlast", "web")),
     suite("guide", "the commands and links of README and guide", 2, Runs::Test("outlast", "guide")),
     suite("book", "the book of docs, without dead links", 4, Runs::Check("book")),
     suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),

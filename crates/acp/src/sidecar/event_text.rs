@@ -163,6 +163,8 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::ExecRefused { .. }
             | EventKind::Asking { .. }
             | EventKind::Answered { .. }
+            | EventKind::Taken { .. }
+            | EventKind::GivenBack { .. }
             | EventKind::Unknown,
         )
         | None => MoreCall::ReadNew(job),

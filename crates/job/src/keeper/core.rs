@@ -10,6 +10,7 @@ mod command_end;
 mod exec_questions;
 mod ending;
 mod events;
+mod hold;
 mod notifier;
 mod output;
 mod phase;
@@ -287,6 +288,8 @@ pub(super) struct Core {
     outputs: Vec<Output>,
     typing: typing::Typing,
     viewers: viewers::Viewers,
+    /// A person who has taken the job over.
+    holding: Option<hold::Holding>,
     probing: awaiting_input::Probing,
     watchdog: Watchdog,
     conditions: Conditions,
@@ -324,6 +327,7 @@ impl Core {
             outputs,
             typing: typing::Typing::default(),
             viewers: viewers::Viewers::default(),
+            holding: None,
             probing: awaiting_input::Probing::default(),
             watchdog: beginning.watchdog,
             conditions: beginning.conditions,
@@ -370,7 +374,7 @@ impl Core {
                 self.on_take_over(input_lost, untold_end, now, effects);
             }
             Input::Request { client, verb, modes } => self.on_request(client, verb, modes, now, effects),
-            Input::PeerLeft(peer) => self.on_peer_left(peer, effects),
+            Input::PeerLeft(peer) => self.on_peer_left(peer, now, effects),
             Input::SinkReady => effects.push(Effect::WriteInput),
             Input::Written { taken, refused } => self.on_input_written(taken, refused, effects),
             Input::LineModes(modes) => self.end_terminal_input(modes, effects),
@@ -432,6 +436,7 @@ impl Core {
     fn on_time(&mut self, now: Now, effects: &mut Effects) {
         self.end_on_time(now, effects);
         self.expire_questions(now, effects);
+        self.end_hold_on_time(now, effects);
         self.probe_if_due(now.at, effects);
         self.waits_on_time(now, effects);
         if let Phase::Leaving { .. } = self.phase {
@@ -450,6 +455,7 @@ impl Core {
         let next = earliest(next, self.conditions.next_deadline(self.last_output));
         let next = earliest(next, self.tidy_at);
         let next = earliest(next, self.questions.next_deadline());
+        let next = earliest(next, self.hold_deadline());
         earliest(next, self.notifier.next_deadline())
     }
 

@@ -295,9 +295,9 @@ impl Peers {
     pub(super) fn admit(&mut self, id: PeerId, verb: &Verb, handle: Handle) -> Result<(), Failure> {
         let Some(peer) = self.all.get_mut(&id) else { return Ok(()) };
         peer.owed += 1;
-        if matches!(verb, Verb::AnswerQuestion { .. }) && is_in_a_job(&peer.stream) {
-            let said = "a process inside a job can't answer what its user is asked";
-            return Err(Failure::new(Kind::Denied, said).hint("answer it in a terminal of your own"));
+        if matches!(verb, Verb::AnswerQuestion { .. } | Verb::Hold(_)) && is_in_a_job(&peer.stream) {
+            let said = "a process inside a job can't answer what its user is asked, or take a job over";
+            return Err(Failure::new(Kind::Denied, said).hint("do it in a terminal of your own"));
         }
         let urgent = matches!(verb, Verb::Kill { .. } | Verb::Signal { .. });
         if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }

@@ -96,6 +96,7 @@ impl Judge for HostJudge {
                     | JobRequest::EventLines { .. }
                     | JobRequest::Secret { .. }
                     | JobRequest::Typed
+                    | JobRequest::Hold(_)
                     | JobRequest::Resize { .. }
                     | JobRequest::AnswerQuestion { .. }
                     | JobRequest::Watch { .. }

@@ -68,6 +68,7 @@ impl JobRequest {
             | Self::EventLines { .. }
             | Self::Typed
             | Self::Resize { .. }
+            | Self::Hold(_)
             | Self::Watches => false,
         }
     }
