@@ -113,7 +113,7 @@ function said(message) {
   if (message.channel !== undefined && message.channel !== null && message.channel !== channel) return;
   if (message.t === 'size') {
     view.setSize(message.size);
-    $('size').textContent = message.size ? `${message.size.cols}×${message.size.rows}${message.viewers > 1 ? ` · ${message.viewers} look at it` : ''}` : '';
+    $('size').textContent = message.size ? `${message.size.cols}×${message.size.rows}` : '';
   }
   if (message.t === 'rows') {
     view.change(message);
