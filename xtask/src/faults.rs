@@ -57,19 +57,45 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ("crowd", "10,000 connections to one keeper", hostile::crowd),
     ("deaf", "clients that never read what they asked for", hostile::deaf),
     ("stranger", "another user's client", hostile::stranger),
-    ("again", "the keeper of a job on pipes killed (-9) three times, each time when it had taken over", corners::again),
-    ("kill-begun", "keeper and client killed (-9) in the middle of ending a job that ignores SIGTERM", corners::kill_begun),
-    ("strays", "keeper and heir killed (-9), a child with a session and streams of its own, then a kill", corners::strays),
+    (
+        "again",
+        "the keeper of a job on pipes killed (-9) three times, each time when it had taken over",
+        corners::again,
+    ),
+    (
+        "kill-begun",
+        "keeper and client killed (-9) in the middle of ending a job that ignores SIGTERM",
+        corners::kill_begun,
+    ),
+    (
+        "strays",
+        "keeper and heir killed (-9), a child with a session and streams of its own, then a kill",
+        corners::strays,
+    ),
     ("inherited", "started with a file size limit, a CPU limit and SIGCHLD ignored", corners::inherited),
     ("besieged", "a kill of a job whose keeper has as many idle clients as it takes", corners::besieged),
     ("unread", "many jobs of a session end together, under the default retention", corners::unread),
     ("folder", "the folder of a running job is removed", corners::folder_removed),
-    ("power", "the power fails after an end was told (an image of the disk is copied in use)", corners::power),
+    (
+        "power",
+        "the power fails after an end was told (an image of the disk is copied in use)",
+        corners::power,
+    ),
 ];
 
 /// What runs with every change, a few times each and with the debug build.
-const SAMPLED: &[&str] =
-    &["again", "kill-begun", "strays", "inherited", "besieged", "unread", "folder", "power", "stranger", "deaf"];
+const SAMPLED: &[&str] = &[
+    "again",
+    "kill-begun",
+    "strays",
+    "inherited",
+    "besieged",
+    "unread",
+    "folder",
+    "power",
+    "stranger",
+    "deaf",
+];
 
 const MARKS: (&str, &str) = ("<!-- counted: cargo xtask faults -->", "<!-- end of what was counted -->");
 

@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
+mod assets;
 mod bench;
 mod book;
 mod choice;
@@ -17,6 +18,7 @@ mod record_outcomes;
 mod record_wire;
 mod recipe;
 mod sdk;
+mod shots;
 mod test;
 
 use std::process::ExitCode;
@@ -28,6 +30,8 @@ cargo xtask test [SUITE...]            all tests, each suite within its budget, 
 cargo xtask record NAME                run recordings/NAME/recipe again
 cargo xtask record NAME -- COMMAND...  make a new recording of a command that needs no typing
 cargo xtask record --all               run every recipe again
+cargo xtask assets                     fetch xterm.js for the web view; a build embeds it if it is there
+cargo xtask shots                      make the pictures of the web view in the guide again, with a real browser
 cargo xtask book                       build the book of docs into target/book, and look for dead links in it
 cargo xtask dist [PLATFORM...]         everything that is published, into target/dist: static binaries in tarballs, .deb, npm packages,
                                        wheels, .mcpb, plugins, sums; --check installs each in an empty prefix and tries it,
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
         ["record", "--all"] => record::all(),
         ["record", name] => record::again(name),
         ["record", name, "--", command @ ..] if !command.is_empty() => record::new(name, command),
+        ["assets"] => assets::run(),
+        ["shots"] => shots::run(),
         ["book"] => book::run(),
         ["dist", options @ ..] => dist::run(options),
         ["sdk"] => sdk::run(),

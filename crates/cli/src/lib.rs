@@ -20,6 +20,7 @@ mod setup;
 mod tmux;
 mod wakes;
 mod values;
+mod web;
 
 use std::path::PathBuf;
 
@@ -44,6 +45,7 @@ pub use tmux::{NOTICE, SubmitArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchAr
 pub use wakes::{
     WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
 };
+pub use web::{WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb};
 
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
@@ -119,6 +121,7 @@ pub enum Verb {
     Prune(PruneArgs),
     Host(HostArgs),
     Policy(PolicyArgs),
+    Web(Box<WebArgs>),
     Mcp(McpArgs),
     Acp(AcpArgs),
     Relay(RelayArgs),

@@ -50,7 +50,7 @@ use crate::secrets::{self, SharedMasks};
 use crate::settings::{LoadedSettings, Retention};
 use crate::spec::{Handle, Input, JobSpec, KeeperSpec, Run, Size};
 use crate::wire::watch::Watch;
-use crate::wire::{Answer, ScreenShot, Status, Verb};
+use crate::wire::{Answer, Hold, ScreenShot, Status, Verb};
 use cached_file::CachedFile;
 use connection::{Answered, Connection, RequestKey};
 use folders::FolderKind;
@@ -347,6 +347,14 @@ impl LocalJob {
 
     pub(crate) fn resize(&self, size: Size) -> Result<(), Failure> {
         match self.ask(&Verb::Resize { size: size.checked()? }, REPLY_TIMEOUT)? {
+            Some(Answer::Done {}) => Ok(()),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(self.not_running()),
+        }
+    }
+
+    pub(crate) fn hold(&self, hold: Hold) -> Result<(), Failure> {
+        match self.ask(&Verb::Hold(hold), REPLY_TIMEOUT)? {
             Some(Answer::Done {}) => Ok(()),
             Some(other) => Err(unexpected(&other)),
             None => Err(self.not_running()),

@@ -31,6 +31,7 @@ mod top;
 mod wait;
 mod wakes;
 mod watch;
+mod web;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
             | Verb::Host(_)
             | Verb::Tmux(_)
             | Verb::Doctor(_)
+            | Verb::Web(_)
     );
     let is_relay = matches!(&cli.verb, Verb::Relay(_));
     let open = || {
@@ -101,6 +103,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Host(args) => host::host(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
+        Verb::Web(args) => web::web(&open()?, &args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),
         Verb::Relay(args) => relay::relay(open()?, &args),

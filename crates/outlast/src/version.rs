@@ -27,5 +27,7 @@ pub(crate) fn about() -> Value {
         "target": format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         "static": cfg!(target_feature = "crt-static"),
         "features": verbs,
+        // What draws the open terminal of the web view.
+        "web_terminal": outlast_web::terminal_engine(),
     })
 }

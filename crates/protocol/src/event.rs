@@ -141,6 +141,18 @@ pub enum EventKind {
         /// What was wrong, in words.
         why: String,
     },
+    /// A person has taken it over: nobody else types into it.
+    Taken {
+        /// Who, in words.
+        by: String,
+    },
+    /// Others may type again.
+    GivenBack {
+        /// Who had taken it over, in words.
+        by: String,
+        /// Why, in words.
+        why: String,
+    },
     /// Something a newer version knows.
     #[serde(other)]
     Unknown,
@@ -206,6 +218,8 @@ impl EventKind {
             Self::StepStarted { .. } => "step_started",
             Self::Step { .. } => "step",
             Self::StepForged { .. } => "step_forged",
+            Self::Taken { .. } => "taken",
+            Self::GivenBack { .. } => "given_back",
             Self::Unknown => "unknown",
         }
     }
@@ -258,6 +272,10 @@ words! {
         Answered = "answered",
         /// A command in a shell is over, and nobody waited for it.
         Step = "step",
+        /// A person has taken it over: nobody else types into it.
+        Taken = "taken",
+        /// Others may type again.
+        GivenBack = "given_back",
         /// Its log cannot be written, or can be again.
         LogTrouble = "log_trouble",
         /// Somebody could not be woken.

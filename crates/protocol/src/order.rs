@@ -19,6 +19,8 @@ words! {
         Mcp = "mcp",
         /// An agent over ACP.
         Acp = "acp",
+        /// A person in a browser.
+        Web = "web",
     }
 }
 
@@ -27,7 +29,7 @@ impl Door {
     #[must_use]
     pub fn is_agents(self) -> bool {
         match self {
-            Self::CommandLine => false,
+            Self::CommandLine | Self::Web => false,
             Self::Mcp | Self::Acp => true,
         }
     }

@@ -26,7 +26,9 @@ use crate::shell::{ShellStatus, Step, StepOrder};
 use crate::size::Size;
 use crate::wire::event::Event;
 use crate::wire::watch::Watch;
-use crate::wire::{Attach, Attached, Grown, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited};
+use crate::wire::{
+    Attach, Attached, Grown, Hold, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited,
+};
 pub use details::{Details, Usage};
 pub use listed::{AskKeepers, List, ListedJob, Summary};
 pub use log::{
@@ -180,6 +182,8 @@ pub enum JobRequest {
         /// The session that asks.
         session: String,
     },
+    /// Take it over, so that nobody else types into it, or give it back: [`Answer::Done`].
+    Hold(Hold),
     /// Give its terminal a new size: [`Answer::Done`].
     Resize {
         /// The new size.
@@ -643,6 +647,7 @@ mod tests {
             job(JobRequest::Typed),
             job(JobRequest::Kill { grace_ms: 200, session: session() }),
             job(JobRequest::Signal { signal: "INT".into(), session: session() }),
+            job(JobRequest::Hold(Hold { holder: "h".into(), by: session(), take: true })),
             job(JobRequest::Resize { size: Size::default() }),
             job(JobRequest::Watch { watch: Watch::default() }),
             job(JobRequest::Watches),

@@ -276,6 +276,8 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::StepStarted { .. }
         | EventKind::Step { .. }
         | EventKind::StepForged { .. }
+        | EventKind::Taken { .. }
+        | EventKind::GivenBack { .. }
         | EventKind::Unknown => None,
     }
 }
@@ -308,6 +310,7 @@ mod tests {
             from: Some(7),
             deadline_ms: Some(9),
             masked: true,
+            step: None,
         };
         assert_eq!(read_wait(old), wanted);
     }

@@ -127,6 +127,8 @@ pub enum Verb {
         /// The session that asks.
         session: String,
     },
+    /// Take the job over, so that nobody else types into it, or give it back. Nobody inside a job may.
+    Hold(Hold),
     /// Change the size of the terminal.
     Resize {
         /// The new size.
@@ -191,7 +193,11 @@ impl Verb {
     #[must_use]
     pub fn needs_version(&self) -> u32 {
         let sayable = match self {
-            Verb::AnswerQuestion { .. } | Verb::Step(_) | Verb::Shell | Verb::EndStep { .. } => false,
+            Verb::AnswerQuestion { .. }
+            | Verb::Hold(_)
+            | Verb::Step(_)
+            | Verb::Shell
+            | Verb::EndStep { .. } => false,
             Verb::Wait(wait) => crate::v1::Wait::try_from(wait).is_ok(),
             Verb::Watch { watch } => crate::v1::Watch::try_from(watch).is_ok(),
             Verb::Status { .. }
@@ -218,6 +224,7 @@ impl Verb {
             | Verb::Typed
             | Verb::Wait(_)
             | Verb::Kill { .. }
+            | Verb::Hold(_)
             | Verb::Resize { .. }
             | Verb::Follow
             | Verb::Attach(_)
@@ -246,6 +253,21 @@ pub struct Attach {
     pub read_only: bool,
     /// Others may type at the same time.
     pub shared: bool,
+    /// The name under which this person has taken the job over, or will: see [`Hold`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+}
+
+/// A person takes a job over, or gives it back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hold {
+    /// What the holder is known by, here and in [`Send::holder`]: nobody else can guess it.
+    pub holder: String,
+    /// Who that is, in words that others may read.
+    pub by: String,
+    /// Take it, or give it back.
+    pub take: bool,
 }
 
 /// Something to type that nobody may see.
@@ -371,6 +393,9 @@ pub struct Status {
     /// What a person is asked about programs of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<ExecQuestion>,
+    /// Who has taken it over, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
 }
 
 /// What a running job is doing.

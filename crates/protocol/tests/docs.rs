@@ -57,6 +57,8 @@ event_words! {
     ExecRefused = "exec_refused",
     Asking = "asking",
     Answered = "answered",
+    Taken = "taken",
+    GivenBack = "given_back",
     Agent = "agent",
 }
 

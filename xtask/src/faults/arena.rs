@@ -31,8 +31,7 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new(name: &str, is_sample: bool) -> Result<Self, String> {
-        let program =
-            if is_sample { crate::bench::debug_program()? } else { crate::bench::built_program()? };
+        let program = if is_sample { crate::bench::debug_program()? } else { crate::bench::built_program()? };
         let scratch = tempfile::Builder::new()
             .prefix(&format!("outlast-faults-{name}-"))
             .tempdir()
@@ -89,7 +88,11 @@ impl Arena {
     }
 
     /// Another program, in the same environment.
-    pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Result<Child, String> {
+    pub(super) fn command(
+        &self,
+        program: impl AsRef<std::ffi::OsStr>,
+        words: &[&str],
+    ) -> Result<Child, String> {
         Command::new(program)
             .args(words)
             .env("OUTLAST_HOME", self.home())

@@ -71,7 +71,9 @@ pub(super) fn kill_begun(arena: &mut Arena) -> Result<Tally, String> {
         }
         let by_kill = job.info().is_ok_and(|info| {
             let receipt = info.state.receipt();
-            receipt.is_some_and(|receipt| matches!(receipt.ended_by, outlast_job::lifecycle::EndedBy::Kill { .. }))
+            receipt.is_some_and(|receipt| {
+                matches!(receipt.ended_by, outlast_job::lifecycle::EndedBy::Kill { .. })
+            })
         });
         tally.lost_receipts += u64::from(!by_kill);
     }
@@ -205,7 +207,8 @@ pub(super) fn power(arena: &mut Arena) -> Result<Tally, String> {
     for folder in [&disk, &copy] {
         std::fs::create_dir(folder).map_err(|error| error.to_string())?;
     }
-    let run = |line: String| Command::new("sh").args(["-ec", &line]).status().is_ok_and(|status| status.success());
+    let run =
+        |line: String| Command::new("sh").args(["-ec", &line]).status().is_ok_and(|status| status.success());
     let image = image.display().to_string();
     let mount = format!(
         "truncate -s 64M '{image}' && mkfs.ext4 -q '{image}' && mount -o loop '{image}' '{}' && chmod 700 '{}'",
@@ -240,7 +243,10 @@ fn cut(
         std::thread::sleep(Duration::from_millis(arena.below(3000)));
         let cut = format!("{image}.{round}");
         // The copy is not of one moment, as a cut of the power would be; the file system's own journal makes it whole.
-        let mounted = run(format!("cp --sparse=always '{image}' '{cut}' && mount -o loop '{cut}' '{}'", copy.display()));
+        let mounted = run(format!(
+            "cp --sparse=always '{image}' '{cut}' && mount -o loop '{cut}' '{}'",
+            copy.display()
+        ));
         if mounted {
             if let Ok(after) = Outlast::at(&copy.join("home"))
                 && let Ok(found) = after.job(&job.handle().to_string())

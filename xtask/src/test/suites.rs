@@ -83,6 +83,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
     suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
+    suite("web", "the web view, attacked and in a real browser", 3, Runs::Test("outlast", "web")),
     suite("shells", "shells that remember, with the real bash as judge", 1, Runs::Test("outlast", "shells")),
     suite("guide", "the commands and links of README and guide", 1, Runs::Test("outlast", "guide")),
     suite("book", "the book of docs, without dead links", 4, Runs::Check(&["book"])),

@@ -166,6 +166,8 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::StepStarted { .. }
             | EventKind::Step { .. }
             | EventKind::StepForged { .. }
+            | EventKind::Taken { .. }
+            | EventKind::GivenBack { .. }
             | EventKind::Unknown,
         )
         | None => MoreCall::ReadNew(job),

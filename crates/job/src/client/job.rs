@@ -22,7 +22,7 @@ use crate::local::wait::{PendingWait, wait_any};
 use crate::registry::format::Info;
 use crate::spec::{Handle, Size};
 use crate::wire::watch::Watch;
-use crate::wire::{Attach, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited, base64};
+use crate::wire::{Attach, Hold, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited, base64};
 
 /// The value of the answer that a request gets; anything else is a fault of the host.
 macro_rules! answered {
@@ -174,6 +174,14 @@ impl Job {
     /// [`Kind::Usage`] for an impossible size or a job on pipes.
     pub fn resize(&self, size: Size) -> Result<(), Failure> {
         answered!(self.ask(JobRequest::Resize { size })?, Answer::Done {} => ())
+    }
+
+    /// Takes the job over, so that nobody else types into it, or gives it back.
+    ///
+    /// # Errors
+    /// [`Kind::NotRunning`] when it has ended, [`Kind::Denied`] for a process that runs inside a job.
+    pub fn hold(&self, hold: Hold) -> Result<(), Failure> {
+        answered!(self.ask(JobRequest::Hold(hold))?, Answer::Done {} => ())
     }
 
     /// Answers what a program of the job wants to execute. `by` says who does, in words.

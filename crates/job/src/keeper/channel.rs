@@ -171,7 +171,9 @@ impl Channel {
 /// Blanks what must not be interpreted in bytes that begin at an offset.
 pub(super) fn blank(bytes: &mut [u8], at: u64, unreadable: &Gone) {
     for (from, to) in unreadable.ranges() {
-        let place = |offset: u64| usize::try_from(offset.saturating_sub(at)).map_or(bytes.len(), |i| i.min(bytes.len()));
+        let place = |offset: u64| {
+            usize::try_from(offset.saturating_sub(at)).map_or(bytes.len(), |i| i.min(bytes.len()))
+        };
         let (from, to) = (place(*from), place(*to));
         bytes[from..to].fill(0);
     }

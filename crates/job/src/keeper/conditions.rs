@@ -282,6 +282,8 @@ impl Conditions {
             }
             // Somebody must agree, or the job stands still for nothing.
             EventKind::Asking { .. } | EventKind::Answered { .. } => true,
+            // Whoever drives the job must know that it does not listen to them.
+            EventKind::Taken { .. } | EventKind::GivenBack { .. } => true,
             EventKind::AwaitingInput { .. } | EventKind::WentOn => own(Reason::AwaitingInput),
             EventKind::Port { .. } => own(Reason::Port),
             EventKind::Started { .. }

@@ -10,6 +10,7 @@ mod command_end;
 mod exec_questions;
 mod ending;
 mod events;
+mod hold;
 mod notifier;
 mod output;
 mod phase;
@@ -320,6 +321,8 @@ pub(super) struct Core {
     outputs: Vec<Output>,
     typing: typing::Typing,
     viewers: viewers::Viewers,
+    /// A person who has taken the job over.
+    holding: Option<hold::Holding>,
     probing: awaiting_input::Probing,
     watchdog: Watchdog,
     conditions: Conditions,
@@ -361,6 +364,7 @@ impl Core {
             outputs,
             typing: typing::Typing::default(),
             viewers: viewers::Viewers::default(),
+            holding: None,
             probing: awaiting_input::Probing::default(),
             watchdog: beginning.watchdog,
             conditions: beginning.conditions,
@@ -413,7 +417,7 @@ impl Core {
                 }
             }
             Input::Request { client, verb, modes } => self.on_request(client, verb, modes, now, effects),
-            Input::PeerLeft(peer) => self.on_peer_left(peer, effects),
+            Input::PeerLeft(peer) => self.on_peer_left(peer, now, effects),
             Input::SinkReady => effects.push(Effect::WriteInput),
             Input::Written { taken, refused } => self.on_input_written(taken, refused, effects),
             Input::LineModes(modes) => self.end_terminal_input(modes, effects),
@@ -479,6 +483,7 @@ impl Core {
     fn on_time(&mut self, now: Now, effects: &mut Effects) {
         self.end_on_time(now, effects);
         self.expire_questions(now, effects);
+        self.end_hold_on_time(now, effects);
         self.probe_if_due(now.at, effects);
         self.waits_on_time(now, effects);
         self.steps_on_time(now, effects);
@@ -499,6 +504,7 @@ impl Core {
         let next = earliest(next, self.tidy_at);
         let next = earliest(next, self.questions.next_deadline());
         let next = earliest(next, self.steps.next_deadline());
+        let next = earliest(next, self.hold_deadline());
         earliest(next, self.notifier.next_deadline())
     }
 

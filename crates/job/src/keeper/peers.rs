@@ -295,9 +295,9 @@ impl Peers {
     pub(super) fn admit(&mut self, id: PeerId, verb: &Verb, handle: Handle) -> Result<(), Failure> {
         let Some(peer) = self.all.get_mut(&id) else { return Ok(()) };
         peer.owed += 1;
-        if matches!(verb, Verb::AnswerQuestion { .. }) && is_in_a_job(&peer.stream) {
-            let said = "a process inside a job can't answer what its user is asked";
-            return Err(Failure::new(Kind::Denied, said).hint("answer it in a terminal of your own"));
+        if matches!(verb, Verb::AnswerQuestion { .. } | Verb::Hold(_)) && is_in_a_job(&peer.stream) {
+            let said = "a process inside a job can't answer what its user is asked, or take a job over";
+            return Err(Failure::new(Kind::Denied, said).hint("do it in a terminal of your own"));
         }
         let urgent = matches!(verb, Verb::Kill { .. } | Verb::Signal { .. });
         if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }
@@ -497,7 +497,11 @@ impl Keeper {
 fn id_of_line(line: &[u8]) -> u64 {
     const ID: &[u8] = br#""id":"#;
     let after = line.windows(ID.len()).position(|part| part == ID).map(|at| &line[at + ID.len()..]);
-    let digits = after.unwrap_or_default().iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
+    let digits = after
+        .unwrap_or_default()
+        .iter()
+        .skip_while(|byte| **byte == b' ')
+        .take_while(|byte| byte.is_ascii_digit());
     digits.take(19).fold(0, |id, digit| id * 10 + u64::from(digit - b'0'))
 }
 

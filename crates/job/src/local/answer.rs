@@ -204,6 +204,10 @@ impl LocalJob {
                 Answer::Killed(self.kill(Duration::from_millis(grace_ms), &session)?)
             }
             JobRequest::Signal { signal, session } => Answer::Killed(self.signal(&signal, &session)?),
+            JobRequest::Hold(hold) => {
+                self.hold(hold)?;
+                Answer::Done {}
+            }
             JobRequest::Resize { size } => {
                 self.resize(size)?;
                 Answer::Done {}

@@ -229,6 +229,8 @@ pub(super) fn is_known(entry: &Entry, cursor: Cursor) -> bool {
         | EntryKind::ExecRefused
         | EntryKind::Asking
         | EntryKind::Answered
+        | EntryKind::Taken
+        | EntryKind::GivenBack
         | EntryKind::Unknown => entry.offset <= cursor.read && entry.at <= cursor.at,
     }
 }

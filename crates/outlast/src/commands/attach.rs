@@ -40,7 +40,7 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
     }
     let how = if args.read_only { ", only to look" } else { "" };
     let greeting = format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]");
-    let attach = Attach { size: None, read_only: args.read_only, shared: args.shared };
+    let attach = Attach { read_only: args.read_only, shared: args.shared, ..Attach::default() };
     // Whoever sits down to work with a stopped job wants it to go on.
     let is_stopped = job.status()?.is_some_and(|status| status.activity == Activity::Stopped);
     if is_stopped && !args.read_only {

@@ -7,7 +7,7 @@ use outlast_cli::RelayArgs;
 use outlast_job::client::signals;
 use outlast_job::request::{JobRequest, Request};
 use outlast_job::wire::INPUT_PIECE;
-use outlast_job::{Failure, Outlast};
+use outlast_job::{Failure, Outlast, Run};
 use outlast_policy::{Answer, Door, Gate, Judged, Order, OrderKind, Pass, Start, TypedInput};
 use outlast_remote::message::Caller;
 use outlast_remote::relay::{Judge, Served, serve};
@@ -67,7 +67,22 @@ impl Judge for HostJudge {
                         send.after = before.or(send.after);
                         Ok(())
                     }
-                    JobRequest::Kill { session, .. } => {
+                    JobRequest::Step(order) => {
+                        // A step is a command like any other.
+                        let run = Run::Shell(order.command.clone());
+                        let folder = match &order.folder {
+                            Some(folder) => PathBuf::from(folder),
+                            None => PathBuf::from(found()?.info()?.cwd),
+                        };
+                        let env: BTreeMap<String, String> = order
+                            .env
+                            .iter()
+                            .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
+                            .collect();
+                        let start = Start { run: &run, folder: &folder, env: &env, fed: false };
+                        self.pass(caller, &order.session, OrderKind::Start(start)).map(|_| ())
+                    }
+                    JobRequest::EndStep { session, .. } | JobRequest::Kill { session, .. } => {
                         let kind = OrderKind::Kill { job: &found()?, force: true };
                         self.pass(caller, session, kind).map(|_| ())
                     }
@@ -79,6 +94,7 @@ impl Judge for HostJudge {
                     | JobRequest::Info { .. }
                     | JobRequest::Receipt
                     | JobRequest::Status
+                    | JobRequest::Shell
                     | JobRequest::Details
                     | JobRequest::Pin { .. }
                     | JobRequest::Processes
@@ -96,6 +112,7 @@ impl Judge for HostJudge {
                     | JobRequest::EventLines { .. }
                     | JobRequest::Secret { .. }
                     | JobRequest::Typed
+                    | JobRequest::Hold(_)
                     | JobRequest::Resize { .. }
                     | JobRequest::AnswerQuestion { .. }
                     | JobRequest::Watch { .. }
@@ -105,6 +122,7 @@ impl Judge for HostJudge {
             }
             Request::PlanWakes(_)
             | Request::Find { .. }
+            | Request::FindShell { .. }
             | Request::List(_)
             | Request::Wait(_)
             | Request::Events(_)

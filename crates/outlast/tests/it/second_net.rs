@@ -162,10 +162,8 @@ fn what_nobody_waits_for_any_more_is_not_started() {
 fn what_kills_a_keeper_does_not_kill_its_heir() {
     let sandbox = sandbox();
     let poison = "OUTLAST-PLANTED-PANIC";
-    let job = sandbox.start([
-        "--pipe",
-        "echo before; read x; echo OUTLAST-PLANTED-\"PANIC\"; read y; echo after; exit 6",
-    ]);
+    let job = sandbox
+        .start(["--pipe", "echo before; read x; echo OUTLAST-PLANTED-\"PANIC\"; read y; echo after; exit 6"]);
     let name = job.to_string();
     sandbox.wait_for_text(job, "before");
     sandbox.run(["send", &name, "x", "--no-wait"]).ok();
@@ -189,7 +187,8 @@ fn what_kills_a_keeper_does_not_kill_its_heir() {
 fn a_request_that_kills_a_keeper_is_answered_by_its_heir_with_an_error() {
     let sandbox = sandbox();
     let job = sandbox.start(["read x"]);
-    let request = r#"{"key":"poison-1","id":3,"verb":"signal","signal":"OUTLAST-PLANTED-PANIC","session":"t"}"#;
+    let request =
+        r#"{"key":"poison-1","id":3,"verb":"signal","signal":"OUTLAST-PLANTED-PANIC","session":"t"}"#;
     let mut socket = sandbox.socket(job);
     socket.say(format!("{request}\n").as_bytes()).unwrap();
     eventually("its heir took over", TEST_TIMEOUT, || match sandbox.info(job) {

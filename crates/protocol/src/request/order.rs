@@ -73,6 +73,7 @@ impl JobRequest {
             | Self::Typed
             | Self::Resize { .. }
             | Self::Shell
+            | Self::Hold(_)
             | Self::Watches => false,
         }
     }

@@ -23,6 +23,9 @@ pub struct BriefStatus {
     /// The last line it printed, as it reads now.
     #[serde(default)]
     pub last_line: String,
+    /// Who has taken it over, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
 }
 
 /// Keepers that are older than this answer tell everything.
@@ -35,6 +38,7 @@ impl From<Status> for BriefStatus {
             awaiting_input: status.awaiting_input,
             ports: status.ports,
             last_line: status.last_line,
+            held_by: status.held_by,
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct Send {
     /// The session that types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The name under which a person has taken the job over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
 }
 
 /// What became of something typed.

@@ -54,6 +54,7 @@ impl Core {
                 return;
             }
         };
+        self.forget_hold();
         let hung_up = matches!(end.end, End::Signal { signal, .. } if signal == Signal::HUP.as_raw());
         let is_ours = running.by.is_some() || self.was_sent(end.end).is_some();
         let heir_may_be_dying = hung_up && !is_ours && !self.hung_up && matches!(self.heir, Heir::Alive(_));

@@ -334,7 +334,8 @@ impl Notifier {
 
 /// Whether somebody is woken for an entry. Not for a wake that failed: the next one might fail as well.
 pub(crate) fn is_pushed(entry: &Entry) -> bool {
-    !matches!(entry.event, EntryKind::WentOn | EntryKind::Answered | EntryKind::WakeFailed)
+    use EntryKind::{Answered, GivenBack, Taken, WakeFailed, WentOn};
+    !matches!(entry.event, WentOn | Answered | Taken | GivenBack | WakeFailed)
 }
 
 /// What kind of entry an event is, and its line; none for what is not worth one.
@@ -356,6 +357,12 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
         EventKind::Answered { question, allowed, by } => {
             let said = if *allowed { "yes" } else { "no" };
             (EntryKind::Answered, format!("question {question} was answered with {said} by {by}"))
+        }
+        EventKind::Taken { by } => {
+            (EntryKind::Taken, format!("a person has taken it over ({by}): nobody else can type into it"))
+        }
+        EventKind::GivenBack { by, why } => {
+            (EntryKind::GivenBack, format!("others can type into it again ({by} had it): {why}"))
         }
         EventKind::LogFailing { error } => {
             (EntryKind::LogTrouble, format!("its log can't be written: {error}"))

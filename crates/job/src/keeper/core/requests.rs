@@ -45,8 +45,9 @@ impl Core {
             Verb::AnswerQuestion { question, allow, by } => {
                 self.on_exec_answer(client, (question, allow), &by, now, effects);
             }
+            Verb::Hold(hold) => self.on_hold(client, hold, now, effects),
             Verb::Resize { size } => self.on_resize(client, size, effects),
-            Verb::Attach(attach) => self.on_attach(client, &attach, effects),
+            Verb::Attach(attach) => self.on_attach(client, &attach, now, effects),
             Verb::Screen { styled, scrollback, masked } => {
                 let answer = if self.record.has_terminal() {
                     self.screen(styled, scrollback, masked)
@@ -97,6 +98,7 @@ impl Core {
             awaiting_input: self.awaiting_now().cloned(),
             ports: self.ports.clone(),
             last_line: self.last_line(),
+            held_by: self.held_by(),
         }
     }
 
@@ -131,13 +133,14 @@ impl Core {
             ports: self.ports.clone(),
             sockets: self.sockets.clone(),
             last_line: self.last_line(),
+            held_by: self.held_by(),
             processes,
         };
         effects.reply(client, Answer::Status(Box::new(status)));
     }
 
     /// A client has left: nobody is answered there any more.
-    pub(super) fn on_peer_left(&mut self, peer: super::PeerId, effects: &mut Effects) {
+    pub(super) fn on_peer_left(&mut self, peer: super::PeerId, now: Now, effects: &mut Effects) {
         if let Some(Some(ending)) = self.phase.ending_slot() {
             ending.forget_peer(peer);
         }
@@ -145,5 +148,6 @@ impl Core {
         self.conditions.forget_clients(&[peer]);
         self.steps.forget_peer(peer);
         self.forget_viewer(peer, effects);
+        self.settle_hold(now.at);
     }
 }

@@ -1,6 +1,8 @@
 //! Drives the core with any order of output, deaths, requests, time and clients that leave, without a
 //! process. What must hold in every order is checked after each input, and at the end.
 
+mod hold;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

@@ -223,7 +223,7 @@ impl Core {
         effects: &mut Effects,
     ) {
         let queued = self
-            .may_type(client.peer, now.at)
+            .may_send(client.peer, send.holder.as_deref(), now.at)
             .and_then(|()| self.reads_what_is_typed(client.peer, send, modes))
             .and_then(|()| self.queue_input(send, modes));
         match queued {
@@ -235,6 +235,17 @@ impl Core {
                 effects.push(Effect::WriteInput);
             }
         }
+    }
+
+    /// Whether this client may type now: as the holder, or if nobody holds the job and nobody else is typing.
+    fn may_send(
+        &mut self,
+        peer: PeerId,
+        holder: Option<&str>,
+        now: std::time::Instant,
+    ) -> Result<(), Failure> {
+        self.check_hold(peer, holder, now)?;
+        if self.is_holder(holder) { Ok(()) } else { self.may_type(peer, now) }
     }
 
     /// Remembers who typed a key that the terminal turns into a signal: the command may die of it.

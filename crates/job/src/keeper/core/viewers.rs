@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Client, Core, Effect, Effects, PeerId};
+use super::{Client, Core, Effect, Effects, Now, PeerId};
 use crate::failure::{Failure, Kind};
 use crate::spec::{Size, Streams};
 use crate::wire::{Answer, Attach, Attached, base64};
@@ -19,6 +19,8 @@ struct Viewer {
     size: Size,
     types: bool,
     shared: bool,
+    /// The name under which they hold the job, or may.
+    holder: Option<String>,
 }
 
 /// What the keeper remembers of people. The size that the job has without them is in its record.
@@ -43,7 +45,7 @@ impl Viewers {
 
 impl Core {
     /// A person sits down: the screen as it is, and the offset from which the log goes on.
-    pub(super) fn on_attach(&mut self, client: Client, attach: &Attach, effects: &mut Effects) {
+    pub(super) fn on_attach(&mut self, client: Client, attach: &Attach, now: Now, effects: &mut Effects) {
         let Streams::Terminal(size) = self.record.streams() else {
             let failure = Failure::usage("this job runs on pipes and has no terminal to attach to")
                 .hint(Hint::call("follow what it prints: ", Call::Follow(self.record.handle().to_string())));
@@ -51,9 +53,16 @@ impl Core {
             return;
         };
         let own = attach.size.unwrap_or(size);
-        let viewer = Viewer { client, size: own, types: !attach.read_only, shared: attach.shared };
+        let viewer = Viewer {
+            client,
+            size: own,
+            types: !attach.read_only,
+            shared: attach.shared,
+            holder: attach.holder.clone(),
+        };
         self.viewers.all.retain(|viewer| viewer.client.peer != client.peer);
         self.viewers.all.push(viewer);
+        self.settle_hold(now.at);
         self.settle_size(Some(client.peer), effects);
         effects.push(Effect::Follow(client.peer));
         let attached = self.attached();
@@ -159,6 +168,11 @@ impl Core {
         if let Some(client) = client {
             effects.reply(client, answer);
         }
+    }
+
+    /// Whether somebody of that name looks at the job.
+    pub(super) fn is_shown_to(&self, holder: &str) -> bool {
+        self.viewers.all.iter().any(|viewer| viewer.holder.as_deref() == Some(holder))
     }
 
     /// Whether this client is a person in front of the job.

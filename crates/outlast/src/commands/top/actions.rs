@@ -54,7 +54,7 @@ impl Top<'_> {
             }
             Errand::Kill(handle) => {
                 let jobs = vec![handle.to_string()];
-                let args = KillArgs { jobs, all: false, grace: None, signal: None, force: false };
+                let args = KillArgs { jobs, all: false, step: None, grace: None, signal: None, force: false };
                 kill::kill(outlast, &args, out)
             }
             Errand::Rerun(handle) => {

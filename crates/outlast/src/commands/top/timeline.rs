@@ -145,6 +145,11 @@ fn words(what: &EventKind) -> Option<(char, String)> {
         EventKind::Answered { allowed, by, .. } => {
             ('a', format!("{} by {by}", if *allowed { "allowed" } else { "refused" }))
         }
+        EventKind::Taken { by } => ('t', format!("taken over by {by}")),
+        EventKind::GivenBack { why, .. } => ('g', format!("given back: {why}")),
+        EventKind::StepStarted { step } => ('$', format!("step {}: {}", step.step, step.command)),
+        EventKind::Step { step } => ('.', format!("step {} is over", step.step)),
+        EventKind::StepForged { why } => ('!', format!("the shell was ended: {why}")),
         EventKind::Unknown => return None,
     })
 }

@@ -10,6 +10,7 @@ use outlast_cli::{
     RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs,
     TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs, WakesArgs,
     WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
+    WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb,
 };
 
 use super::Words;
@@ -24,6 +25,7 @@ use outlast_protocol::wake::WakeEffect;
 const ANSWERS: &str = "it answers what only a person may answer";
 const FED: &str = "what is fed to it is typed";
 const SERVES: &str = "it takes orders that are not seen here";
+const SHOWS: &str = "it shows a job to others";
 const AGAIN: &str = "it runs the command of an earlier job";
 const ELSEWHERE: &str = "it acts on another machine";
 const SETTINGS: &str = "it changes the settings of an agent";
@@ -93,6 +95,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
         }) => vec![Inner::Opaque(ANSWERS)],
+        Verb::Web(args) => web(&args),
         Verb::Mcp(args) => mcp(&args),
         Verb::Acp(AcpArgs { verb }) => acp(verb, words),
         Verb::Relay(RelayArgs { hosts: _ }) => serves(),
@@ -351,6 +354,29 @@ fn submit(args: SubmitArgs, words: Words<'_>) -> Vec<Inner> {
 fn mcp(args: &McpArgs) -> Vec<Inner> {
     let McpArgs { http: _, profile: _, session: _, own: _, longest_call: _, prompted: _, call_key: _ } = args;
     serves()
+}
+
+/// It lets whoever has its link see all jobs and type into them; a share shows one job to others.
+fn web(args: &WebArgs) -> Vec<Inner> {
+    let WebArgs {
+        verb,
+        bind: _,
+        port: _,
+        read_only: _,
+        no_open: _,
+        tls_cert: _,
+        tls_key: _,
+        behind_proxy: _,
+        hosts: _,
+    } = args;
+    match verb {
+        None => serves(),
+        Some(WebVerb::Share(WebShareArgs { job: _, read_only: _, time: _ })) => {
+            vec![Inner::Tool(Tool::Screen), Inner::Opaque(SHOWS)]
+        }
+        Some(WebVerb::Shares(WebSharesArgs {})) => looks(Tool::Jobs),
+        Some(WebVerb::Revoke(WebRevokeArgs { number: _ })) => acts(Tool::Jobs),
+    }
 }
 
 fn serves() -> Vec<Inner> {

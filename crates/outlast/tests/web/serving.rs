@@ -1,0 +1,81 @@
+//! Serving: where it listens, what it keeps, and that it may be killed.
+
+use serde_json::json;
+
+use crate::client::Served;
+use crate::sandbox;
+
+#[test]
+fn an_address_that_others_reach_needs_tls() {
+    let sandbox = sandbox();
+    for bind in ["0.0.0.0", "::"] {
+        sandbox.run(["web", "--no-open", "--bind", bind]).code(2).says("there is no TLS");
+    }
+    sandbox.run(["web", "--no-open", "--bind", "0.0.0.0", "--tls-cert", "/nothing"]).code(2);
+    let missing = ["web", "--no-open", "--tls-cert", "/nothing.pem", "--tls-key", "/nothing.pem"];
+    sandbox.run(missing).code(2).says("cannot use /nothing.pem");
+}
+
+#[test]
+fn a_killed_server_comes_back_where_it_was_and_pages_go_on() {
+    let sandbox = sandbox();
+    sandbox.start(["sleep 600"]);
+    let served = Served::start(&sandbox, &[]);
+    let page = served.page();
+    assert_eq!(page.call(&json!({ "call": "hello" }))["visitor"], "owner");
+    let address = served.said["address"].clone();
+    served.running.kill_dash_nine();
+    let again = Served::start(&sandbox, &[]);
+    assert_eq!(again.said["address"], address, "the port is remembered");
+    let mut socket = page.socket();
+    assert!(socket.say(&json!({ "t": "jobs" })));
+    assert_eq!(page.call(&json!({ "call": "job", "job": "1" }))["state"], "running");
+}
+
+#[test]
+fn a_second_server_of_a_home_gives_a_link_to_the_first() {
+    let sandbox = sandbox();
+    let served = Served::start(&sandbox, &[]);
+    let second = sandbox.json(["web", "--no-open"]);
+    assert_eq!(second["already"], true, "{second}");
+    assert_eq!(second["address"], served.said["address"]);
+    let ticket = second["url"].as_str().unwrap().split("#ticket=").nth(1).unwrap();
+    assert!(served.enter(json!({ "ticket": ticket })).is_some());
+}
+
+#[test]
+fn a_read_only_view_changes_nothing() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["read a; echo got $a"]).to_string();
+    let page = Served::start(&sandbox, &["--read-only"]).into_page();
+    for call in [
+        json!({ "call": "send", "job": job, "text": "x", "enter": true }),
+        json!({ "call": "kill", "job": job }),
+        json!({ "call": "hold", "job": job, "take": true }),
+        json!({ "call": "secret", "job": job, "value": "x" }),
+        json!({ "call": "answer", "job": job, "question": 1, "allow": true }),
+    ] {
+        assert_eq!(page.1.try_call(&call).status, 403, "{call}");
+    }
+    let mut socket = page.1.socket();
+    socket.say(&json!({ "t": "keys", "job": job, "data": "x\r" }));
+    let refused = socket.hear_of("refused").unwrap();
+    assert_eq!(refused["error"]["kind"], "denied", "{refused}");
+}
+
+#[test]
+fn a_server_inside_a_job_only_shows() {
+    let sandbox = sandbox();
+    let program = sandbox.program().display().to_string();
+    let job = sandbox.start([format!("exec {program} --json web --no-open")]);
+    sandbox.wait_for_text(job, "read_only");
+    let said = sandbox.run(["read", &job.to_string()]).ok().text();
+    assert!(said.contains(r#""read_only":true"#), "{said}");
+}
+
+impl Served {
+    fn into_page(self) -> (Self, crate::client::Page) {
+        let page = self.page();
+        (self, page)
+    }
+}
