@@ -59,6 +59,9 @@ event_words! {
     Answered = "answered",
     Taken = "taken",
     GivenBack = "given_back",
+    StepStarted = "step_started",
+    Step = "step",
+    StepForged = "step_forged",
     Agent = "agent",
 }
 

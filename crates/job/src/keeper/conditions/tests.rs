@@ -53,7 +53,7 @@ impl Job {
     fn wait(&mut self, request: u64, wait: &Wait) {
         let (rows, ports) = (self.rows.clone(), self.ports.clone());
         let facts = facts(self.moment(), &rows, &ports);
-        let met = self.conditions.wait(Client { peer: 1, request }, wait, &facts).unwrap();
+        let met = self.conditions.wait((Client { peer: 1, request }, None), wait, &facts).unwrap();
         self.met.extend(met);
     }
 
@@ -281,9 +281,9 @@ fn too_many_are_refused() {
     }
     let facts = facts(job.moment(), &[], &[]);
     let client = Client { peer: 1, request: 0 };
-    assert!(job.conditions.wait(client, &Wait::of([Condition::Exit]), &facts).is_err());
+    assert!(job.conditions.wait((client, None), &Wait::of([Condition::Exit]), &facts).is_err());
     job.conditions.forget_clients(&[1]);
-    assert!(job.conditions.wait(client, &Wait::of([Condition::Exit]), &facts).is_ok());
+    assert!(job.conditions.wait((client, None), &Wait::of([Condition::Exit]), &facts).is_ok());
 }
 
 /// Something that may happen to a job.

@@ -202,6 +202,7 @@ impl World {
             conditions,
             watchdog: Watchdog::new(&Settings::default().watchdog),
             masks,
+            steps: KnownSteps::default(),
             info,
         });
         let mut world = Self {
@@ -274,6 +275,11 @@ impl World {
                 return Some(Input::Written { taken, refused: self.input_is_closed });
             }
             Effect::ReadLineModes => return Some(Input::LineModes(None)),
+            Effect::FeedStep { .. }
+            | Effect::SearchStep(_)
+            | Effect::CaptureShell
+            | Effect::InterruptForeground
+            | Effect::SignalStep { .. } => panic!("a job that is no shell has no steps: {effect:?}"),
             Effect::LearnSecret(secret) => return Some(Input::SecretLearned { secret, failed: None }),
             Effect::SetSize { before, client, .. } => {
                 return Some(Input::SizeSet { before, client, failed: None });
