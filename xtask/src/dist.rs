@@ -5,7 +5,7 @@
 //! source gives the same bytes. `--check` installs each of them in an empty prefix, as a user would, and tries it.
 
 mod agents;
-mod binary;
+pub(crate) mod binary;
 mod check;
 mod deb;
 mod mcpb;
@@ -209,7 +209,7 @@ fn empty(folder: &Path) -> Result<(), String> {
 }
 
 /// Runs a command to its end and returns what it printed; what it said of errors is part of ours.
-fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let ran = command.stdin(std::process::Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{command:?}: {error}"))?;
     if ran.status.success() {

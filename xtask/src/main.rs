@@ -6,6 +6,7 @@
 mod assets;
 mod bench;
 mod book;
+mod check_targets;
 mod choice;
 mod dist;
 mod faults;
@@ -17,6 +18,7 @@ mod record;
 mod record_outcomes;
 mod record_wire;
 mod recipe;
+mod release;
 mod sdk;
 mod shots;
 mod test;
@@ -37,6 +39,8 @@ cargo xtask dist [PLATFORM...]         everything that is published, into target
                                        wheels, .mcpb, plugins, sums; --check installs each in an empty prefix and tries it,
                                        --twice builds again from another folder and compares, --debug-binary packs the
                                        debug build, only to try the packages
+cargo xtask release                    walk through the checklist of a release, and say what is missing
+cargo xtask check-targets [TARGET...]  what compiles for which target
 cargo xtask sdk                        test the clients for Python and TypeScript with the debug build
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
@@ -64,6 +68,8 @@ fn main() -> ExitCode {
         ["book"] => book::run(),
         ["dist", options @ ..] => dist::run(options),
         ["sdk"] => sdk::run(),
+        ["check-targets", targets @ ..] => check_targets::run(targets),
+        ["release"] => release::run(),
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),
         ["workflows"] => workflows(),

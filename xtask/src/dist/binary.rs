@@ -89,7 +89,7 @@ pub(super) fn stripped(release: &Release) -> Result<PathBuf, String> {
 }
 
 /// The folder with Zig and its cargo command, installed once.
-fn tools(root: &Path) -> Result<PathBuf, String> {
+pub(crate) fn tools(root: &Path) -> Result<PathBuf, String> {
     let venv = root.join("target/tools/dist");
     let bin = venv.join("bin");
     if !bin.join("cargo-zigbuild").is_file() {
@@ -103,7 +103,7 @@ fn tools(root: &Path) -> Result<PathBuf, String> {
 }
 
 /// Rust's own library for a target, if it is not there yet.
-fn add_target(root: &Path, target: &str) -> Result<(), String> {
+pub(crate) fn add_target(root: &Path, target: &str) -> Result<(), String> {
     let mut rustup = Command::new("rustup");
     rustup.args(["target", "add", target]).current_dir(root);
     rustup.env_remove("RUSTUP_TOOLCHAIN");

@@ -97,6 +97,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("dist", "the published packages, built and tried", 60, Runs::FullCheck(&["dist", "--check"])),
     suite("plugins", "plugins, with each agent's own tools", 20, Runs::Script("clients/plugins/run")),
     suite("pexpect", "pexpect's own tests with jobs behind them", 20, Runs::Script("clients/sdk/pexpect")),
+    suite("swerex", "SWE-ReX's own tests with jobs behind them", 20, Runs::Script("clients/sdk/swerex")),
     suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
