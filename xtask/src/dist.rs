@@ -92,7 +92,7 @@ pub(crate) struct Release {
 /// # Errors
 /// What cannot be built, or does not work once it is installed.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let options = ["--check", "--debug-binary", "--twice"];
+    let options = ["--check", "--debug-binary", "--no-build", "--twice"];
     let known = Platform::ALL.map(Platform::machine);
     let choice = Choice::read(words, &options, "platform", &known)?;
     let release = Release::begin(&choice)?;
@@ -125,7 +125,12 @@ impl Release {
             let path = if is_debug {
                 binary::stripped(&release)?
             } else {
-                binary::build(&release, platform, choice.has("--twice"))?
+                let how = match (choice.has("--no-build"), choice.has("--twice")) {
+                    (true, _) => binary::Build::No,
+                    (false, false) => binary::Build::Once,
+                    (false, true) => binary::Build::Twice,
+                };
+                binary::build(&release, platform, how)?
             };
             if platform.is_here() {
                 release.program.clone_from(&path);

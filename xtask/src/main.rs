@@ -37,8 +37,8 @@ cargo xtask shots                      make the pictures of the web view in the 
 cargo xtask book                       build the book of docs into target/book, and look for dead links in it
 cargo xtask dist [PLATFORM...]         everything that is published, into target/dist: static binaries in tarballs, .deb, npm packages,
                                        wheels, .mcpb, plugins, sums; --check installs each in an empty prefix and tries it,
-                                       --twice builds again from another folder and compares, --debug-binary packs the
-                                       debug build, only to try the packages
+                                       --twice builds again from another folder and compares, --no-build takes the binaries
+                                       that are there, --debug-binary packs the debug build, only to try the packages
 cargo xtask release                    walk through the checklist of a release, and say what is missing
 cargo xtask check-targets [TARGET...]  what compiles for which target
 cargo xtask sdk                        test the clients for Python and TypeScript with the debug build

@@ -12,25 +12,40 @@ const TOOLS: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
 /// The largest binary that may be published.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Builds the program for a platform, statically linked. With `twice`, from a second folder as well: the bytes must be the same.
-pub(super) fn build(release: &Release, platform: Platform, twice: bool) -> Result<PathBuf, String> {
+/// How the binary comes to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// It is there already, from an earlier call or another machine.
+    No,
+    Once,
+    /// From a second folder as well: the bytes must be the same.
+    Twice,
+}
+
+/// The program for a platform, statically linked.
+pub(super) fn build(release: &Release, platform: Platform, how: Build) -> Result<PathBuf, String> {
     let target = platform.target();
-    let tools = tools(&release.root)?;
-    add_target(&release.root, &target)?;
     let base =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| release.root.join("target"), PathBuf::from);
-    let first = compile(release, &release.root, &target, &tools, &base.join("dist-build"))?;
-    let size = std::fs::metadata(&first).map_err(|error| error.to_string())?.len();
+    let folder = base.join("dist-build");
+    let first = if how == Build::No {
+        folder.join(&target).join("release/outlast")
+    } else {
+        add_target(&release.root, &target)?;
+        compile(release, &release.root, &target, &tools(&release.root)?, &folder)?
+    };
+    let size = std::fs::metadata(&first).map_err(|error| format!("{}: {error}", first.display()))?.len();
     if size > MAX_BYTES {
         return Err(format!("{} has {size} bytes; at most {MAX_BYTES} may be", first.display()));
     }
-    if twice {
+    if how == Build::Twice {
         let elsewhere = tempfile::tempdir().map_err(|error| error.to_string())?;
         let source = elsewhere.path().join("source");
         let mut git = Command::new("git");
         git.args(["clone", "--quiet"]).arg(&release.root).arg(&source);
         output(&mut git)?;
-        let second = compile(release, &source, &target, &tools, &elsewhere.path().join("target"))?;
+        let second =
+            compile(release, &source, &target, &tools(&release.root)?, &elsewhere.path().join("target"))?;
         let (first, second) = (hex(sum(&first)?), hex(sum(&second)?));
         if first != second {
             return Err(format!("built twice, {target} is not the same: {first}, {second}"));
