@@ -13,7 +13,7 @@
 The same without asyncio is in :mod:`outlast.sync`.
 """
 
-from ._client import Job, Outlast, Starting
+from ._client import Job, Outlast, Shell, Starting
 from ._errors import ConnectionLost, OutlastError
 from ._types import (
     AwaitingInput,
@@ -33,6 +33,7 @@ from ._types import (
     Screen,
     Sent,
     Stable,
+    Step,
     Text,
     Waited,
 )
@@ -60,8 +61,10 @@ __all__ = [
     "Receipt",
     "Screen",
     "Sent",
+    "Shell",
     "Stable",
     "Starting",
+    "Step",
     "Text",
     "Waited",
 ]

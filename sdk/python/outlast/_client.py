@@ -19,6 +19,7 @@ from ._types import (
     Receipt,
     Screen,
     Sent,
+    Step,
     Text,
     Waited,
     decode_parts,
@@ -161,6 +162,10 @@ class Outlast:
         spec.update({key: value for key, value in optional.items() if value is not None})
         return Starting(self, spec, list(until), deadline)
 
+    def shell(self, name: str = "main") -> "Shell":
+        """A shell that remembers: folder, variables and functions stay from one command to the next. It is made by its first command."""
+        return Shell(self, name)
+
     async def find(self, job: Union[int, str]) -> "Job":
         """The job of a number or a name."""
         answer = await self.request({"request": "find", "job": str(job)})
@@ -246,6 +251,68 @@ class Starting:
     ) -> None:
         if self._job is not None:
             await self._job.kill()
+
+
+class Shell:
+    """A shell with a name, which goes on when this program ends."""
+
+    def __init__(self, outlast: Outlast, name: str) -> None:
+        self._outlast = outlast
+        self.name = name
+        self._job: Optional[Job] = None
+
+    async def run(
+        self,
+        command: str,
+        *conditions: Condition,
+        cwd: Union[str, "os.PathLike[str]", None] = None,
+        env: Optional[Dict[str, Optional[str]]] = None,
+        deadline: Optional[float] = None,
+        kill_after: Optional[float] = None,
+        if_idle: bool = False,
+    ) -> Step:
+        """Runs a command in it, and comes back when it has ended, a condition holds, or the deadline is up.
+
+        ``cwd`` and ``env`` are for this command alone. A command waits for those before it; with ``if_idle`` it is refused instead.
+        """
+        order: Dict[str, Json] = {"command": command, "if_idle": if_idle, "session": self._outlast.session}
+        if cwd is not None:
+            order["folder"] = os.fspath(cwd)
+        if env is not None:
+            order["env"] = env
+        if kill_after is not None:
+            order["timeout_ms"] = round(kill_after * 1000)
+        try:
+            job = await self.job()
+            begun = await job._ask("step", **order)
+        except OutlastError as error:
+            if error.kind != "not_running":
+                raise
+            # It ended meanwhile: the next command makes it anew.
+            job = await self._start()
+            begun = await job._ask("step", **order)
+        until = [condition.as_json() for condition in (*conditions, Exit())]
+        wait = {"until": until, "from": begun["from"], "step": begun["step"]}
+        timeout = round(deadline * 1000) if deadline is not None else None
+        request = {"request": "wait", "waits": [{"job": job.handle, "wait": wait}], "timeout_ms": timeout}
+        waited = (await self._outlast.request(request))["waited"]["waited"]
+        step = waited.get("step") or begun
+        output = await job.output(step["from"], step.get("to"))
+        return Step.of(step, str(output), Waited.of(waited))
+
+    async def job(self) -> "Job":
+        """The job that it is, made if there is none."""
+        request = {"request": "find_shell", "scope": self._outlast.session, "name": self.name}
+        found = (await self._outlast.request(request))["found_shell"]
+        return Job(self._outlast, found) if found is not None else await self._start()
+
+    async def _start(self) -> "Job":
+        shell = {"name": self.name, "scope": self._outlast.session, "kind": "bash"}
+        return await self._outlast.run(["bash"], shell=shell, shown_as=f"shell {self.name}", notify=["exit"])
+
+    async def kill(self, grace: float = 5.0) -> None:
+        """Ends it and all that runs in it."""
+        await (await self.job()).kill(grace)
 
 
 class Job:

@@ -296,6 +296,31 @@ class Event:
     raw: Json = field(repr=False, compare=False)
 
 
+@dataclass(frozen=True)
+class Step:
+    """A command in a shell, and what became of it."""
+
+    number: int
+    state: str
+    code: Optional[int]
+    output: str
+    folder: Optional[str]
+    elapsed: Optional[float]
+    waited: Waited
+    raw: Json = field(default=None, repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+    @classmethod
+    def of(cls, said: Json, output: str, waited: Waited) -> "Step":
+        took = said.get("took_ms")
+        elapsed = took / 1000 if took is not None else None
+        code, folder = said.get("exit_code"), said.get("folder")
+        return cls(said["step"], said["state"], code, output, folder, elapsed, waited, said)
+
+
 def size_json(size: Sequence[int]) -> Json:
     cols, rows = size
     return {"cols": cols, "rows": rows}

@@ -37,6 +37,7 @@ from ._types import (
     Screen,
     Sent,
     Stable,
+    Step,
     Text,
     Waited,
 )
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 __all__ = [
     "AwaitingInput", "Condition", "ConnectionLost", "Event", "Exit", "Gone", "Http", "Job", "JobInfo", "Lines", "Match", "Outlast",
-    "OutlastError", "Output", "Pattern", "Port", "Quiet", "Receipt", "Screen", "Sent", "Stable", "Text", "Waited",
+    "OutlastError", "Output", "Pattern", "Port", "Quiet", "Receipt", "Screen", "Sent", "Shell", "Stable", "Step", "Text", "Waited",
 ]  # fmt: skip
 
 
@@ -100,6 +101,9 @@ class Outlast:
         """Starts a job; ``with outlast.run("make") as job`` ends it with the block."""
         return Job(self._loop, self._loop.run(self._client.run(command, until=until, **options)))
 
+    def shell(self, name: str = "main") -> "Shell":
+        return Shell(self._loop, self._client.shell(name))
+
     def find(self, job: Union[int, str]) -> "Job":
         return Job(self._loop, self._loop.run(self._client.find(job)))
 
@@ -128,6 +132,24 @@ class Outlast:
                     return
         finally:
             self._loop.run(iterator.aclose())
+
+
+class Shell:
+    """See :class:`outlast.Shell`."""
+
+    def __init__(self, loop: _Loop, shell: _client.Shell) -> None:
+        self._loop = loop
+        self._shell = shell
+        self.name = shell.name
+
+    def run(self, command: str, *conditions: Condition, **options: Json) -> Step:
+        return self._loop.run(self._shell.run(command, *conditions, **options))
+
+    def job(self) -> "Job":
+        return Job(self._loop, self._loop.run(self._shell.job()))
+
+    def kill(self, grace: float = 5.0) -> None:
+        self._loop.run(self._shell.kill(grace))
 
 
 class Job:

@@ -118,6 +118,18 @@ class Client(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.outlast._connections[0].open_streams, 0)
         self.assertIsNone(await job.receipt())
 
+    async def test_a_shell_remembers_and_says_how_each_command_ended(self):
+        shell = self.outlast.shell("main")
+        first = await shell.run("cd / && greeting=hello; (exit 7)", deadline=LIMIT)
+        self.assertEqual((first.code, first.folder, first.ok), (7, "/", False))
+        second = await self.outlast.shell("main").run('echo "$greeting from $PWD"', deadline=LIMIT)
+        self.assertEqual((second.code, second.output), (0, "hello from /\n"))
+        asks = await shell.run("read x; echo got $x", AwaitingInput(), deadline=LIMIT)
+        self.assertEqual((asks.waited.reason, asks.state), ("awaiting_input", "running"))
+        await (await shell.job()).send("you\n")
+        self.assertEqual((await shell.run("exit 3", deadline=LIMIT)).code, 3)
+        self.assertEqual((await shell.run("echo anew", deadline=LIMIT)).output, "anew\n")
+
     async def test_jobs_outlast_a_relay_that_dies(self):
         job = await self.outlast.run("sleep 600")
         os.kill(self.outlast._connections[0]._process.pid, signal.SIGKILL)

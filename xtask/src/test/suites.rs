@@ -67,7 +67,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("examples", "examples in the documentation", 2, Runs::Docs),
     suite("protocol", "the words in the documentation", 1, Runs::Tests("protocol")),
     suite("stream", "recordings, corpora and saved fuzz inputs", 1, Runs::Tests("stream")),
-    suite("pty", "real programs that wait or work, ports", 4, Runs::Tests("pty")),
+    suite("pty", "real programs that wait or work, ports", 3, Runs::Tests("pty")),
     suite("policy", "evasions, and the real bash as judge", 1, Runs::Tests("policy")),
     suite("remote", "the relay's frames, by the vectors that every SDK runs", 1, Runs::Tests("remote")),
     suite(
@@ -79,7 +79,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("museum", "what 0.1.0 wrote and said", 1, Runs::Test("outlast", "museum")),
     suite("it", "jobs from the command line, faults", 5, Runs::Test("outlast", "it")),
     suite("terminal", "screens, keys, attaching", 2, Runs::Test("outlast", "terminal")),
-    suite("tell", "events, wakes, tmux panes", 3, Runs::Test("outlast", "tell")),
+    suite("tell", "events, wakes, tmux panes", 2, Runs::Test("outlast", "tell")),
     suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
     suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
