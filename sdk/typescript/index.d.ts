@@ -137,6 +137,42 @@ export interface RunOptions {
   until?: Condition[];
   deadlineMs?: number;
   signal?: AbortSignal;
+  /** Any other field of a job to be started: see docs/formats/requests.md. */
+  more?: Record<string, unknown>;
+}
+
+/** A command in a shell, and what became of it. */
+export interface Step {
+  number: number;
+  state: 'queued' | 'running' | 'ended' | 'not_run';
+  code?: number;
+  output: string;
+  folder?: string;
+  elapsedMs?: number;
+  waited: Waited;
+}
+
+export interface StepOptions {
+  /** Comes back when one of these holds, too. */
+  until?: Condition[];
+  /** For this command alone. */
+  cwd?: string;
+  /** For this command alone; null removes a variable. */
+  env?: Record<string, string | null>;
+  deadlineMs?: number;
+  killAfterMs?: number;
+  /** Refused while another command runs, instead of waiting for its turn. */
+  ifIdle?: boolean;
+  signal?: AbortSignal;
+}
+
+/** A shell with a name, made by its first command; it goes on when this program ends. */
+export class Shell {
+  readonly name: string;
+  run(command: string, options?: StepOptions): Promise<Step>;
+  /** The job that it is, made if there is none. */
+  job(): Promise<Job>;
+  kill(options?: { graceMs?: number }): Promise<void>;
 }
 
 export interface OutlastOptions {
@@ -161,6 +197,8 @@ export class Outlast {
   readonly session: string;
   /** Starts a job. A string is a line for the shell, an array a program and its arguments. */
   run(command: string | string[], options?: RunOptions): Promise<Job>;
+  /** A shell that remembers: folder, variables and functions stay from one command to the next. */
+  shell(name?: string): Shell;
   find(job: number | string): Promise<Job>;
   jobs(options?: { running?: boolean; session?: string }): Promise<JobInfo[]>;
   /** Waits until the first of some jobs has met a condition (its end, unless told). */

@@ -238,7 +238,7 @@ export class Outlast {
 
   /** Starts a job. A string is a line for the shell, an array a program and its arguments. */
   async run(command, options = {}) {
-    const { name, cwd, env, size = { cols: 120, rows: 40 }, pipes = false, description, killAfterMs, until, deadlineMs, signal } = options;
+    const { name, cwd, env, size = { cols: 120, rows: 40 }, pipes = false, description, killAfterMs, until, deadlineMs, signal, more } = options;
     const here = this.host ? undefined : process.cwd();
     const spec = {
       run: typeof command === 'string' ? { shell: command } : { program: command },
@@ -250,11 +250,17 @@ export class Outlast {
       env,
       description,
       timeout_ms: killAfterMs,
+      ...more,
     };
     const answer = await this.request({ request: 'start', ...spec });
     const job = new Job(this, answer.started);
     if (until) job.waited = await job.wait(until, { from: 0, deadlineMs, signal });
     return job;
+  }
+
+  /** A shell that remembers: folder, variables and functions stay from one command to the next. */
+  shell(name = 'main') {
+    return new Shell(this, name);
   }
 
   async find(job) {
@@ -283,6 +289,54 @@ export class Outlast {
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
     await this.close();
+  }
+}
+
+/** A shell with a name, made by its first command; it goes on when this program ends. */
+export class Shell {
+  #outlast;
+
+  constructor(outlast, name) {
+    this.#outlast = outlast;
+    this.name = name;
+  }
+
+  /** Runs a command in it; comes back when it has ended, a condition holds, or the deadline is up. */
+  async run(command, options = {}) {
+    const { until = [], cwd, env, deadlineMs = null, killAfterMs, ifIdle = false, signal } = options;
+    const order = { ask: 'step', command, folder: cwd, env, timeout_ms: killAfterMs, if_idle: ifIdle, session: this.#outlast.session };
+    const step = async (job) => (await this.#outlast.request({ request: 'job', job: job.handle, ask: order })).step;
+    let job = await this.job();
+    let begun;
+    try {
+      begun = await step(job);
+    } catch (error) {
+      if (error.kind !== 'not_running') throw error;
+      // It ended meanwhile: the next command makes it anew.
+      job = await this.#start();
+      begun = await step(job);
+    }
+    const wait = { until: [...until, exit()], from: begun.from, step: begun.step };
+    const request = { request: 'wait', waits: [{ job: job.handle, wait }], timeout_ms: deadlineMs };
+    const { waited } = (await this.#outlast.request(request, { signal })).waited;
+    const now = waited.step ?? begun;
+    const { text } = await job.output({ from: now.from, to: now.to });
+    return { number: now.step, state: now.state, code: now.exit_code, output: text, folder: now.folder, elapsedMs: now.took_ms, waited: asWaited(waited) };
+  }
+
+  /** The job that it is, made if there is none. */
+  async job() {
+    const { found_shell: found } = await this.#outlast.request({ request: 'find_shell', scope: this.#outlast.session, name: this.name });
+    return found === null ? this.#start() : new Job(this.#outlast, found);
+  }
+
+  #start() {
+    const shell = { name: this.name, scope: this.#outlast.session, kind: 'bash' };
+    return this.#outlast.run(['bash'], { more: { shell, shown_as: `shell ${this.name}`, notify: ['exit'] } });
+  }
+
+  async kill(options = {}) {
+    await (await this.job()).kill(options);
   }
 }
 

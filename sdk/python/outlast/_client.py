@@ -6,7 +6,7 @@ import asyncio
 import base64
 import os
 from types import TracebackType
-from typing import Any, AsyncIterator, Dict, Generator, Iterable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, AsyncIterator, Dict, Generator, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from ._connection import MAX_STREAMS, Connection, Subscription, find_program
 from ._errors import OutlastError
@@ -128,7 +128,7 @@ class Outlast:
         *,
         name: Optional[str] = None,
         cwd: Union[str, "os.PathLike[str]", None] = None,
-        env: Optional[Dict[str, Optional[str]]] = None,
+        env: Optional[Mapping[str, Optional[str]]] = None,
         size: Tuple[int, int] = (120, 40),
         pipes: bool = False,
         description: Optional[str] = None,
@@ -155,7 +155,7 @@ class Outlast:
         optional = {
             "name": name,
             "cwd": os.fspath(cwd) if cwd is not None else here,
-            "env": env,
+            "env": dict(env) if env is not None else None,
             "description": description,
             "timeout_ms": round(kill_after * 1000) if kill_after is not None else None,
         }
@@ -266,7 +266,7 @@ class Shell:
         command: str,
         *conditions: Condition,
         cwd: Union[str, "os.PathLike[str]", None] = None,
-        env: Optional[Dict[str, Optional[str]]] = None,
+        env: Optional[Mapping[str, Optional[str]]] = None,
         deadline: Optional[float] = None,
         kill_after: Optional[float] = None,
         if_idle: bool = False,
@@ -279,7 +279,7 @@ class Shell:
         if cwd is not None:
             order["folder"] = os.fspath(cwd)
         if env is not None:
-            order["env"] = env
+            order["env"] = dict(env)
         if kill_after is not None:
             order["timeout_ms"] = round(kill_after * 1000)
         try:

@@ -17,6 +17,8 @@ LIMIT = 90
 
 class Client(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
+        # It would tell of every moment in which a busy machine was slow.
+        asyncio.get_running_loop().set_debug(False)
         self._sealed = sealed_home()
         self.outlast = await Outlast(home=self._sealed.__enter__()).__aenter__()
 

@@ -81,6 +81,16 @@ test('a wait that is aborted is given up, and a failure says what to do', async 
   await assert.rejects(outlast.find('nobody'), (error) => error instanceof OutlastError && error.kind === 'no_such_job' && !!error.hint);
 });
 
+test('a shell remembers, and says how each command ended', async () => {
+  const shell = outlast.shell('main');
+  const first = await shell.run('cd / && greeting=hello; (exit 7)', { deadlineMs });
+  assert.deepEqual([first.code, first.folder], [7, '/']);
+  const second = await outlast.shell('main').run('echo "$greeting from $PWD"', { deadlineMs });
+  assert.deepEqual([second.code, second.output], [0, 'hello from /\n']);
+  assert.equal((await shell.run('exit 3', { deadlineMs })).code, 3);
+  assert.equal((await shell.run('echo anew', { deadlineMs })).output, 'anew\n');
+});
+
 test('hundreds of calls at once share a relay', async () => {
   const job = await outlast.run('echo x');
   await job.result({ deadlineMs });
