@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_pty::detach::{Forked, become_subreaper, close_inherited, fork};
 use outlast_pty::signals;
@@ -202,7 +202,9 @@ fn prepare(
     {
         return Err(not_started(&job, info, system_error("cannot note the order", error)));
     }
-    let started = Instant::now();
+    // Times are counted from the moment that the record names, however long the disk took since.
+    let since = Duration::from_millis(now_ms().saturating_sub(info.created_at));
+    let started = Instant::now().checked_sub(since).unwrap_or_else(Instant::now);
     match open_rest(&job, &spec, &settings, terminal).and_then(|rest| Ok((rest, to_read(&spec, input)?))) {
         Ok((Rest { mut ends, stderr, shared }, mut input)) => {
             ends.read_instead(&mut input);
