@@ -58,7 +58,10 @@ fn folders_and_files_are_private() {
     let session = eventually("an outbox", TEST_TIMEOUT, || {
         let entry =
             std::fs::read_dir(&folder).ok().and_then(|mut all| all.next()?.ok()).map(|entry| entry.path());
-        entry.filter(|path| path.join("events.jsonl").exists()).ok_or("none")
+        let is_told = |path: &std::path::PathBuf| {
+            std::fs::metadata(path.join("events.jsonl")).is_ok_and(|file| file.len() > 0)
+        };
+        entry.filter(is_told).ok_or("none")
     });
     for path in [&folder, &session, &session.join("events.jsonl")] {
         let mode = std::fs::metadata(path).unwrap().permissions().mode() & 0o077;
@@ -391,6 +394,8 @@ fn an_outbox_goes_with_the_last_job_of_its_session() {
     let job = sandbox.start(["true"]);
     sandbox.wait_for_end(job);
     entry(&sandbox, "exit");
+    // A job whose keeper has not left yet is not removed.
+    sandbox.nothing_runs();
     let folder = sandbox.home().join("outbox/test");
     sandbox.run(["prune", "--age", "1h"]).ok();
     assert!(folder.exists(), "its job is kept");

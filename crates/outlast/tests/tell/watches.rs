@@ -59,6 +59,8 @@ fn every_line_of_a_burst_is_told_and_where_the_rest_is() {
     assert!(first["text"].as_str().unwrap().contains("1 ⏎ 2 ⏎ 3"), "{first}");
     sandbox.run(["send", &job.to_string(), "", "--no-wait"]).ok();
     sandbox.run(["wait", &job.to_string()]).ok();
+    // Whoever waits is answered first.
+    sandbox.nothing_runs();
     let all = entries(&sandbox);
     // What did not fit is named with the place where it begins.
     let big = all.iter().find(|entry| entry["count"].as_u64().unwrap() > told(entry).len() as u64).unwrap();
@@ -71,6 +73,7 @@ fn every_line_of_a_burst_is_told_and_where_the_rest_is() {
     assert!(told(last).last().unwrap() == "last" || last["offset"] == end, "{last}");
     let quiet = sandbox.start(["--notify", "lines", "printf 'no line end'"]);
     sandbox.run(["wait", &quiet.to_string()]).ok();
+    sandbox.nothing_runs();
     let told_last = entries(&sandbox).into_iter().find(|entry| entry["job"] == quiet).unwrap();
     assert_eq!(told(&told_last), ["no line end"]);
 }
