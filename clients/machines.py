@@ -234,7 +234,7 @@ def ours(hosts):
         name, host = names[number], hosts[number % len(hosts)].name
         try:
             ran = outlast("run", "--on", host, "-d", "--name", name, command(name, JUDGE))
-            while ran.returncode != 0 and "cannot be reached" in ran.stderr:
+            while ran.returncode != 0 and "cannot be reached" in ran.stderr and "not known" not in ran.stderr:
                 # A first connection that fails is told at once: nothing was asked yet.
                 results["retried"] += 1
                 time.sleep(0.5)

@@ -251,9 +251,9 @@ impl Thread {
         }
     }
 
-    fn open(&mut self, id: u32, pending: Pending) {
-        if let Some(connection) = &mut self.connection {
-            connection.ask(id, &pending);
+    fn open(&mut self, id: u32, mut pending: Pending) {
+        if let Some(connection) = self.connection.as_mut().filter(|connection| connection.is_greeted) {
+            connection.ask(id, &mut pending);
         }
         self.asked.insert(id, pending);
     }
@@ -289,12 +289,7 @@ impl Thread {
     fn connect(&mut self, now: Instant) {
         self.gone_since.get_or_insert(now);
         match Connection::run(&self.options) {
-            Ok(mut connection) => {
-                for (id, pending) in self.asked.all() {
-                    connection.ask(id, pending);
-                }
-                self.connection = Some(connection);
-            }
+            Ok(connection) => self.connection = Some(connection),
             Err(failure) => self.cut(failure.message),
         }
     }
@@ -317,8 +312,17 @@ impl Thread {
         self.retry_after = (self.retry_after * 2).min(SLOWEST_RETRY);
     }
 
+    /// A relay is there: now it is asked. Not before: what is asked of nobody certainly was not done.
     fn greeted(&mut self) {
-        self.was_there = true;
+        let is_again = std::mem::replace(&mut self.was_there, true);
+        if let Some(connection) = &mut self.connection {
+            for (id, pending) in self.asked.all() {
+                connection.ask(id, pending);
+            }
+            if is_again {
+                self.asked.look_again();
+            }
+        }
         self.retry_after = FIRST_RETRY;
         if self.noticed_at.take().is_some()
             && let (Some(since), Some(notice)) = (self.gone_since, &self.options.notice)

@@ -1,6 +1,6 @@
 //! One connection of a link: a child process with a relay at its other end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -51,8 +51,6 @@ pub(super) struct Connection {
     unsent: Vec<u8>,
     /// What was taken of each stream without giving credit for it.
     taken: BTreeMap<u32, u64>,
-    /// Subscriptions that were made anew.
-    renewed: BTreeSet<u32>,
     pub(super) is_greeted: bool,
     /// What the relay says of itself.
     pub(super) hello: Option<Hello>,
@@ -95,7 +93,6 @@ impl Connection {
             assembler: Assembler::default(),
             unsent: Vec::new(),
             taken: BTreeMap::new(),
-            renewed: BTreeSet::new(),
             is_greeted: false,
             hello: None,
             heard_at: now,
@@ -130,14 +127,12 @@ impl Connection {
     }
 
     /// Asks for something, perhaps again.
-    pub(super) fn ask(&mut self, id: u32, pending: &Pending) {
+    pub(super) fn ask(&mut self, id: u32, pending: &mut Pending) {
         if let Some(missed) = pending.missed() {
-            self.renewed.insert(id);
             self.say(id | CATCH_UP, MessageKind::Request, &missed);
         }
-        for (kind, body) in pending.messages() {
-            self.say(id, kind, &body);
-        }
+        let (kind, body) = pending.message();
+        self.say(id, kind, &body);
     }
 
     pub(super) fn cancel(&mut self, id: u32) {
@@ -229,11 +224,6 @@ impl Connection {
                 Hello::new().common(&hello).map_err(|failure| failure.message)?;
                 self.is_greeted = true;
                 self.hello = Some(hello);
-                for id in self.renewed.clone() {
-                    asked.hold(id);
-                }
-                let all: Vec<u32> = asked.all().map(|(id, _)| id).collect();
-                all.into_iter().for_each(|id| asked.look_again(id));
             }
             MessageKind::Answer => {
                 let answer = serde_json::from_slice::<Answer>(&body).map_err(broken);
@@ -278,7 +268,6 @@ impl Connection {
                 _ => String::new(),
             };
             let id = stream & !CATCH_UP;
-            self.renewed.remove(&id);
             asked.caught_up(id, &lines);
             return;
         }

@@ -28,6 +28,8 @@ enum What {
     Request {
         request: Box<Request>,
         order: Option<String>,
+        /// A relay was asked.
+        was_sent: bool,
         answered: Answered,
         begun: Instant,
         /// For a wait with a limit: when it is over.
@@ -76,7 +78,15 @@ impl Pending {
         let order = request.is_order().then(order_name);
         Self {
             masked,
-            what: What::Request { request: Box::new(request), order, answered, begun, over_at, patience },
+            what: What::Request {
+                request: Box::new(request),
+                order,
+                was_sent: false,
+                answered,
+                begun,
+                over_at,
+                patience,
+            },
         }
     }
 
@@ -90,37 +100,48 @@ impl Pending {
         Self { masked, what: What::Subscription { to, tell, opened, last: None, held: None } }
     }
 
-    /// The messages that ask for it now: each with its kind, and whether it is the question before the real one.
-    pub(super) fn messages(&self) -> Vec<(MessageKind, Vec<u8>)> {
+    /// The message that asks for it now.
+    pub(super) fn message(&mut self) -> (MessageKind, Vec<u8>) {
         let json = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
-        match &self.what {
-            What::Request { request, order, over_at, .. } => {
+        match &mut self.what {
+            What::Request { request, order, over_at, was_sent, .. } => {
+                *was_sent = true;
                 let mut ask = (**request).clone();
                 if let (Request::Wait(wait), Some(at)) = (&mut ask, over_at) {
                     let left = at.saturating_duration_since(Instant::now()).as_millis();
                     wait.timeout_ms = Some(u64::try_from(left).unwrap_or(u64::MAX).saturating_add(1));
                 }
                 let ask = Ask { ask, masked: self.masked, order: order.clone(), host: None };
-                vec![(MessageKind::Request, json(serde_json::to_vec(&ask)))]
+                (MessageKind::Request, json(serde_json::to_vec(&ask)))
             }
             What::Subscription { to, .. } => {
                 let subscribe = Subscribe { to: to.clone(), masked: self.masked, host: None };
-                vec![(MessageKind::Subscribe, json(serde_json::to_vec(&subscribe)))]
+                (MessageKind::Subscribe, json(serde_json::to_vec(&subscribe)))
             }
         }
     }
 
-    /// For a subscription that is made anew: the question for what was missed.
-    pub(super) fn missed(&self) -> Option<Vec<u8>> {
-        let What::Subscription { to: Subscription::Job { job }, last: Some(_), .. } = &self.what else {
+    /// For a subscription that is made anew: the question for what was missed. What comes live waits for the answer.
+    pub(super) fn missed(&mut self) -> Option<Vec<u8>> {
+        let What::Subscription { to: Subscription::Job { job }, last: Some(_), held, .. } = &mut self.what
+        else {
             return None;
         };
+        held.get_or_insert_default();
         let ask = Request::Job { job: *job, ask: JobRequest::EventLines { max: EVENT_BYTES } };
         serde_json::to_vec(&Ask { ask, masked: self.masked, order: None, host: None }).ok()
     }
 
     fn fail(self, failure: &Failure) {
         match self.what {
+            What::Request { answered, order: Some(_), was_sent: true, .. } => {
+                let said = format!("{}; it is not known whether it was carried out", failure.message);
+                answered(Err(Failure {
+                    kind: Kind::OutcomeUnknown,
+                    message: said,
+                    hint: failure.hint.clone(),
+                }));
+            }
             What::Request { answered, .. } => answered(Err(failure.clone())),
             What::Subscription { tell, opened, .. } => refuse(tell, opened, failure.clone()),
         }
@@ -264,14 +285,6 @@ impl Asked {
         wanted
     }
 
-    /// A subscription is made anew: what was missed comes first.
-    pub(super) fn hold(&mut self, id: u32) {
-        if let Some(What::Subscription { held, .. }) = self.all.get_mut(&id).map(|pending| &mut pending.what)
-        {
-            held.get_or_insert_default();
-        }
-    }
-
     /// What was missed has come, or cannot be had.
     pub(super) fn caught_up(&mut self, id: u32, lines: &str) {
         let Some(pending) = self.all.get_mut(&id) else { return };
@@ -288,16 +301,18 @@ impl Asked {
         }
     }
 
-    /// A subscription without numbers was made anew: whoever is told looks again.
-    pub(super) fn look_again(&mut self, id: u32) {
-        let is_changed = match self.all.get(&id).map(|pending| &pending.what) {
-            Some(What::Subscription { to, .. }) => match to {
+    /// Subscriptions without numbers were made anew: whoever is told looks again.
+    pub(super) fn look_again(&mut self) {
+        let has_no_numbers = |pending: &Pending| match &pending.what {
+            What::Subscription { to, .. } => match to {
                 Subscription::JobList | Subscription::Session { .. } => true,
                 Subscription::Job { .. } | Subscription::Attach { .. } => false,
             },
-            _ => false,
+            What::Request { .. } => false,
         };
-        if is_changed {
+        let all: Vec<u32> =
+            self.all.iter().filter(|(_, one)| has_no_numbers(one)).map(|(id, _)| *id).collect();
+        for id in all {
             self.tell(id, News::Changed);
         }
     }
