@@ -59,8 +59,11 @@ def scripts(agent):
         "kill": [(run("trap '' TERM; echo up; sleep 300 & wait; sleep 300"), "up|running"), (kill, "SIGKILL|ended")],
         "build": [(run("for i in $(seq 24); do echo step $i; sleep 5; done; echo 'error: broken'; exit 101", long=True),
                    r"error: broken[\s\S]*|exit(ed with code)? 101|running")],
+        # The agent and its server start again and go on with the conversation: the job is still theirs, or they are told of it.
+        "left": [(run("echo up; read x; sleep 300"), r"(?m)^up$")],
+        "restart": [(run("echo up; read x; sleep 300"), r"(?m)^up$"),
+                    (["jobs", {}], r"job 1 · (awaiting|quiet|working|running)|earlier conversation here: job 1")],
         # Two conversations in two processes, one after the other: what the first left is not the second's.
-        "left": [(run("echo up; read x; sleep 300"), "up")],
         "next": [(["jobs", {}], "(?s)^(?!.*job 1 · awaiting).*(earlier conversation here|of other sessions)"),
                  (kill, "denied")],
     }

@@ -101,6 +101,14 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
     suite("woken", "a real Codex that its job wakes", 10, Runs::Script("clients/agents/wake")),
+    suite(
+        "panes",
+        "real agents in tmux, and notices at random moments",
+        180,
+        Runs::Script("clients/agents/panes"),
+    ),
+    suite("telling", "whoever tells is killed at random moments", 120, Runs::Script("clients/telling/run")),
+    suite("lines", "several lines at once into twenty programs", 60, Runs::Script("clients/lines/run")),
     suite("sidecar", "real ACP agents behind the sidecar", 30, Runs::Script("clients/acp/sidecar")),
     suite(
         "workflows",
