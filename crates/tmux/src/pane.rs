@@ -276,6 +276,11 @@ impl Pane {
         &self.tmux
     }
 
+    /// What a prompt looks like there, where the user has said so.
+    pub(super) fn prompt(&self) -> Option<&Regex> {
+        self.prompt.as_ref()
+    }
+
     /// Listens to what happens in it.
     #[must_use]
     pub fn listen(&self) -> Listener {

@@ -23,6 +23,8 @@ const BEFORE_LINE: Duration = Duration::from_millis(200);
 const EMPTY_FOR: Duration = Duration::from_millis(150);
 /// A program may hang for so long before it shows what was pasted, or takes it.
 const HANGS: Duration = Duration::from_secs(30);
+/// A notice whose time is up is looked at for so long after Enter.
+const LEAST_LOOK: Duration = Duration::from_secs(2);
 /// How long an input may show something else after a paste: programs draw it in pieces.
 const MERGED_FOR: Duration = Duration::from_secs(2);
 /// A text can be seen as a whole in an input up to this length.
@@ -107,6 +109,19 @@ impl From<Failure> for Untold {
 struct Paste<'a> {
     text: &'a str,
     exact: bool,
+    /// How long it may take until it is seen to have left.
+    seen_within: Duration,
+    /// Whether an input that can't be seen any more may still hold it. What a person's own command brings up is no
+    /// input; a notice counts as told only when it was taken.
+    must_be_seen_to_leave: bool,
+}
+
+impl<'a> Paste<'a> {
+    /// A notice, which there is time for until the deadline.
+    fn notice(text: &'a str, deadline: Instant) -> Self {
+        let left = deadline.saturating_duration_since(Instant::now());
+        Self { text, exact: true, seen_within: left.clamp(LEAST_LOOK, HANGS), must_be_seen_to_leave: true }
+    }
 }
 
 impl Paste<'_> {
@@ -131,7 +146,7 @@ impl Pane {
                 && self.holds_our_text(&look, &begun)
             {
                 // Whoever began to type it died before Enter.
-                self.enter_and_see(&mut listener, Paste { text: &begun, exact: true })?;
+                self.enter_and_see(&mut listener, Paste::notice(&begun, deadline))?;
                 return Ok(Told::Sent);
             }
             let mut held = self.holds_notice(&look);
@@ -141,7 +156,7 @@ impl Pane {
                 held = self.holds_notice(&look);
                 if held.is_none() {
                     let Some(text) = notice.text() else { return Ok(Told::Withdrawn) };
-                    match self.send_message(&mut listener, &look, Paste { text: &text, exact: true })? {
+                    match self.send_message(&mut listener, &look, Paste::notice(&text, deadline))? {
                         Tried::Typed => return Ok(Told::Sent),
                         Tried::NotYet => {}
                     }
@@ -161,7 +176,7 @@ impl Pane {
 
     /// Whether exactly a text of ours stands in an agent's input, and nothing else is there to press Enter in.
     fn holds_our_text(&self, look: &Look, text: &str) -> bool {
-        let paste = Paste { text, exact: true };
+        let paste = Paste::notice(text, Instant::now());
         !look.mode
             && self.holds_nothing_else(look)
             && matches!(self.in_input(look, paste), Some((true, false)))
@@ -183,7 +198,8 @@ impl Pane {
             }
             None if look.input().is_some() => {
                 let exact = text.len() <= SEEN_WHOLE && !text.contains('\n');
-                let sent = self.send_message(listener, &look, Paste { text, exact });
+                let paste = Paste { text, exact, seen_within: HANGS, must_be_seen_to_leave: false };
+                let sent = self.send_message(listener, &look, paste);
                 matches!(sent.map_err(|untold| untold.failure().clone())?, Tried::Typed)
             }
             None => self.type_line(listener, text)?,
@@ -291,11 +307,22 @@ impl Pane {
         let left = |failure| Untold::Left(failure);
         let entered_at = self.enter_when_seen(listener, paste)?;
         let mut again = true;
-        let until = Instant::now() + HANGS;
+        let until = Instant::now() + paste.seen_within;
         loop {
             listener.wait(Instant::now() + LOOK);
             let look = self.look().map_err(left)?;
-            let Some((true, _)) = self.in_input(&look, paste) else { return Ok(()) };
+            match self.in_input(&look, paste) {
+                Some((true, _)) => {}
+                // No input is to be seen: a program that hangs may still hold the text there. A dialog came after it.
+                None if paste.must_be_seen_to_leave && self.prompt().is_none() && !look.has_menu() => {
+                    if Instant::now() >= until {
+                        let why = "it could not be seen whether it was taken";
+                        return Err(left(not_sent(self, why)));
+                    }
+                    continue;
+                }
+                Some((false, _)) | None => return Ok(()),
+            }
             // The text is as it was and the cursor is in the next row: Enter was taken for a new line.
             if again && paste.exact && look.cursor.1 > entered_at.1 && !self.asks(&look) {
                 again = false;

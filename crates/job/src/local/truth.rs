@@ -49,6 +49,7 @@ impl LocalJob {
             Err(failure) => return self.ask_how_it_is().or_else(|| self.as_last_known()).ok_or(failure),
         };
         if !record.state.is_live() {
+            self.open.dir.tell_if_cut_short(&record);
             return Ok(Info::clone(&record));
         }
         if claim::is_end_unsaved(&self.open.dir)

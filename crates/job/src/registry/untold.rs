@@ -55,7 +55,7 @@ impl JobDir {
 
     /// Tells the end of a job whose keeper and heir have written it down and died before they could tell it: they have
     /// left their socket.
-    pub(super) fn tell_if_cut_short(&self, info: &Info) {
+    pub(crate) fn tell_if_cut_short(&self, info: &Info) {
         let left =
             rustix::fs::accessat(&self.dir, layout::SOCKET, rustix::fs::Access::EXISTS, AtFlags::empty());
         if left.is_err() || matches!(info.state, State::Lost { .. }) {

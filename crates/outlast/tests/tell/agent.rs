@@ -49,6 +49,7 @@ while True:
         elif char == '\r' and not pasting:
             if newline: newline = False; rows.append(''); continue
             text = '\n'.join(rows); rows, at = [''], None
+            if mode == 'hangs': os.write(1, b'\x1b[2J\x1b[H'); time.sleep(1000)
             note('sent', repr(text))
             if text == 'ask': dialog = True
         elif char == '\n': rows.append('')
@@ -65,7 +66,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// `mode` is `idle`, `dialog` (it asks from the start) or `newline` (it takes the first Enter for a new line).
+    /// `mode` is `idle`, `dialog` (it asks from the start), `newline` (it takes the first Enter for a new line) or `hangs` (with an
+    /// empty screen, at the first Enter).
     pub(crate) fn start(sandbox: &Sandbox, sign: &str, mode: &str) -> Option<Self> {
         let notes = sandbox.root().join("notes");
         let script = sandbox.root().join("agent.py");

@@ -138,6 +138,17 @@ fn an_enter_that_was_taken_for_a_new_line_is_pressed_again() {
 }
 
 #[test]
+fn a_notice_counts_as_told_only_when_it_was_seen_to_leave() {
+    let sandbox = sandbox();
+    let Some(agent) = Agent::start(&sandbox, "❯", "hangs") else { return };
+    wake_pane(&sandbox, "1s");
+    run(&sandbox, &agent.server, &["true"]);
+    let told = entry(&sandbox, "wake_failed");
+    assert!(told["text"].as_str().unwrap().contains("it could not be seen whether it was taken"), "{told}");
+    assert!(agent.sent().is_empty(), "{}", agent.notes());
+}
+
+#[test]
 fn nothing_is_typed_into_a_shell_or_as_the_answer_to_a_question() {
     let sandbox = sandbox();
     let Some(server) = shell(&sandbox) else { return };

@@ -405,3 +405,24 @@ fn an_outbox_goes_with_the_last_job_of_its_session() {
     sandbox.start(["true"]);
     assert_eq!(entry(&sandbox, "exit")["n"], 2, "whoever remembers a number misses nothing");
 }
+
+/// As a keeper and an heir leave a job that are killed right after its receipt: it has ended, their socket is there, and
+/// nothing is told.
+#[test]
+fn an_end_that_was_cut_short_is_told_by_the_first_who_looks() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["exit 3"]);
+    sandbox.wait_for_end(job);
+    entry(&sandbox, "exit");
+    sandbox.nothing_runs();
+    std::fs::remove_dir_all(sandbox.home().join("outbox")).unwrap();
+    let folder = sandbox.home().join("jobs").join(job.to_string());
+    drop(std::os::unix::net::UnixListener::bind(folder.join("keeper.sock")).unwrap());
+    assert!(entries(&sandbox).is_empty());
+    for _ in 0..3 {
+        sandbox.json(["jobs", "--all"]);
+    }
+    let told = entries(&sandbox);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["job"], &told[0]["event"]), (&job.into(), &"exit".into()), "{told:?}");
+}
