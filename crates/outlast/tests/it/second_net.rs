@@ -197,7 +197,7 @@ fn a_request_that_kills_a_keeper_is_answered_by_its_heir_with_an_error() {
     });
     let mut again = sandbox.socket(job);
     again.say(format!("{request}\n").as_bytes()).unwrap();
-    let answer = again.hear().expect("an answer");
+    let answer = again.hear().expect("an answer")["reply"].clone();
     assert_eq!((&answer["id"], &answer["error"]["kind"]), (&3.into(), &"outcome_unknown".into()), "{answer}");
     assert_eq!(sandbox.info(job)["takeovers"], 1, "its heir lives on");
 }
