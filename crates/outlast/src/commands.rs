@@ -2,6 +2,7 @@
 
 mod acp;
 mod attach;
+mod config;
 mod doctor;
 mod events;
 mod hook;
@@ -103,6 +104,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Host(args) => host::host(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
+        Verb::Config(args) => config::config(&args, out),
         Verb::Web(args) => web::web(&open()?, &args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),
@@ -114,6 +116,11 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Completions(args) => Ok(reference::completions(args.shell, out)),
         Verb::Man(args) => reference::man(&args.folder, out),
     }
+}
+
+/// The names of all settings.
+pub(crate) fn setting_names() -> impl Iterator<Item = &'static str> {
+    config::names()
 }
 
 /// Whether a call without any words shows all jobs: a person is there, and so are jobs. In a job nobody is.
