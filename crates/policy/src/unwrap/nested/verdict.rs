@@ -6,7 +6,7 @@ use outlast_cli::{
     AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, HookArgs,
     HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb, InstallArgs, JobsArgs,
     KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
-    PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs,
+    PolicyLogArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs,
     RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs,
     TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs, WakesArgs,
     WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
@@ -92,6 +92,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
             verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
         }) => Vec::new(),
         Verb::Policy(PolicyArgs { verb: PolicyVerb::Pending(PolicyPendingArgs {}) }) => looks(Tool::Jobs),
+        Verb::Policy(PolicyArgs { verb: PolicyVerb::Log(PolicyLogArgs { lines: _ }) }) => looks(Tool::Jobs),
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
         }) => vec![Inner::Opaque(ANSWERS)],
