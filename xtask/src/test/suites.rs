@@ -81,6 +81,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("terminal", "screens, keys, attaching", 2, Runs::Test("outlast", "terminal")),
     suite("tell", "events, wakes, tmux panes", 2, Runs::Test("outlast", "tell")),
     suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
+    suite("attack", "evasions, escapes and leaks, a part of them", 2, Runs::Test("outlast", "attack")),
     suite("acp", "the ACP agent and the sidecar", 1, Runs::Test("outlast", "acp")),
     suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
     suite("web", "the web view, attacked and in a real browser", 3, Runs::Test("outlast", "web")),
