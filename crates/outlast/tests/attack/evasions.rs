@@ -103,7 +103,7 @@ fn a_denied_program_runs_in_no_spelling_and_by_no_route() {
     let all =
         SPELLINGS.iter().flat_map(|name| routes.iter().map(move |(_, route)| (*name, *route))).collect();
     // A prime, so that the part has every spelling and every route in it.
-    for (name, route) in chosen(all, 17) {
+    for (name, route) in chosen(all, 29) {
         let line = format!("{name} canary");
         let file = sandbox.path().join("line");
         std::fs::write(&canary, "alive").unwrap();
@@ -172,7 +172,7 @@ fn where_nothing_is_allowed_nothing_runs() {
         let mut client = sandbox.client();
         let here = sandbox.path().join("here");
         let all = FORMS.iter().flat_map(|form| commands.map(|command| form.replace("COMMAND", command)));
-        for line in chosen(all.collect(), 4) {
+        for line in chosen(all.collect(), 7) {
             client.call("run_shell_command", json!({"command": line, "timeout": 20}));
             tally.count(&format!("{default}: {line}"), here.exists());
             let _ = std::fs::remove_file(&here);
