@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod assets;
+mod attack;
 mod bench;
 mod book;
 mod check_targets;
@@ -52,6 +53,8 @@ cargo xtask bench [MEASURE...]         measure the built program beside a bare r
 cargo xtask faults [FAULT...]          kill, fill up and flood the built program a few thousand times, and count what
                                        is lost; --write puts the table of a whole run into docs/faults.md, --sample tries
                                        some of them a few times with the debug build
+cargo xtask attack                     try all evasions, escapes and leaks, and count what gets through; --write puts the
+                                       table into docs/attacks.md
 
 A recipe is a line each: `size 80x24`, `file NAME TEXT`, `run COMMAND`, `wait TEXT` (until it is on the screen),
 `type TEXT`, `line TEXT` (with Enter), `key NAME`, `resize 60x20`. In texts, \\n is a line end.";
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         ["test", options @ ..] => test::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["faults", options @ ..] => faults::run(options),
+        ["attack", options @ ..] => attack::run(options),
         // What both run as jobs.
         ["emit", kind, bytes] => bench::emit::emit(kind, bytes),
         ["mark"] => bench::emit::mark(),

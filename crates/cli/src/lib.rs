@@ -41,7 +41,9 @@ pub use look::{
     ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, TopArgs, WaitArgs,
 };
 pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
-pub use policy::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
+pub use policy::{
+    PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyLogArgs, PolicyPendingArgs, PolicyVerb, YesNo,
+};
 pub use run::RunArgs;
 pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
 pub use setup::{CompletionsArgs, DoctorArgs, ManArgs, McpArgs, RelayArgs, Shell};

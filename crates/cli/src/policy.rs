@@ -20,6 +20,7 @@ pub enum PolicyVerb {
     Check(PolicyCheckArgs),
     Pending(PolicyPendingArgs),
     Answer(PolicyAnswerArgs),
+    Log(PolicyLogArgs),
 }
 
 /// Say what the policy decides about a command, and why; without one, which files are in force.
@@ -71,6 +72,26 @@ pub struct PolicyAnswerArgs {
     /// Whether it may.
     #[arg(value_name = "ANSWER")]
     pub answer: YesNo,
+}
+
+/// Show what was asked about, refused, or allowed by a rule, and whether the log is whole.
+///
+/// The exit code is 1 if entries are missing or were changed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast policy log
+  outlast policy log -n 200 --json")]
+pub struct PolicyLogArgs {
+    /// How many of the last entries [default: 50].
+    #[arg(
+        short = 'n',
+        long = "lines",
+        value_name = "COUNT",
+        default_value_t = 50,
+        hide_default_value = true
+    )]
+    pub lines: usize,
 }
 
 /// An answer.

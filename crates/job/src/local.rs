@@ -259,6 +259,8 @@ pub(crate) struct OpenJob {
     dir: JobDir,
     record: CachedFile<Info>,
     masks: CachedFile<RwLock<Masks>>,
+    /// When the secrets of the home were last changed, as far as the masks know.
+    secrets_seen: std::sync::Mutex<Option<std::time::SystemTime>>,
     idle: Arc<IdleConnections>,
     last_known: truth::LastKnown,
 }
@@ -267,7 +269,8 @@ impl OpenJob {
     fn new(dir: JobDir, idle: Arc<IdleConnections>) -> Self {
         let record = CachedFile::new(layout::INFO, INFO_LIMIT);
         let masks = CachedFile::new(layout::MASKS, secrets::MAX_MASKS_BYTES);
-        Self { dir, record, masks, idle, last_known: truth::LastKnown::default() }
+        let secrets_seen = std::sync::Mutex::default();
+        Self { dir, record, masks, secrets_seen, idle, last_known: truth::LastKnown::default() }
     }
 }
 
@@ -308,7 +311,19 @@ impl LocalJob {
             return Ok(None);
         }
         let dir = &self.open.dir;
-        self.open.masks.get(dir, |read| secrets::parse(dir, read).map(RwLock::new)).map(Some)
+        let masks = self.open.masks.get(dir, |read| secrets::parse(dir, read).map(RwLock::new))?;
+        // Other jobs may have been given more since.
+        if let Some(home) = dir.path().parent().and_then(std::path::Path::parent)
+            && let Ok(now) = std::fs::metadata(home.join(crate::registry::layout::SECRETS))
+            && let Ok(mut seen) = self.open.secrets_seen.lock()
+            && *seen != now.modified().ok()
+        {
+            *seen = now.modified().ok();
+            if let Ok(mut masks) = masks.write() {
+                secrets::add_those_of_home(home, &mut masks);
+            }
+        }
+        Ok(Some(masks))
     }
 
     /// Text about this job as its reader may see it.

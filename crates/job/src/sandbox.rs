@@ -4,10 +4,13 @@
 //! write only to its own folder and a temporary one of its own; and it has no network. It cannot talk to any
 //! keeper, to any other Unix socket, or to processes outside. See `docs/guide/sandbox.md`.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod protected;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use outlast_protocol::sandbox::{By, Network, Sandbox, Server};
+pub use outlast_protocol::sandbox::{By, Git, Network, Protect, Sandbox, Server};
 
 use crate::failure::Failure;
 use outlast_protocol::{Call, Hint};
@@ -137,6 +140,8 @@ impl<'a> Place<'a> {
 pub(crate) struct Folders {
     /// Those that it works in; they are writable.
     own: Vec<PathBuf>,
+    /// Others that the user named as writable.
+    named: Vec<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
 }
@@ -151,10 +156,10 @@ pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Fa
         Some(server) => roots_of(sandbox, server, place)?,
         None => vec![own_folder(place)?],
     };
+    let named =
+        sandbox.writable.iter().map(|path| given(path, place, &own)).collect::<Result<Vec<_>, _>>()?;
     let mut writable = own.clone();
-    for path in &sandbox.writable {
-        writable.push(given(path, place, &own)?);
-    }
+    writable.extend(named.iter().cloned());
     let mut readable: Vec<PathBuf> = SYSTEM.iter().chain(DEVICES).map(PathBuf::from).collect();
     for path in &sandbox.readable {
         readable.push(given(path, place, &own)?);
@@ -167,9 +172,9 @@ pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Fa
         user.as_ref().is_some_and(|user| user.starts_with(path)) || place.home.starts_with(path)
     };
     let tools = place.tools();
-    let named = TOOL_VARIABLES.iter().filter_map(|name| tools.get(*name)).map(PathBuf::from);
+    let variables = TOOL_VARIABLES.iter().filter_map(|name| tools.get(*name)).map(PathBuf::from);
     let path = tools.get("PATH").map(String::as_str).unwrap_or_default();
-    for tool in std::env::split_paths(path).chain(named) {
+    for tool in std::env::split_paths(path).chain(variables) {
         if !tool.is_absolute() || wide(&tool) {
             continue;
         }
@@ -189,7 +194,14 @@ pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Fa
     writable.extend(place.terminal.map(Path::to_owned));
     writable.retain(|path| path.exists());
     readable.retain(|path| path.exists());
-    Ok(Folders { own, readable, writable })
+    Ok(Folders { own, named, readable, writable })
+}
+
+impl Folders {
+    /// The writable folders that others use too: all but the job's temporary one and devices.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &PathBuf> {
+        self.own.iter().chain(&self.named).filter(|path| path.is_dir() && !path.starts_with("/dev"))
+    }
 }
 
 /// The folders that an agent's job may work in; the one in which it starts must be below one of them.
@@ -234,6 +246,7 @@ pub(crate) fn bwrap_options(
     sandbox: &Sandbox,
     folders: &Folders,
     place: Place<'_>,
+    protected: &outlast_pty::confine::Namespaces,
     filter: i32,
 ) -> Vec<String> {
     let mut options = Vec::new();
@@ -263,16 +276,10 @@ pub(crate) fn bwrap_options(
         }
     }
     let own = place.cwd.to_string_lossy();
-    // These run outside when a person next uses the repository: the one of a root, or the one in which the
-    // job starts.
-    let starts_in = place.cwd.canonicalize().ok().filter(|folder| !folders.own.contains(folder));
-    for folder in folders.own.iter().chain(&starts_in) {
-        for path in [folder.join(".git/hooks"), folder.join(".git/config")] {
-            if path.exists() {
-                let path = path.to_string_lossy();
-                add(&["--ro-bind", &path, &path]);
-            }
-        }
+    // These run outside when a person next works there.
+    for mount in &protected.mounts {
+        let (source, target) = (mount.source.to_string_lossy(), mount.target.to_string_lossy());
+        add(&[if mount.read_only { "--ro-bind" } else { "--bind" }, &source, &target]);
     }
     for (name, value) in place.env {
         add(&["--setenv", name, value]);
@@ -388,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hooks_of_a_repository_below_a_root_are_read_only() {
+    fn a_repository_below_a_root_is_read_only_or_at_least_its_hooks() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let (home, work, repository) = (root.join("jobs"), root.join("work"), root.join("work/repository"));
@@ -405,8 +412,12 @@ mod tests {
             server: Some(&server),
         };
         let sandbox = Sandbox::default();
-        let options = bwrap_options(&sandbox, &folders(&sandbox, place).unwrap(), place, 9);
-        let hooks = repository.join(".git/hooks").to_string_lossy().into_owned();
-        assert!(options.windows(2).any(|pair| pair == ["--ro-bind", &hooks]), "{options:?}");
+        let folders = folders(&sandbox, place).unwrap();
+        for (git, name) in [(Git::Read, ".git"), (Git::Write, ".git/hooks"), (Git::Write, ".git/commondir")] {
+            let protected = protected::namespaces(&folders, git);
+            let options = bwrap_options(&sandbox, &folders, place, &protected, 9);
+            let closed = repository.join(name).to_string_lossy().into_owned();
+            assert!(options.windows(2).any(|pair| pair == ["--ro-bind", &closed]), "{options:?}");
+        }
     }
 }

@@ -4,7 +4,10 @@
 //! secrets and from the settings, and adds what people type with `outlast secret`. Readers for agents load
 //! them from the file. See `docs/guide/secrets.md`.
 
+mod known_in_home;
+
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use outlast_stream::Masks;
@@ -20,6 +23,9 @@ use crate::registry::{JobDir, layout};
 const MIN_VALUE_BYTES: usize = 6;
 /// More than any masks file has.
 pub(crate) const MAX_MASKS_BYTES: usize = 8 << 20;
+
+/// Jobs that are older were started by versions that wrote no masks (2026-11-17).
+const FIRST_MASKS_MS: u64 = 1_794_873_600_000;
 
 /// Words in a variable's name, between underscores, that mean that its value is a secret.
 const WORDS: &[&str] = &[
@@ -122,18 +128,7 @@ pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) 
     let mut key = [0; 32];
     let _ = getrandom(&mut key, GetRandomFlags::empty());
     let mut masks = Masks::new(key);
-    for (name, value) in env {
-        let named = settings.env.contains(name) || is_named_like_a_secret(name);
-        if settings.not_env.contains(name) {
-            continue;
-        }
-        if named && (settings.env.contains(name) || is_worth_hiding(value)) {
-            masks.add(value, false);
-        } else if let Some(password) = password_of_address(value) {
-            masks.add(password, false);
-        }
-    }
-    for value in &settings.values {
+    for value in values(env, settings) {
         masks.add(value, false);
     }
     for pattern in &settings.patterns {
@@ -146,6 +141,36 @@ pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) 
 /// Whether a variable is one whose value must be hidden.
 pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     is_named_like_a_secret(name) && is_worth_hiding(value)
+}
+
+/// The secrets that a job is given.
+fn values<'a>(env: &'a BTreeMap<String, String>, settings: &'a SecretSettings) -> Vec<&'a str> {
+    let mut values = Vec::new();
+    for (name, value) in env.iter().filter(|(name, _)| !settings.not_env.contains(name)) {
+        let is_set = settings.env.contains(name);
+        if is_set || is_secret(name, value) {
+            values.push(value.as_str());
+        } else if let Some(password) = password_of_address(value) {
+            values.push(password);
+        }
+    }
+    values.extend(settings.values.iter().map(String::as_str));
+    values
+}
+
+/// Lets all jobs of a home know what this one is given. If that cannot be written down, only this one does.
+pub(crate) fn share(home: &Path, env: &BTreeMap<String, String>, settings: &SecretSettings) {
+    let _ = known_in_home::add(home, values(env, settings));
+}
+
+/// Lets all jobs of a home know a typed secret.
+pub(crate) fn share_typed(home: &Path, value: &str) {
+    let _ = known_in_home::add(home, [value]);
+}
+
+/// Adds what all jobs of a home know.
+pub(crate) fn add_those_of_home(home: &Path, masks: &mut Masks) {
+    masks.set_others(known_in_home::read(home));
 }
 
 fn is_named_like_a_secret(name: &str) -> bool {
@@ -186,7 +211,7 @@ pub(crate) fn write(job: &JobDir, masks: &Masks) -> Result<(), Errno> {
     replace(job, layout::MASKS, masks.to_text().as_bytes(), Durability::Process)
 }
 
-/// The masks of a job; if none are recorded, the common key formats.
+/// The masks of a job. Jobs of the first versions have none: then they are the common key formats.
 ///
 /// # Errors
 /// If there are masks that cannot be read: then nothing of the job may be shown to an agent.
@@ -204,9 +229,15 @@ pub(crate) fn parse(job: &JobDir, read: Result<Vec<u8>, Errno>) -> Result<Masks,
     match read {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).map_err(|error| damaged(&error))?;
-            Masks::parse(&text).ok_or_else(|| damaged(&"it is damaged"))
+            let mut masks = Masks::parse(&text).ok_or_else(|| damaged(&"it is damaged"))?;
+            if let Some(home) = job.path().parent().and_then(Path::parent) {
+                add_those_of_home(home, &mut masks);
+            }
+            Ok(masks)
         }
-        Err(Errno::NOENT) => Ok(Masks::new([0; 32])),
+        Err(Errno::NOENT) if job.info().is_ok_and(|info| info.created_at < FIRST_MASKS_MS) => {
+            Ok(Masks::new([0; 32]))
+        }
         Err(error) => Err(damaged(&error)),
     }
 }

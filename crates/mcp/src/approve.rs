@@ -11,7 +11,7 @@ use rmcp::model::{CallToolRequestParams, InputRequiredResult};
 use rmcp::service::RequestContext;
 
 use crate::calls::Incoming;
-use crate::confirm::{Confirmed, confirm, confirm_as};
+use crate::confirm::{Asked, Confirmed, QUESTION, confirm};
 use crate::engine::Engine;
 use crate::headless::is_headless;
 
@@ -40,7 +40,9 @@ pub(crate) async fn ask(
     if is_headless(&client) {
         return note(engine, question, Answer::Headless).await.map(Approved::Yes);
     }
-    let answer = match confirm(question.text(), call.request, context, ANSWER_TIMEOUT).await {
+    let session = question.session();
+    let asked = Asked { name: QUESTION, text: question.text(), session, home: engine.outlast.home().path() };
+    let answer = match confirm(asked, call.request, context, ANSWER_TIMEOUT).await {
         Confirmed::Ask(asks) => return Ok(Approved::Ask(asks)),
         Confirmed::Yes => Answer::Yes,
         Confirmed::No => Answer::No,
@@ -70,7 +72,9 @@ pub(crate) async fn ask_for_jobs(
     for (job, asked) in pending(engine, session).await {
         let question = engine.gate.exec_question(session, job.handle(), &asked);
         let name = format!("execute-{}-{}", job.handle(), asked.question);
-        let answer = match confirm_as(&name, question.text(), request, context, ANSWER_TIMEOUT).await {
+        let asked_as =
+            Asked { name: &name, text: question.text(), session, home: engine.outlast.home().path() };
+        let answer = match confirm(asked_as, request, context, ANSWER_TIMEOUT).await {
             Confirmed::Ask(asks) => return Some(asks),
             Confirmed::Yes => Answer::Yes,
             Confirmed::No => Answer::No,

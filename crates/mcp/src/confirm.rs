@@ -5,8 +5,10 @@
 //! of the call instead: there the call itself must say that the user agreed.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
+use outlast_policy::Gate;
 use rmcp::model::{
     BooleanSchema, CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationSchema, InputRequest, InputRequiredResult, PrimitiveSchemaDefinition,
@@ -16,8 +18,10 @@ use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{RoleServer, ServiceError};
 use serde_json::Value;
 
-/// The name of our one question.
-const QUESTION: &str = "confirm";
+use crate::binding::Binding;
+
+/// The name of the question about the call itself.
+pub(crate) const QUESTION: &str = "confirm";
 const AGREE: &str = "agree";
 
 /// The result of asking.
@@ -33,36 +37,47 @@ pub(crate) enum Confirmed {
     Unable,
 }
 
-/// Asks a yes or no question about a call. No answer is a no.
-pub(crate) async fn confirm(
-    question: String,
-    request: &CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-    patience: Duration,
-) -> Confirmed {
-    confirm_as(QUESTION, question, request, context, patience).await
+/// A question about a call.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    /// Its name: a call that is made again may answer several.
+    pub(crate) name: &'a str,
+    pub(crate) text: String,
+    pub(crate) session: &'a str,
+    /// The home, whose servers know the answers that were used.
+    pub(crate) home: &'a Path,
 }
 
-/// The same for a question of another name: a call that is made again may answer both.
-pub(crate) async fn confirm_as(
-    name: &str,
-    question: String,
+/// Asks a yes or no question about a call. No answer is a no.
+pub(crate) async fn confirm(
+    asked: Asked<'_>,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
     patience: Duration,
 ) -> Confirmed {
-    if let Some(answer) = request.input_responses.as_ref().and_then(|responses| responses.get(name)) {
-        return understood(answer);
-    }
-    if !can_ask(context) {
+    let Asked { name, text, session, home } = asked;
+    // Whoever types into a job could answer for the person.
+    if !can_ask(context) || Gate::is_in_a_job() {
         return Confirmed::Unable;
     }
-    let Some(params) = form(question) else { return Confirmed::Unable };
-    let elicit = ElicitRequest::new(params);
     let newer = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    if newer {
+    let binding = newer.then(|| Binding::new(home, session, (name, &text), request));
+    if let Some(binding) = &binding
+        && let Some(answer) = request.input_responses.as_ref().and_then(|responses| responses.get(name))
+        && request.request_state.as_ref().is_some_and(|state| binding.use_up(state))
+    {
+        return understood(answer);
+    }
+    let Some(params) = form(text) else { return Confirmed::Unable };
+    let elicit = ElicitRequest::new(params);
+    if let Some(binding) = binding {
         let requests = BTreeMap::from([(name.to_owned(), InputRequest::Elicitation(elicit))]);
-        return Confirmed::Ask(Box::new(InputRequiredResult::from_input_requests(requests)));
+        let mut asks = InputRequiredResult::from_input_requests(requests);
+        match binding.seal() {
+            Ok(state) => asks.request_state = Some(state),
+            Err(_) => return Confirmed::Unable,
+        }
+        return Confirmed::Ask(Box::new(asks));
     }
     let options = PeerRequestOptions::with_timeout(patience);
     let sent = context.peer.send_request_with_option(ServerRequest::ElicitRequest(elicit), options).await;

@@ -22,6 +22,7 @@ mod profiles;
 mod call_handle;
 mod calls;
 mod session;
+mod binding;
 mod confirm;
 mod approve;
 mod resources;

@@ -41,6 +41,7 @@ pub(crate) struct Agents {
     pub(crate) input: Option<Decision>,
     pub(crate) others: Option<Decision>,
     pub(crate) unattended: Option<Unattended>,
+    pub(crate) confirmed: Option<bool>,
 }
 
 /// Whether rules also hold for what a job really executes.
@@ -84,6 +85,7 @@ struct AgentsTable {
     input: Option<Decision>,
     others: Option<Decision>,
     unattended: Option<Unattended>,
+    confirmed: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -129,8 +131,8 @@ impl Layer {
             let place = Place { file: Arc::clone(&file), line };
             rules.push(rule(table.into_inner(), place).map_err(|message| fail(Some(line), message))?);
         }
-        let AgentsTable { kill, input, others, unattended } = parsed.agents;
-        let agents = Agents { kill, input, others, unattended };
+        let AgentsTable { kill, input, others, unattended, confirmed } = parsed.agents;
+        let agents = Agents { kill, input, others, unattended, confirmed };
         let answer_within = match parsed.answer_within {
             None => None,
             Some(text) => {

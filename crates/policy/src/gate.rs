@@ -19,7 +19,7 @@ use outlast_protocol::event::ExecQuestion;
 use outlast_protocol::{Call, Hint};
 use outlast_rules::exec::ExecRules;
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Noted};
 use crate::decision::{Decision, Tool};
 use crate::judge::Verdict;
 use crate::order::{Order, OrderKind, Pass, Start, TypedInput};
@@ -210,6 +210,7 @@ impl Gate {
             place: Some(asked.place.clone()),
             typed_after: None,
             unattended: self.policy.for_agents(self.own).unattended,
+            confirmed: self.policy.for_agents(self.own).confirmed,
             part: None,
             guard: None,
         }
@@ -347,7 +348,7 @@ impl Gate {
         if answer == Answer::Unable && question.allows(answer) {
             return Ok(pass);
         }
-        let noted = self.audit.note(question, Some(answer));
+        let noted = self.audit.note(question, Noted::Asked(answer));
         if !question.allows(answer) {
             return Err(question.refusal(answer));
         }
@@ -405,7 +406,13 @@ impl Gate {
     fn judged(&self, act: &Act<'_>, verdict: &Verdict) -> Judged {
         let Some(finding) = verdict.first() else { return act.free() };
         match finding.decision {
-            Decision::Allow => act.free(),
+            Decision::Allow => {
+                if finding.rule.is_some() && act.tool == Tool::Run && self.door.is_agents() {
+                    let question = self.question(act, Topic::Rule, &finding.why, Some(finding));
+                    let _ = self.audit.note(&question, Noted::Allowed);
+                }
+                act.free()
+            }
             Decision::Ask => {
                 Judged::Asked(Box::new(self.question(act, Topic::Rule, &finding.why, Some(finding))))
             }
@@ -436,6 +443,7 @@ impl Gate {
             place: rule.map(|rule| rule.place.to_string()),
             typed_after: act.typed_after,
             unattended: self.policy.for_agents(self.own).unattended,
+            confirmed: self.policy.for_agents(self.own).confirmed,
             part: finding.map(|finding| finding.part.clone()),
             guard: act.guard.clone(),
         }
@@ -444,7 +452,7 @@ impl Gate {
     fn refused(&self, act: &Act<'_>, why: &str, finding: Option<&crate::judge::Finding>) -> Judged {
         let question = self.question(act, Topic::Rule, why, finding);
         // It does not happen, noted or not.
-        let _ = self.audit.note(&question, None);
+        let _ = self.audit.note(&question, Noted::Denied);
         let place = question.place.map(|place| format!(" ({place})")).unwrap_or_default();
         let hint = match act.tool {
             Tool::Kill if finding.is_none() => {

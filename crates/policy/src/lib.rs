@@ -21,7 +21,7 @@ mod question;
 mod audit;
 mod gate;
 
-pub use audit::Audit;
+pub use audit::{Audit, Entries};
 pub use decision::{Decision, Tool, Unattended};
 pub use file::LoadError;
 pub use gate::{Gate, Judged};

@@ -33,6 +33,8 @@ pub struct ForAgents {
     pub own_is_said: bool,
     /// What they may do where nobody can be asked.
     pub unattended: Unattended,
+    /// Whether a call that says that the user agreed counts, where nobody can be asked.
+    pub confirmed: bool,
 }
 
 /// The policy in force.
@@ -163,6 +165,10 @@ impl Policy {
                 let user = user.first().and_then(|layer| layer.agents.unattended).unwrap_or_default();
                 projects.iter().filter_map(|layer| layer.agents.unattended).fold(user, Unattended::max)
             },
+            // The user switches it on, and a project can only switch it off.
+            confirmed: self.has_user
+                && self.layers.first().is_some_and(|layer| layer.agents.confirmed == Some(true))
+                && self.layers.iter().all(|layer| layer.agents.confirmed != Some(false)),
         }
     }
 

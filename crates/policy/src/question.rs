@@ -59,6 +59,8 @@ pub struct Question {
     pub(crate) typed_after: Option<u64>,
     /// What is done where nobody is in front of the agent.
     pub(crate) unattended: Unattended,
+    /// Whether the call's own word that the user agreed counts.
+    pub(crate) confirmed: bool,
     /// The part that the rule is about.
     pub(crate) part: Option<String>,
     /// The rules for what the job executes, should a person agree.
@@ -116,6 +118,12 @@ impl Question {
         text
     }
 
+    /// The session that wants it.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
     /// Its first line.
     #[must_use]
     pub fn headline(&self) -> String {
@@ -143,7 +151,7 @@ impl Question {
                 Unattended::Own => self.topic == Topic::Own,
                 Unattended::None => false,
             },
-            Answer::Confirmed => !self.topic.is_of_a_rule(),
+            Answer::Confirmed => self.confirmed && !self.topic.is_of_a_rule(),
         }
     }
 
@@ -180,9 +188,13 @@ impl Question {
                 format!("{why}, and nobody is in front of this agent"),
                 "leave it alone; what may be done then is [agents] unattended in the user's policy.toml",
             ),
-            Answer::Yes | Answer::Unable | Answer::Confirmed => (
+            Answer::Yes | Answer::Unable | Answer::Confirmed if self.confirmed => (
                 format!("{why}, and nobody can be asked here"),
                 "ask the user; if they agree, call again with confirmed=true",
+            ),
+            Answer::Yes | Answer::Unable | Answer::Confirmed => (
+                format!("{why}, and nobody can be asked here"),
+                "the user can do it themselves; [agents] confirmed = true in their policy.toml lets a call say that they agreed",
             ),
         };
         Failure::new(Kind::Denied, message).hint(hint)
@@ -262,6 +274,7 @@ mod tests {
             place: None,
             typed_after: None,
             unattended: Unattended::Own,
+            confirmed: false,
             part: Some("rm -rf y".into()),
             guard: None,
         };

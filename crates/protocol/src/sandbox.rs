@@ -29,6 +29,26 @@ pub enum Network {
     On,
 }
 
+/// Whether protected names below writable folders must be out of its reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protect {
+    /// They must; where that is not possible, nothing is started.
+    Require,
+    /// They are files like others.
+    Off,
+}
+
+/// What it may do with repositories below writable folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Git {
+    /// Read them.
+    Read,
+    /// Commit too, but not change their hooks and their configuration.
+    Write,
+}
+
 /// A sandbox as it was requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -47,6 +67,13 @@ pub struct Sandbox {
     /// the server was started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
+    /// Whether protected names must be out of its reach. If not given, they must for agents, and are for
+    /// people where that is possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protect: Option<Protect>,
+    /// What it may do with repositories. If not given, agents read them and people commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<Git>,
 }
 
 /// What determines the sandbox of an agent's job: the server that starts it. No call can widen it.

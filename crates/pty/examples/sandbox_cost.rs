@@ -8,15 +8,15 @@
 fn main() {
     use std::time::Instant;
 
-    use outlast_pty::confine::{Network, Plan};
+    use outlast_pty::confine::{Namespaces, Network, Plan};
     use outlast_pty::spawn::{Command, Confinement, SessionLeader, Stdio, above_stdio};
 
     let rounds: usize = std::env::args().nth(1).map_or(100, |count| count.parse().unwrap());
     let folder = std::env::current_dir().unwrap();
-    let start = |confined: Option<Network>| {
+    let start = |confined: Option<(Network, bool)>| {
         let began = Instant::now();
         let mut confinement = Confinement::default();
-        if let Some(network) = confined {
+        if let Some((network, enclosed)) = confined {
             let system = [
                 "/usr",
                 "/bin",
@@ -34,6 +34,7 @@ fn main() {
                 writable: vec![folder.clone(), "/dev/null".into(), "/dev/tty".into()],
                 network,
                 unix_sockets: false,
+                namespaces: enclosed.then(Namespaces::default),
             };
             confinement.sandbox = Some(plan.prepare().unwrap());
         }
@@ -51,18 +52,25 @@ fn main() {
         rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap();
         spent
     };
-    let kinds = [None, Some(Network::Off), Some(Network::Loopback)];
-    let mut times = [const { Vec::new() }; 3];
+    let names = [
+        ("without", None),
+        ("landlock and seccomp", Some((Network::Off, false))),
+        ("with a loopback", Some((Network::Loopback, false))),
+        ("namespaces, network on", Some((Network::On, true))),
+        ("namespaces", Some((Network::Off, true))),
+    ];
+    let kinds = names.map(|(_, kind)| kind);
+    let mut times = [const { Vec::new() }; 5];
     for round in 0..rounds {
         for turn in 0..kinds.len() {
             let kind = (round + turn) % kinds.len();
             times[kind].push(start(kinds[kind]));
         }
     }
-    for (name, times) in ["without", "sandbox", "with a loopback"].iter().zip(&mut times) {
+    for ((name, _), times) in names.iter().zip(&mut times) {
         times.sort_by(f64::total_cmp);
         let at = |share: usize| times[times.len() * share / 100];
-        println!("{name:>16}: least {:.2} ms, median {:.2} ms, 90 % below {:.2} ms", at(0), at(50), at(90));
+        println!("{name:>22}: least {:.2} ms, median {:.2} ms, 90 % below {:.2} ms", at(0), at(50), at(90));
     }
 }
 

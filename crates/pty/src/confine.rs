@@ -1,21 +1,27 @@
 //! Confines a command: what it may read, write, reach and ask of the kernel. Neither the command nor anything
 //! that it starts can undo it.
 //!
-//! Four kernel features work together: [`landlock`] for files, TCP, signals and abstract sockets; [`seccomp`]
-//! for system calls; [`network`] namespaces for a private loopback; and for root, fewer capabilities.
+//! Several kernel features work together: [`landlock`] for files, TCP, signals and abstract sockets; [`seccomp`]
+//! for system calls; an [`enclosure`] of namespaces for processes, IPC, mounts and network, or a [`network`]
+//! namespace alone; and for root, fewer capabilities.
 //! Everything is prepared before the fork; the child only makes system calls. If the kernel lacks a feature,
 //! that is an error before anything is started.
 
+mod enclosure;
 mod landlock;
 mod network;
+mod placeholder;
 pub(crate) mod seccomp;
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+pub use enclosure::can_enclose;
+pub(crate) use enclosure::{Enclosure, Entered};
 pub use landlock::abi as landlock_abi;
 pub use network::has_namespaces;
+pub use placeholder::{HeldPlaceholders, Placeholder, remove as remove_placeholders};
 pub use seccomp::filters_of;
 
 /// The oldest Landlock version that is accepted. Before it, any file could be truncated.
@@ -45,6 +51,29 @@ pub struct Plan {
     pub network: Network,
     /// Whether it may create Unix sockets.
     pub unix_sockets: bool,
+    /// What is different in its own mount namespace. It then has namespaces for processes, IPC and, unless it
+    /// may use the network, network too; `None` does without them.
+    pub namespaces: Option<Namespaces>,
+}
+
+/// What is different in a mount namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespaces {
+    /// What is mounted, in this order.
+    pub mounts: Vec<Mount>,
+    /// What must be made first to be mounted over. It is taken away when nothing is left of the command.
+    pub placeholders: Vec<Placeholder>,
+}
+
+/// Something that is mounted at another place, or at its own with other rights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// What is to be seen. A symlink is not followed.
+    pub source: PathBuf,
+    /// Where.
+    pub target: PathBuf,
+    /// Whether it can't be changed there.
+    pub read_only: bool,
 }
 
 /// Why a command cannot be confined as requested.
@@ -86,6 +115,7 @@ pub struct PreparedSandbox {
     ruleset: Option<OwnedFd>,
     filter: seccomp::Filter,
     namespace: Option<network::Namespace>,
+    enclosure: Option<Enclosure>,
 }
 
 impl Plan {
@@ -94,12 +124,23 @@ impl Plan {
     /// # Errors
     /// [`ConfineError`], if this kernel cannot do all of it.
     pub fn prepare(&self) -> Result<PreparedSandbox, ConfineError> {
-        let filter = seccomp::Filter::new(self.network, self.unix_sockets, seccomp::Processes::All)?;
-        let namespace = match self.network {
-            Network::Loopback => Some(network::Namespace::prepare()?),
-            Network::Off | Network::On => None,
+        let seen = match self.namespaces {
+            Some(_) => seccomp::Processes::Own,
+            None => seccomp::Processes::All,
         };
-        Ok(PreparedSandbox { ruleset: Some(landlock::ruleset(self)?), filter, namespace })
+        let filter = seccomp::Filter::new(self.network, self.unix_sockets, seen)?;
+        let namespace = match (self.network, &self.namespaces) {
+            (Network::Loopback, None) => Some(network::Namespace::prepare()?),
+            (Network::Off | Network::On, None) | (_, Some(_)) => None,
+        };
+        let ruleset = Some(landlock::ruleset(self)?);
+        let enclosure = match &self.namespaces {
+            Some(Namespaces { mounts, placeholders }) => {
+                Some(Enclosure::prepare(mounts, placeholders, self.network != Network::On)?)
+            }
+            None => None,
+        };
+        Ok(PreparedSandbox { ruleset, filter, namespace, enclosure })
     }
 }
 
@@ -113,6 +154,11 @@ impl PreparedSandbox {
         Ok(seccomp::Filter::new(network, unix_sockets, seccomp::Processes::Own)?.bytes())
     }
 
+    /// The namespaces that the child makes first of all.
+    pub(crate) fn enclosure(&self) -> Option<&Enclosure> {
+        self.enclosure.as_ref()
+    }
+
     /// Runs in the child between fork and exec, so it only makes system calls.
     pub(crate) fn apply(&self) -> io::Result<()> {
         if let Some(namespace) = &self.namespace {
@@ -121,6 +167,9 @@ impl PreparedSandbox {
         drop_capabilities();
         no_new_privileges()?;
         if let Some(ruleset) = &self.ruleset {
+            if self.enclosure.is_some() {
+                landlock::allow_reading(ruleset, c"/proc")?;
+            }
             landlock::restrict(ruleset)?;
         }
         self.filter.install()
@@ -170,4 +219,17 @@ pub(crate) fn no_new_privileges() -> io::Result<()> {
     #[expect(unsafe_code, reason = "prctl")]
     let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether a process is the init of a command's namespaces: ours, and no part of the job.
+#[must_use]
+pub fn is_init(process: &crate::procfs::Proc) -> bool {
+    if process.comm.as_bytes() != enclosure::INIT.to_bytes() {
+        return false;
+    }
+    let mut reader = crate::procfs::ProcReader::new();
+    let Ok(status) = reader.read_record(format_args!("/proc/{}/status", process.pid)) else { return false };
+    let status = String::from_utf8_lossy(status);
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    pids.is_some_and(|pids| pids.split_whitespace().next_back() == Some("1"))
 }

@@ -25,14 +25,20 @@ impl Limits {
         if let Some(bytes) = self.memory {
             limit(libc::RLIMIT_DATA as i32, bytes, bytes)?;
         }
-        if let Some(count) = self.processes {
-            limit(libc::RLIMIT_NPROC as i32, count, count)?;
-        }
+        self.apply_processes()?;
         if let Some(seconds) = self.cpu_seconds {
             // SIGXCPU comes first, with some time to clean up.
             limit(libc::RLIMIT_CPU as i32, seconds, seconds.saturating_add(2))?;
         }
         Ok(())
+    }
+
+    /// Only the number of processes: a user namespace keeps to what held when it was made.
+    pub(crate) fn apply_processes(&self) -> io::Result<()> {
+        match self.processes {
+            Some(count) => limit(libc::RLIMIT_NPROC as i32, count, count),
+            None => Ok(()),
+        }
     }
 }
 

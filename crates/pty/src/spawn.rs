@@ -154,32 +154,78 @@ impl Command {
             Stdio::Terminal(_) | Stdio::TerminalBeside { .. } => true,
             Stdio::Pipes { .. } => false,
         };
+        let enclosed = self.enclosed_line()?;
         // SAFETY: between fork and exec the child only makes system calls on memory prepared above.
         #[expect(unsafe_code, reason = "fork and exec have no safe wrapper")]
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             drop(said);
-            let (step, errno) = become_command(&image, fds, terminal, &self);
-            let errno = errno.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
+            let (step, error) = match self.enclose(enclosed.as_ref().map(|(_, tell)| tell)) {
+                Ok(()) => become_command(&image, fds, terminal, &self),
+                Err(error) => (Step::Sandbox, error),
+            };
+            let errno = error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes();
             let report = [step as u8, errno[0], errno[1], errno[2], errno[3]];
             let _ = rustix::io::write(&say, &report);
-            // SAFETY: ends the child without running the parent's exit handlers.
-            #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
-            unsafe {
-                libc::_exit(127)
-            }
+            leave(127)
         }
         let Some(child) = Pid::from_raw(pid).filter(|_| pid > 0) else {
             return Err(SpawnError::System(io::Error::last_os_error()));
         };
         drop(say);
+        let mut children = vec![child];
+        if let Some((told, tell)) = enclosed {
+            drop(tell);
+            // The child was the one that makes the namespaces, and leaves.
+            if let Some(inside) = read_pids(&told) {
+                wait_for(child);
+                children = inside;
+            }
+        }
         match read_report(&said) {
-            None => Ok(child),
+            None => Ok(children[0]),
             Some((step, error)) => {
-                let _ = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
+                children.into_iter().for_each(wait_for);
                 Err(self.explain(step, error, &candidates))
             }
         }
+    }
+
+    /// The pipe by which a child that makes namespaces tells the pids of those in them.
+    #[cfg(target_os = "linux")]
+    fn enclosed_line(&self) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
+        let enclosure = self.confinement.sandbox.as_ref().and_then(|sandbox| sandbox.enclosure());
+        match enclosure {
+            Some(_) => Ok(Some(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)),
+            None => Ok(None),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn enclosed_line(&self) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
+        Ok(None)
+    }
+
+    /// Runs in the child: makes the namespaces. It returns in the one that becomes the command.
+    #[cfg(target_os = "linux")]
+    fn enclose(&self, tell: Option<&OwnedFd>) -> io::Result<()> {
+        let enclosure = self.confinement.sandbox.as_ref().and_then(|sandbox| sandbox.enclosure());
+        let (Some(enclosure), Some(tell)) = (enclosure, tell) else { return Ok(()) };
+        // The number of processes is limited in the user namespace above.
+        self.confinement.limits.apply_processes()?;
+        match enclosure.enter()? {
+            crate::confine::Entered::Command => Ok(()),
+            crate::confine::Entered::Maker { command, init } => {
+                let ([a, b, c, d], [e, f, g, h]) = (command.to_le_bytes(), init.to_le_bytes());
+                let _ = rustix::io::write(tell, &[a, b, c, d, e, f, g, h]);
+                leave(0)
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn enclose(&self, _: Option<&OwnedFd>) -> io::Result<()> {
+        Ok(())
     }
 
     fn explain(&self, step: u8, error: io::Error, candidates: &[PathBuf]) -> SpawnError {
@@ -306,6 +352,31 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
         }
         (Step::Exec, refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOENT)))
     }
+}
+
+/// Ends a forked child without running the parent's exit handlers.
+fn leave(code: i32) -> ! {
+    // SAFETY: ends this process; nothing is used afterwards.
+    #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
+    unsafe {
+        libc::_exit(code)
+    }
+}
+
+fn wait_for(child: Pid) {
+    let wait = || rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
+    let _ = rustix::io::retry_on_intr(wait);
+}
+
+/// The command and the init of its namespaces.
+fn read_pids(told: &OwnedFd) -> Option<Vec<Pid>> {
+    let mut pids = [0_u8; 8];
+    let n = rustix::io::retry_on_intr(|| rustix::io::read(told, &mut pids)).unwrap_or(0);
+    let [a, b, c, d, e, f, g, h] = pids;
+    let pids = [i32::from_le_bytes([a, b, c, d]), i32::from_le_bytes([e, f, g, h])];
+    (n == 8)
+        .then(|| pids.into_iter().filter_map(Pid::from_raw).collect())
+        .filter(|pids: &Vec<Pid>| !pids.is_empty())
 }
 
 fn read_report(said: &OwnedFd) -> Option<(u8, io::Error)> {

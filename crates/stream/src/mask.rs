@@ -11,6 +11,7 @@
 mod formats;
 mod known;
 mod redactor;
+mod spellings;
 mod view;
 
 use std::fmt::Write;
@@ -39,6 +40,8 @@ pub struct Masks {
     known: KnownValues,
     patterns: Vec<(String, Regex)>,
     formats: bool,
+    /// Values under another key.
+    also: Option<Box<KnownValues>>,
 }
 
 /// The secrets found in a piece of text.
@@ -70,7 +73,7 @@ impl Masks {
     /// Hides common key formats only. `key` is random, and makes the fingerprints worthless anywhere else.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
-        Self { known: KnownValues::new(key), patterns: Vec::new(), formats: true }
+        Self { known: KnownValues::new(key), patterns: Vec::new(), formats: true, also: None }
     }
 
     /// Also hides a value. Returns whether it is long enough. `typed` means that a person typed it as a
@@ -93,11 +96,16 @@ impl Masks {
         Ok(())
     }
 
+    /// Also hides the values of others, whose fingerprints have another key. They are not written down with these.
+    pub fn set_others(&mut self, others: Option<Masks>) {
+        self.also = others.map(|others| Box::new(others.known));
+    }
+
     /// Only the values that were typed as secrets; `None` if there are none.
     #[must_use]
     pub fn typed_only(&self) -> Option<Self> {
         let known = self.known.typed_only();
-        (!known.is_empty()).then(|| Self { known, patterns: Vec::new(), formats: false })
+        (!known.is_empty()).then(|| Self { known, patterns: Vec::new(), formats: false, also: None })
     }
 
     /// Hides every secret in the bytes of a program's output.
@@ -162,6 +170,9 @@ impl Masks {
     fn look_at(&self, view: &View<'_>, goes_on: bool, found: &mut FoundSecrets) {
         let mut here = FoundSecrets::default();
         self.known.find(view.bytes(), &mut here);
+        if let Some(others) = &self.also {
+            others.find(view.bytes(), &mut here);
+        }
         if self.formats {
             formats::find(view.bytes(), &mut here);
         }

@@ -78,11 +78,26 @@ impl Inherited {
         self.home.path().join(layout::TEMPORARY).join(self.job.handle().to_string())
     }
 
-    /// Removes it, with all that is in it.
+    /// Removes it, with all that is in it, and what is left of the placeholders for protected names.
     pub(super) fn remove_temporary_folder(&self) {
-        if self.spec.sandbox.is_some() {
-            let _ = std::fs::remove_dir_all(self.temporary_folder());
+        let Some(sandbox) = &self.spec.sandbox else { return };
+        let temporary = self.temporary_folder();
+        #[cfg(target_os = "linux")]
+        {
+            let place = Place {
+                home: self.home.path(),
+                cwd: Path::new(&self.spec.cwd),
+                temporary: &temporary,
+                terminal: None,
+                env: &self.spec.env,
+                server: self.spec.server.as_ref(),
+            };
+            if let Ok(folders) = sandbox::folders(sandbox, place) {
+                let protected = Protection::of(sandbox, place).namespaces(sandbox, &folders, place);
+                outlast_pty::confine::remove_placeholders(&protected.placeholders);
+            }
         }
+        let _ = std::fs::remove_dir_all(temporary);
     }
 
     fn make_temporary_folder(&self) -> Result<PathBuf, StartError> {
@@ -145,14 +160,28 @@ fn build(
     };
     match sandbox.by {
         By::Kernel => {
+            let protection = Protection::of(sandbox, place);
+            // What must be there is tried when the command starts.
+            let enclosed = protection == Protection::Required || confine::can_enclose().is_ok();
+            let namespaces = enclosed.then(|| protection.namespaces(sandbox, folders, place));
             let plan = Plan {
                 readable: folders.readable.clone(),
                 writable: folders.writable.clone(),
                 network,
                 unix_sockets: sandbox.unix_sockets,
+                namespaces,
             };
             confinement.sandbox = Some(plan.prepare().map_err(cannot)?);
-            let by = format!("landlock {} and seccomp", confine::landlock_abi());
+            let landlock = confine::landlock_abi();
+            let by = match (enclosed, protection) {
+                (true, Protection::Off) => {
+                    format!("landlock {landlock}, seccomp and namespaces; protected names are open")
+                }
+                (true, Protection::Required | Protection::IfPossible) => {
+                    format!("landlock {landlock}, seccomp and namespaces")
+                }
+                (false, _) => format!("landlock {landlock} and seccomp; protected names are open"),
+            };
             Ok(Built { argv, env: place.env.clone(), confinement, by })
         }
         By::Bwrap => {
@@ -165,7 +194,10 @@ fn build(
             let filter = memory_file("outlast-filter", &bytes).map_err(no_memory)?;
             // Bubblewrap reads its options from a descriptor: they hold the job's environment, and a command
             // line can be read by every user.
-            let options = sandbox::bwrap_options(sandbox, folders, place, filter.as_raw_fd());
+            let protected = Protection::of(sandbox, place).namespaces(sandbox, folders, place);
+            let held = confine::HeldPlaceholders::make(&protected.placeholders)
+                .map_err(|error| Failure::system("cannot protect names", error))?;
+            let options = sandbox::bwrap_options(sandbox, folders, place, &protected, filter.as_raw_fd());
             if options.iter().any(|word| word.contains('\0')) {
                 return Err(Failure::usage("a path or variable of the sandbox contains a NUL byte"));
             }
@@ -178,7 +210,47 @@ fn build(
             // It runs outside the sandbox: nothing of the job may act in it, neither LD_PRELOAD nor anything
             // like it.
             let env = BTreeMap::new();
+            // As long as this keeper lives: whoever else works there does not take them away.
+            std::mem::forget(held);
             Ok(Built { argv: wrapped, env, confinement, by: "bubblewrap and seccomp".into() })
+        }
+    }
+}
+
+/// Whether protected names are out of a job's reach.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protection {
+    /// They must be.
+    Required,
+    /// They are where this user can have namespaces.
+    IfPossible,
+    /// They are not.
+    Off,
+}
+
+#[cfg(target_os = "linux")]
+impl Protection {
+    fn of(sandbox: &Sandbox, place: Place<'_>) -> Self {
+        use sandbox::protected::Protect;
+        match (sandbox.protect, place.server) {
+            (Some(Protect::Require), _) | (None, Some(_)) => Self::Required,
+            (None, None) => Self::IfPossible,
+            (Some(Protect::Off), _) => Self::Off,
+        }
+    }
+
+    fn namespaces(
+        self,
+        sandbox: &Sandbox,
+        folders: &Folders,
+        place: Place<'_>,
+    ) -> outlast_pty::confine::Namespaces {
+        use sandbox::protected::{self, Git};
+        let git = sandbox.git.unwrap_or(if place.server.is_some() { Git::Read } else { Git::Write });
+        match self {
+            Self::Required | Self::IfPossible => protected::namespaces(folders, git),
+            Self::Off => outlast_pty::confine::Namespaces::default(),
         }
     }
 }

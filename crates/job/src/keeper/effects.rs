@@ -192,6 +192,7 @@ impl Keeper {
         secrets::with(&self.inherited.masks, |masks| secrets::write(&self.inherited.job, masks)).map_err(
             |error| Failure::system("what must be hidden can't be written down, so nothing was typed", error),
         )?;
+        secrets::share_typed(self.inherited.home.path(), text);
         let Some(masks) = log_masks(&self.inherited) else { return Ok(()) };
         for channel in &mut self.channels {
             channel.redact(&masks).map_err(|error| Failure::system("the log can't be redacted", error))?;

@@ -189,5 +189,8 @@ fn end_of(watched: &Watched) -> Option<End> {
 
 /// The keeper may have died in the moment between starting the command and telling us its number.
 fn first_child() -> Option<Pid> {
-    outlast_pty::procfs::children(getpid()).into_iter().next()
+    let is_init = |pid: Pid| {
+        outlast_pty::procfs::stat(pid).is_some_and(|process| outlast_pty::confine::is_init(&process))
+    };
+    outlast_pty::procfs::children(getpid()).into_iter().find(|pid| !is_init(*pid))
 }

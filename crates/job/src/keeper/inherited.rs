@@ -315,9 +315,14 @@ fn explain(error: &SpawnError, confined: bool) -> StartError {
             "in a sandbox only what is below its readable folders can be run; add its folder: --readable DIR"
                 .into(),
         ),
-        SpawnError::Confinement { .. } => {
-            ("no_sandbox", Hint::call("nothing was started; see what this machine can do: ", Call::Doctor))
-        }
+        SpawnError::Confinement { .. } => (
+            "no_sandbox",
+            Hint::call(
+                "nothing was started. If this user can't have namespaces, [agents.sandbox] protect = \"off\" in config.toml \
+                does without protected names; see what this machine can do: ",
+                Call::Doctor,
+            ),
+        ),
         SpawnError::NoSuchProgram { .. } => {
             ("no_such_program", "check the spelling, or give its full path; PATH is the caller's".into())
         }

@@ -32,7 +32,7 @@ impl Keeper {
     }
 }
 
-/// Leaves out the keepers of other jobs, and all below them, and the dead.
+/// Leaves out the keepers of other jobs, and all below them, the init of a sandbox, and the dead.
 pub(crate) fn without_nested_jobs(mut processes: Vec<Proc>) -> Vec<Proc> {
     let mut theirs: HashSet<Pid> = processes.iter().filter(|p| is_a_keeper(p)).map(|p| p.pid).collect();
     if !theirs.is_empty() {
@@ -49,7 +49,9 @@ pub(crate) fn without_nested_jobs(mut processes: Vec<Proc>) -> Vec<Proc> {
             }
         }
     }
-    processes.retain(|process| process.is_alive() && !theirs.contains(&process.pid));
+    processes.retain(|process| {
+        process.is_alive() && !theirs.contains(&process.pid) && !outlast_pty::confine::is_init(process)
+    });
     processes
 }
 

@@ -260,9 +260,11 @@ fn check(ready: &Ready, spec: &KeeperSpec, settings: &Settings) -> Result<Masks,
     if let Some(name) = &spec.name {
         names::check_free(&ready.home, name)?;
     }
-    let masks = secrets::of_job(&spec.env, &settings.secrets);
+    let mut masks = secrets::of_job(&spec.env, &settings.secrets);
     secrets::write_first(&ready.fresh.job, &masks)
         .map_err(|error| Failure::system("cannot make the job's files", error))?;
+    secrets::share(ready.home.path(), &spec.env, &settings.secrets);
+    secrets::add_those_of_home(ready.home.path(), &mut masks);
     Ok(masks)
 }
 

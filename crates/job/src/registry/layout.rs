@@ -17,6 +17,10 @@ pub const INDEX: &str = "index";
 
 /// In the home: one file per order from another machine, with how far it has got.
 pub const ORDERS: &str = "orders";
+/// In the home: fingerprints of secrets that any of its jobs was given.
+pub const SECRETS: &str = "secrets";
+/// In the home: locked while a secret is added.
+pub const SECRETS_LOCK: &str = "secrets.lock";
 
 /// In the home: temporary folders of running jobs in a sandbox, by handle.
 pub const TEMPORARY: &str = "tmp";

@@ -299,12 +299,14 @@ struct SandboxTable {
     network: crate::sandbox::Network,
     unix_sockets: bool,
     roots: Vec<String>,
+    protect: Option<crate::sandbox::Protect>,
+    git: Option<crate::sandbox::Git>,
 }
 
 impl From<SandboxTable> for Sandbox {
     fn from(table: SandboxTable) -> Self {
-        let SandboxTable { by, writable, readable, network, unix_sockets, roots } = table;
-        Self { by, writable, readable, network, unix_sockets, roots }
+        let SandboxTable { by, writable, readable, network, unix_sockets, roots, protect, git } = table;
+        Self { by, writable, readable, network, unix_sockets, roots, protect, git }
     }
 }
 

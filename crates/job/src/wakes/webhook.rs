@@ -1,7 +1,7 @@
 //! A minimal HTTP client for a POST: one request, one answer, one connection, with or without TLS.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use ring::hmac;
@@ -78,8 +78,8 @@ pub(super) fn post(
         None
     };
     let body = payload.json();
-    let signature = key.map(|key| sign(key.as_bytes(), &body));
-    let head = target.head(body.len(), payload, signature.as_deref());
+    let signature = key.map(|key| Signature::new(key.as_bytes(), &body));
+    let head = target.head(body.len(), payload, signature.as_ref());
     match try_once(&target, tls.as_ref(), &[head.as_bytes(), &body].concat()) {
         Ok(Tried::Taken) => Ok(()),
         Ok(Tried::Refused(said)) => Err(Trouble::Final(format!("the server refused it: {said}"))),
@@ -88,7 +88,62 @@ pub(super) fn post(
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(Trouble::Final(format!("no TLS with {}: {error}", target.host)))
         }
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+            Err(Trouble::Final(error.to_string()))
+        }
         Err(error) => Err(Trouble::Retry(error.to_string())),
+    }
+}
+
+/// Whether an address is link-local or that of a cloud's metadata service, which gives its secrets to whoever asks from
+/// this machine.
+fn is_of_the_machine(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_link_local()
+                || address.is_unspecified()
+                || address.is_multicast()
+                || address.octets() == [100, 100, 100, 200]
+                || address.octets() == [192, 0, 0, 192]
+        }
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(inner) => is_of_the_machine(IpAddr::V4(inner)),
+            None => {
+                address.is_unspecified()
+                    || address.is_multicast()
+                    || address.segments()[0] & 0xffc0 == 0xfe80
+                    || address.segments() == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]
+            }
+        },
+    }
+}
+
+/// What shows that a request comes from us, now and for the first time.
+struct Signature {
+    /// Over the body alone, for receivers that know no other.
+    of_body: String,
+    timestamp: u64,
+    nonce: String,
+    /// Over the time, the nonce and the body.
+    of_all: String,
+}
+
+impl Signature {
+    fn new(key: &[u8], body: &[u8]) -> Self {
+        let timestamp = crate::clock::now_ms() / 1000;
+        let mut random = [0; 16];
+        let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+        let nonce: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let all = [format!("{timestamp}.{nonce}.").as_bytes(), body].concat();
+        Self { of_body: sign(key, body), timestamp, nonce, of_all: sign(key, &all) }
+    }
+
+    fn headers(&self) -> String {
+        let Self { of_body, timestamp, nonce, of_all } = self;
+        format!(
+            "X-Outlast-Signature: sha256={of_body}\r\nX-Outlast-Timestamp: {timestamp}\r\nX-Outlast-Nonce: {nonce}\r\n\
+             X-Outlast-Signature-V2: sha256={of_all}\r\n"
+        )
     }
 }
 
@@ -96,6 +151,14 @@ impl Target {
     fn connect(&self) -> std::io::Result<TcpStream> {
         let mut last = std::io::Error::other("the host has no address");
         for address in (self.bare_host(), self.port).to_socket_addrs()? {
+            if is_of_the_machine(address.ip()) {
+                let said = format!(
+                    "{} is an address of this machine's network or host: it is told nothing",
+                    address.ip()
+                );
+                last = std::io::Error::new(std::io::ErrorKind::Unsupported, said);
+                continue;
+            }
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => {
                     stream.set_read_timeout(Some(IO_TIMEOUT))?;
@@ -112,9 +175,8 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    fn head(&self, length: usize, payload: &Payload<'_>, signature: Option<&str>) -> String {
-        let signed =
-            signature.map(|hex| format!("X-Outlast-Signature: sha256={hex}\r\n")).unwrap_or_default();
+    fn head(&self, length: usize, payload: &Payload<'_>, signature: Option<&Signature>) -> String {
+        let signed = signature.map(Signature::headers).unwrap_or_default();
         let again = if payload.again { "X-Outlast-Again: true\r\n" } else { "" };
         format!(
             "POST {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: outlast/{}\r\nContent-Type: application/json\r\n\
@@ -163,6 +225,23 @@ fn sign(key: &[u8], body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_the_machine_are_told_nothing() {
+        for address in [
+            "169.254.169.254",
+            "0.0.0.0",
+            "::ffff:169.254.169.254",
+            "fe80::1",
+            "fd00:ec2::254",
+            "100.100.100.200",
+        ] {
+            assert!(is_of_the_machine(address.parse().unwrap()), "{address}");
+        }
+        for address in ["127.0.0.1", "10.0.0.1", "93.184.216.34", "::1", "2606:4700::1"] {
+            assert!(!is_of_the_machine(address.parse().unwrap()), "{address}");
+        }
+    }
 
     #[test]
     fn urls_are_taken_apart() {

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use outlast_cli::{PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyPendingArgs, PolicyVerb, YesNo};
+use outlast_cli::{
+    PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyLogArgs, PolicyPendingArgs, PolicyVerb, YesNo,
+};
 use outlast_job::clock::now_ms;
 use outlast_job::wire::Activity;
 use outlast_job::{Failure, Job, Kind, Outlast, Run};
-use outlast_policy::{Answer, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict};
+use outlast_policy::{Answer, Audit, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict};
 use outlast_protocol::request::{AskKeepers, List};
 use serde_json::json;
 
@@ -18,6 +20,7 @@ pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure
         PolicyVerb::Check(check) => self::check(check, out),
         PolicyVerb::Pending(PolicyPendingArgs {}) => pending(&Outlast::open()?, out),
         PolicyVerb::Answer(args) => answer(&Outlast::open()?, args, out),
+        PolicyVerb::Log(args) => log(&Outlast::open()?, args, out),
     }
 }
 
@@ -88,6 +91,48 @@ pub(super) fn answer_one(outlast: &Outlast, job: &Job, question: u64, allow: boo
         let _pass = noted?;
     }
     job.answer_question(question, allow, "a person at the command line")
+}
+
+/// The audit log, as a person reads it.
+fn log(outlast: &Outlast, args: &PolicyLogArgs, out: &mut Output) -> Result<i32, Failure> {
+    allowed(outlast.home(), OrderKind::List)?;
+    let read = Audit::of(outlast.home().path()).read();
+    let from = read.entries.len().saturating_sub(args.lines);
+    let entries = read.entries.get(from..).unwrap_or_default();
+    if out.json {
+        out.value(&json!({ "entries": entries, "damage": read.damage }));
+    } else {
+        if entries.is_empty() {
+            out.line("nothing was asked about, refused, or allowed by a rule");
+        }
+        for entry in entries {
+            out.line(&logged(entry));
+        }
+        for damage in &read.damage {
+            out.talk(&format!("warning: {damage}"));
+        }
+    }
+    Ok(i32::from(!read.damage.is_empty()))
+}
+
+/// One entry: when, what was decided, who wanted it, what, and by which rule.
+fn logged(entry: &serde_json::Value) -> String {
+    let text = |name: &str| entry[name].as_str().unwrap_or_default();
+    let at = crate::human::moment(entry["at"].as_u64().unwrap_or(0));
+    let answer = entry["answer"].as_str().map(|answer| format!(", {answer}")).unwrap_or_default();
+    let job = entry["job"].as_u64().map(|job| format!(" job {job}")).unwrap_or_default();
+    let mut line = format!("{at}  {}{answer}", text("decision"));
+    if !text("session").is_empty() {
+        line.push_str(&format!("  {} ({}) {}{job}", text("session"), text("door"), text("tool")));
+    }
+    for what in text("what").lines() {
+        line.push_str(&format!("\n    {}", what.escape_debug()));
+    }
+    line.push_str(&format!("\n  because {}", text("why").escape_debug()));
+    if !text("place").is_empty() {
+        line.push_str(&format!(" ({})", text("place")));
+    }
+    line
 }
 
 fn check(args: &PolicyCheckArgs, out: &mut Output) -> Result<i32, Failure> {

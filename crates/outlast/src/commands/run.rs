@@ -217,6 +217,8 @@ fn sandbox(args: &BoundsArgs) -> Result<Option<Sandbox>, Failure> {
         },
         unix_sockets: args.unix_sockets,
         roots: Vec::new(),
+        protect: None,
+        git: None,
     }))
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod limits;
+mod names;
 mod sandbox;
 mod secrets;
 mod walls;

@@ -39,11 +39,21 @@ fn without_a_way_to_ask_the_call_must_say_that_the_user_agreed() {
     let sandbox = Sandbox::new();
     start(&mut of_session(&sandbox, "owner", &json!({})));
     let mut other = of_session(&sandbox, "other", &json!({}));
+    // The call's own word counts only if the user has switched that on.
+    for arguments in [json!({"handle": 1}), json!({"handle": 1, "confirmed": true})] {
+        let words = other.refused("kill", arguments);
+        assert!(
+            words.contains("belongs to another session (owner)") && words.contains("confirmed = true"),
+            "{words}"
+        );
+    }
+    drop(other);
+    let folder = sandbox.path().join(".config/outlast");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("policy.toml"), "[agents]\nconfirmed = true\n").unwrap();
+    let mut other = of_session(&sandbox, "other", &json!({}));
     let words = other.refused("kill", json!({"handle": 1}));
-    assert!(
-        words.contains("belongs to another session (owner)") && words.contains("confirmed=true"),
-        "{words}"
-    );
+    assert!(words.contains("confirmed=true"), "{words}");
     let words = other.refused("send_input", json!({"handle": 1, "input": "x"}));
     assert!(words.contains("belongs to another session"), "{words}");
     assert_eq!(other.tool("kill", json!({"handle": 1, "confirmed": true}))["status"], "killed");
@@ -78,6 +88,7 @@ fn newer_clients_ask_and_call_again() {
     assert_eq!(answer["result"]["inputRequests"]["confirm"]["method"], "elicitation/create");
     let mut with = |response: Value| {
         let mut call = call.clone();
+        call["requestState"] = other.request("tools/call", call.clone())["result"]["requestState"].clone();
         call["inputResponses"] = json!({"confirm": response});
         other.request("tools/call", call)["result"].clone()
     };

@@ -187,12 +187,50 @@ fn newer_clients_ask_and_call_again() {
     let first = client.request("tools/call", call.clone())["result"].clone();
     assert_eq!(first["resultType"], "input_required", "{first}");
     assert!(!there(&sandbox));
+    call["requestState"] = first["requestState"].clone();
     call["inputResponses"] = json!({"confirm": {"action": "decline"}});
     assert_eq!(client.request("tools/call", call.clone())["result"]["isError"], true);
     assert!(!there(&sandbox));
     call["inputResponses"] = json!({"confirm": yes()});
+    // That question has its answer.
+    let asked = client.request("tools/call", call.clone())["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    call["requestState"] = asked["requestState"].clone();
     client.request("tools/call", call);
     assert!(there(&sandbox));
+}
+
+#[test]
+fn an_answer_counts_for_its_own_question_once_and_none_can_be_made_up() {
+    let sandbox = with_policy(ASK_TOUCH);
+    let can_ask = || json!({"elicitation": {"form": {}}});
+    let mut client = sandbox.modern(can_ask());
+    let call = |file: &str, state: Value| {
+        let mut call =
+            json!({"name": "run_shell_command", "arguments": {"command": format!("touch {file}")}});
+        call["inputResponses"] = json!({"confirm": yes()});
+        if !state.is_null() {
+            call["requestState"] = state;
+        }
+        call
+    };
+    let first = client.request("tools/call", call("here", Value::Null))["result"].clone();
+    assert_eq!(first["resultType"], "input_required", "an answer to what was not asked: {first}");
+    let state = &first["requestState"];
+    for (file, state) in
+        [("elsewhere", state.clone()), ("here", json!("1.9999999999999.00.00")), ("here", json!(""))]
+    {
+        let asked = client.request("tools/call", call(file, state.clone()))["result"].clone();
+        assert_eq!(asked["resultType"], "input_required", "{file} {state}: {asked}");
+    }
+    assert!(!there(&sandbox) && !sandbox.path().join("elsewhere").exists());
+    client.request("tools/call", call("here", state.clone()));
+    assert!(there(&sandbox));
+    // Neither the same server nor another one takes it again.
+    for client in [&mut client, &mut sandbox.modern(can_ask())] {
+        let again = client.request("tools/call", call("here", state.clone()))["result"].clone();
+        assert_eq!(again["resultType"], "input_required", "{again}");
+    }
 }
 
 #[test]
@@ -393,7 +431,7 @@ fn outlast_itself_is_no_way_around_whose_job_it_is() {
     let mut other = sandbox.client();
     for line in ["outlast kill 1", "x=1; env outlast --home h send 1 x", "sh -c 'outlast kill 1'"] {
         let words = other.refused("run_shell_command", json!({"command": line}));
-        assert!(words.contains("outlast itself") && words.contains("confirmed=true"), "{words}");
+        assert!(words.contains("outlast itself") && words.contains("confirmed = true"), "{words}");
     }
     other.tool("run_shell_command", json!({"command": "echo outlast jobs"}));
 }

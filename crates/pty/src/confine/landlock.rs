@@ -76,6 +76,28 @@ fn allow(rules: &mut RulesetCreated, path: &Path, access: BitFlags<AccessFs>) ->
     Ok(())
 }
 
+/// Allows reading a folder that was mounted after the rules were made: a rule about what it covers does not count for
+/// it. It runs between fork and exec, so it only makes system calls.
+pub(super) fn allow_reading(ruleset: &OwnedFd, path: &std::ffi::CStr) -> io::Result<()> {
+    #[repr(C, packed)]
+    struct PathBeneathAttr {
+        allowed_access: u64,
+        parent_fd: i32,
+    }
+    const PATH_BENEATH: u32 = 1;
+    const EXECUTE: u64 = 1;
+    const READ_FILE: u64 = 1 << 2;
+    const READ_DIR: u64 = 1 << 3;
+    let parent = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let rule =
+        PathBeneathAttr { allowed_access: EXECUTE | READ_FILE | READ_DIR, parent_fd: parent.as_raw_fd() };
+    let add = libc::SYS_landlock_add_rule;
+    // SAFETY: the kernel only reads the rule, which outlives the call.
+    #[expect(unsafe_code, reason = "after a fork only system calls are allowed")]
+    let done = unsafe { libc::syscall(add, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, 0_u32) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Puts this process under the rules, for ever. It runs between fork and exec, so it only makes a system call: what the
 /// crate does there allocates.
 pub(super) fn restrict(ruleset: &OwnedFd) -> io::Result<()> {

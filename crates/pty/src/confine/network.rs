@@ -14,7 +14,7 @@ pub(super) struct Namespace {
 
 /// The identity maps of the user namespace, in the kernel's format.
 #[derive(Debug)]
-struct Maps {
+pub(super) struct Maps {
     user: Vec<u8>,
     group: Vec<u8>,
 }
@@ -52,10 +52,7 @@ pub fn has_namespaces() -> io::Result<()> {
 
 impl Namespace {
     pub(super) fn prepare() -> Result<Self, ConfineError> {
-        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let same = |id: u32| format!("{id} {id} 1\n").into_bytes();
-        let as_user = (user != 0).then(|| Maps { user: same(user), group: same(group) });
-        Ok(Self { as_user })
+        Ok(Self { as_user: Maps::of_caller() })
     }
 
     /// Runs in the child, so it only makes system calls.
@@ -67,17 +64,31 @@ impl Namespace {
             return Err(io::Error::last_os_error());
         }
         if let Some(maps) = &self.as_user {
-            // After a fork of a non-dumpable process, only root may write its files in /proc.
-            // SAFETY: numbers only.
-            #[expect(unsafe_code, reason = "prctl")]
-            unsafe {
-                libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
-            }
-            write_to(c"/proc/self/setgroups", b"deny")?;
-            write_to(c"/proc/self/uid_map", &maps.user)?;
-            write_to(c"/proc/self/gid_map", &maps.group)?;
+            maps.write()?;
         }
         bring_loopback_up()
+    }
+}
+
+impl Maps {
+    /// Those with which the caller keeps its identity; `None` for root, who does not need a user namespace.
+    pub(super) fn of_caller() -> Option<Self> {
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let same = |id: u32| format!("{id} {id} 1\n").into_bytes();
+        (user != 0).then(|| Self { user: same(user), group: same(group) })
+    }
+
+    /// Runs in the child that has made a user namespace, so it only makes system calls.
+    pub(super) fn write(&self) -> io::Result<()> {
+        // After a fork of a non-dumpable process, only root may write its files in /proc.
+        // SAFETY: numbers only.
+        #[expect(unsafe_code, reason = "prctl")]
+        unsafe {
+            libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+        }
+        write_to(c"/proc/self/setgroups", b"deny")?;
+        write_to(c"/proc/self/uid_map", &self.user)?;
+        write_to(c"/proc/self/gid_map", &self.group)
     }
 }
 
@@ -96,7 +107,7 @@ fn write_to(path: &CStr, text: &[u8]) -> io::Result<()> {
     }
 }
 
-fn bring_loopback_up() -> io::Result<()> {
+pub(super) fn bring_loopback_up() -> io::Result<()> {
     // SAFETY: `request` is as large as the kernel wants, and outlives the calls.
     #[expect(unsafe_code, reason = "runs between fork and exec")]
     unsafe {

@@ -23,6 +23,17 @@ enum Rest {
     Address,
     /// The value of a variable whose name ends in a word such as `KEY`.
     Value,
+    /// What a name such as `password` is set to, in any of the ways that files set it.
+    Named(Strength),
+}
+
+/// How surely what a name is set to is a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strength {
+    /// A password: short ones count too.
+    Strong,
+    /// A key may be one of a map.
+    Weak,
 }
 
 /// A set of characters.
@@ -115,6 +126,38 @@ const FORMATS: &[(&str, Rest)] = &[
     ("PASSWORD=", Rest::Value),
     ("PASSWD=", Rest::Value),
     ("PASSPHRASE=", Rest::Value),
+    ("PASS=", Rest::Value),
+    // As in YAML, JSON, INI files, headers, `.netrc` and connection strings.
+    ("password", Rest::Named(Strength::Strong)),
+    ("Password", Rest::Named(Strength::Strong)),
+    ("PASSWORD", Rest::Named(Strength::Strong)),
+    ("passwd", Rest::Named(Strength::Strong)),
+    ("passphrase", Rest::Named(Strength::Strong)),
+    ("dbpass", Rest::Named(Strength::Strong)),
+    ("_pass", Rest::Named(Strength::Strong)),
+    ("pwd=", Rest::Named(Strength::Strong)),
+    ("Pwd=", Rest::Named(Strength::Strong)),
+    ("secret", Rest::Named(Strength::Strong)),
+    ("Secret", Rest::Named(Strength::Strong)),
+    ("SECRET", Rest::Named(Strength::Strong)),
+    ("secret_access_key", Rest::Named(Strength::Strong)),
+    ("secret_key", Rest::Named(Strength::Strong)),
+    ("SecretAccessKey", Rest::Named(Strength::Strong)),
+    ("SessionToken", Rest::Named(Strength::Strong)),
+    ("token", Rest::Named(Strength::Strong)),
+    ("Token", Rest::Named(Strength::Strong)),
+    ("TOKEN", Rest::Named(Strength::Strong)),
+    ("api_key", Rest::Named(Strength::Strong)),
+    ("api-key", Rest::Named(Strength::Strong)),
+    ("Api-Key", Rest::Named(Strength::Strong)),
+    ("API-Key", Rest::Named(Strength::Strong)),
+    ("apikey", Rest::Named(Strength::Strong)),
+    ("apiKey", Rest::Named(Strength::Strong)),
+    ("_key", Rest::Named(Strength::Weak)),
+    ("Key=", Rest::Named(Strength::Weak)),
+    ("KEY", Rest::Named(Strength::Weak)),
+    ("cookie: ", Rest::Named(Strength::Weak)),
+    ("Cookie: ", Rest::Named(Strength::Weak)),
 ];
 
 /// Searches for all prefixes at once, vectorised where the processor can.
@@ -170,8 +213,10 @@ pub(super) fn find(text: &[u8], found: &mut FoundSecrets) {
             Rest::Block => block(text, at, found),
             Rest::Address => address(text, at, found),
             Rest::Value => value(text, at, found),
+            Rest::Named(strength) => named(text, hit.start()..hit.end(), strength, found),
         }
     }
+    blocks_without_beginning(text, found);
 }
 
 /// Where the run of characters that pass a test ends, and whether it only ends because the text does.
@@ -214,7 +259,7 @@ fn block(text: &[u8], at: usize, found: &mut FoundSecrets) {
         return;
     }
     let from = end + 5;
-    let body = &text[from..text.len().min(from + MAX_KEY_BYTES)];
+    let body = &text[from..];
     let len = memchr::memmem::find(body, b"-----END").unwrap_or(body.len());
     found.spans.push(from..from + len);
 }
@@ -249,4 +294,116 @@ fn value(text: &[u8], at: usize, found: &mut FoundSecrets) {
     } else if open {
         found.undecided_from(at);
     }
+}
+
+/// `password: v`, `"token": "v"`, `secret = v`, `x-api-key: v`, and `password v` in a `.netrc`.
+fn named(text: &[u8], hit: std::ops::Range<usize>, strength: Strength, found: &mut FoundSecrets) {
+    // The name may go on: `password_hash`, `tokens`.
+    let word = text[hit.clone()].iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
+    let name_end = hit.start + word;
+    let blanks = |from: usize| until(text, from, 64, |byte| matches!(byte, b' ' | b'\t')).0;
+    let is_quote = |at: usize| text.get(at).is_some_and(|byte| matches!(byte, b'"' | b'\''));
+    let mut at = name_end;
+    while is_quote(at) || text.get(at) == Some(&b'\\') || (text.get(at) == Some(&b']') && at > name_end) {
+        at += 1;
+    }
+    let after_name = at;
+    at = blanks(at);
+    let separated = match text.get(at) {
+        Some(b':') if text.get(at + 1) == Some(&b':') => return,
+        Some(b'=') if matches!(text.get(at + 1), Some(b'=' | b'~')) => return,
+        Some(b'=') if text.get(at + 1) == Some(&b'>') => {
+            at += 2;
+            true
+        }
+        Some(b':' | b'=') => {
+            at += 1;
+            true
+        }
+        _ => false,
+    };
+    let netrc = !separated && after_name == name_end && at > name_end && is_netrc(&text[..hit.start]);
+    if !separated && !netrc {
+        return;
+    }
+    at = blanks(at);
+    while is_quote(at) || text.get(at) == Some(&b'\\') {
+        at += 1;
+    }
+    if at >= text.len() {
+        return;
+    }
+    let (end, open) = until(text, at, MAX_KEY_BYTES, |byte| {
+        byte > b' '
+            && byte != 0x7f
+            && !matches!(byte, b'"' | b'\'' | b'\\' | b';' | b'&' | b'|' | b',' | b'<' | b'>')
+    });
+    let value = &text[at..end];
+    if is_secret_value(value, strength) || (netrc && value.len() >= 4) {
+        found.spans.push(at..end);
+    } else if open {
+        found.undecided_from(at);
+    }
+}
+
+/// Whether what a name is set to is a secret, and no word, type or expression.
+fn is_secret_value(value: &[u8], strength: Strength) -> bool {
+    const EXPRESSION: &[u8] = b"(){}[]$<*`";
+    let least = match strength {
+        Strength::Strong => 6,
+        Strength::Weak => 16,
+    };
+    if value.len() < least || value.starts_with(b"/") || value.iter().any(|byte| EXPRESSION.contains(byte)) {
+        return false;
+    }
+    let digits = value.iter().any(u8::is_ascii_digit);
+    let letters = value.iter().any(u8::is_ascii_alphabetic);
+    let mixed = value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase);
+    let signs = value.iter().any(|byte| b"!#%^@?+/=~".contains(byte));
+    // Numbers alone are counts: `tokens: 128000`.
+    (digits && letters) || (signs && letters && value.len() >= 8) || (mixed && value.len() >= 20)
+}
+
+/// Whether a line of a `.netrc` comes before.
+fn is_netrc(before: &[u8]) -> bool {
+    let near = &before[before.len().saturating_sub(256)..];
+    memchr::memmem::find(near, b"login ").is_some() || memchr::memmem::find(near, b"machine ").is_some()
+}
+
+/// The least base64 at the beginning of a text that is taken for the middle of a private key.
+const MIN_MIDDLE_BYTES: usize = 3 << 10;
+
+/// Private keys whose first line is not in the text, because it is too far away.
+fn blocks_without_beginning(text: &[u8], found: &mut FoundSecrets) {
+    let lines = base64_lines(text);
+    let rest = &text[lines..];
+    let ends_key = rest.starts_with(b"-----END ")
+        && rest
+            .get(..64.min(rest.len()))
+            .is_some_and(|line| memchr::memmem::find(line, b"PRIVATE KEY").is_some());
+    if lines >= MIN_MIDDLE_BYTES || (lines > 0 && ends_key) {
+        found.spans.push(0..lines);
+    }
+}
+
+/// How far a text begins with lines of nothing but base64, the first of which may be cut.
+fn base64_lines(text: &[u8]) -> usize {
+    let mut at = 0;
+    let mut first = true;
+    while at < text.len() {
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len);
+        let line = text[at..end].strip_suffix(b"\r").unwrap_or(&text[at..end]);
+        let plain =
+            line.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+        let whole = line.len() >= 60 || first || line.ends_with(b"=") || end == text.len();
+        if !plain || line.is_empty() || line.len() > 80 || !whole {
+            // The last line of a key may be short.
+            let is_last =
+                plain && !line.is_empty() && text[(end + 1).min(text.len())..].starts_with(b"-----END ");
+            return if is_last { end + 1 } else { at };
+        }
+        first = false;
+        at = end + 1;
+    }
+    text.len()
 }

@@ -5,9 +5,11 @@
 //! candidates fast), 8 bits for each further four (to recognise a value whose rest has not come yet), and 128
 //! bits of an HMAC over all of it (to be sure).
 
+use std::collections::HashMap;
+
 use ring::hmac;
 
-use super::FoundSecrets;
+use super::{FoundSecrets, spellings};
 use crate::scan::find_control;
 
 /// The shortest value that is hidden. Shorter ones are part of too many words.
@@ -15,9 +17,12 @@ pub const MIN_SECRET_BYTES: usize = 4;
 /// Longer values are split into pieces of this length.
 const PIECE_BYTES: usize = 512;
 /// The most fingerprints that are kept: the first ones count.
-const MAX_FINGERPRINTS: usize = 512;
+const MAX_FINGERPRINTS: usize = 4096;
 /// A line of a multi-line value is also hidden by itself if it is at least this long.
 const MIN_LINE_BYTES: usize = 12;
+
+/// A shorter piece of another spelling is part of too much.
+const MIN_SPELLED_PIECE: usize = 6;
 
 /// The fingerprint of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +42,8 @@ pub(super) struct KnownValues {
     factor: u32,
     mac: hmac::Key,
     fingerprints: Vec<Fingerprint>,
+    /// Which of them have a head.
+    by_head: HashMap<u16, Vec<usize>>,
     /// One bit for each possible head.
     heads: Box<[u64; 1 << 10]>,
 }
@@ -45,7 +52,14 @@ impl KnownValues {
     pub(super) fn new(key: [u8; 32]) -> Self {
         let factor = u32::from_le_bytes([key[0], key[1], key[2], key[3]]) | 1;
         let mac = hmac::Key::new(hmac::HMAC_SHA256, &key);
-        Self { key, factor, mac, fingerprints: Vec::new(), heads: Box::new([0; 1 << 10]) }
+        Self {
+            key,
+            factor,
+            mac,
+            fingerprints: Vec::new(),
+            by_head: HashMap::new(),
+            heads: Box::new([0; 1 << 10]),
+        }
     }
 
     pub(super) fn key(&self) -> &[u8; 32] {
@@ -76,6 +90,12 @@ impl KnownValues {
         for piece in whole.chunks(PIECE_BYTES).filter(|piece| piece.len() >= MIN_SECRET_BYTES) {
             self.push(self.print(piece, typed));
         }
+        for spelled in spellings::of(value.trim()) {
+            let spelled = plain(&spelled);
+            for piece in spelled.chunks(PIECE_BYTES).filter(|piece| piece.len() >= MIN_SPELLED_PIECE) {
+                self.push(self.print_of_spelling(piece, typed));
+            }
+        }
         if value.trim().contains('\n') {
             let lines = value
                 .lines()
@@ -88,13 +108,22 @@ impl KnownValues {
 
     pub(super) fn push(&mut self, print: Fingerprint) {
         if self.fingerprints.len() >= MAX_FINGERPRINTS
-            || self.fingerprints.contains(&print)
+            || self.with_head(print.head).any(|known| *known == print)
             || print.len < MIN_SECRET_BYTES
         {
             return;
         }
         self.heads[usize::from(print.head >> 6)] |= 1 << (print.head & 63);
+        self.by_head.entry(print.head).or_default().push(self.fingerprints.len());
         self.fingerprints.push(print);
+    }
+
+    /// Another spelling is known only as a whole: its beginnings are not worth their time.
+    fn print_of_spelling(&self, value: &[u8], typed: bool) -> Fingerprint {
+        let mut head = 0;
+        value[..MIN_SECRET_BYTES].iter().for_each(|byte| head = head << 8 | u32::from(*byte));
+        let (head, proof) = (self.fold_head(head), self.proof(value));
+        Fingerprint { typed, len: value.len(), head, chain: Vec::new(), proof }
     }
 
     fn print(&self, value: &[u8], typed: bool) -> Fingerprint {
@@ -176,14 +205,24 @@ impl KnownValues {
         }
     }
 
+    fn with_head(&self, head: u16) -> impl Iterator<Item = &Fingerprint> {
+        let found = self.by_head.get(&head).into_iter().flatten();
+        found.filter_map(|index| self.fingerprints.get(*index))
+    }
+
     fn try_at(&self, text: &[u8], start: usize, head: u16, found: &mut FoundSecrets) {
-        for print in self.fingerprints.iter().filter(|print| print.head == head) {
+        for print in self.with_head(head) {
             let (value, end) = collect(text, start, print.len);
             if value.len() == print.len {
                 if self.proof(&value) == print.proof {
                     found.spans.push(start..end);
                     found.whole.push(start..end);
                 }
+                continue;
+            }
+            if print.chain.is_empty() && print.len >= 2 * MIN_SECRET_BYTES {
+                // Another spelling, of which only the whole is known.
+                found.undecided_from(start);
                 continue;
             }
             // The end of the text: hide it if it may be the start of a value.

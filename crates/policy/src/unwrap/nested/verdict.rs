@@ -7,11 +7,11 @@ use outlast_cli::{
     ConfigPathArgs, ConfigSetArgs, ConfigUnsetArgs, ConfigVerb, DoctorArgs, EventsArgs, HookArgs,
     HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb, InstallArgs, JobsArgs,
     KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
-    PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs,
-    RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs,
-    TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs, WakesArgs,
-    WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs,
-    WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb,
+    PolicyLogArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs,
+    ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs,
+    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs,
+    WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
+    WatchArgs, WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb,
 };
 
 use super::Words;
@@ -94,6 +94,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
             verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
         }) => Vec::new(),
         Verb::Policy(PolicyArgs { verb: PolicyVerb::Pending(PolicyPendingArgs {}) }) => looks(Tool::Jobs),
+        Verb::Policy(PolicyArgs { verb: PolicyVerb::Log(PolicyLogArgs { lines: _ }) }) => looks(Tool::Jobs),
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
         }) => vec![Inner::Opaque(ANSWERS)],
