@@ -124,6 +124,8 @@ async function typing(env) {
   check(!screen(job).join('\n').includes('a = 20'), 'nothing was typed yet');
   await page.click('dialog [data-yes]');
   await shows(page, '23');
+  await page.keyboard.press('Control+]');
+  check(await page.evaluate(() => document.activeElement.id === 'take'), 'a key leads out of the terminal');
   await page.reload();
   await page.waitForFunction(() => window.outlast);
   await shows(page, '42');

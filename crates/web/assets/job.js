@@ -55,7 +55,7 @@ function drawHeld() {
   $('take').className = mine ? 'quiet' : 'primary';
   $('screen').classList.toggle('mine', mine);
   $('held').className = mine ? 'held mine' : 'held';
-  $('held').textContent = mine ? 'You have the keyboard; agents are told that you do' : job.held_by ? `Held by ${job.held_by}` : '';
+  $('held').textContent = mine ? 'You have the keyboard, and agents are told so; Ctrl-] leaves it' : job.held_by ? `Held by ${job.held_by}` : '';
 }
 
 // Facts that an event may have changed are asked for again, once for a burst.
@@ -101,6 +101,8 @@ const handlers = {
   keys: (data) => socket.send({ t: 'keys', job: name, data }),
   paste: (text) => tryCall('send', { job: name, text, paste: true }),
   resized: () => open(false),
+  // Whoever has no mouse gets out of the terminal this way, as out of `outlast attach`.
+  leave: () => $('take').focus(),
   untaken: () => {
     if ($('take').hidden) return;
     $('held').textContent = 'Take over to type here';
@@ -118,7 +120,6 @@ function said(message) {
   if (message.t === 'rows') {
     view.change(message);
     $('size').textContent = message.size ? `${message.size.cols}×${message.size.rows}` : '';
-    if (me.visitor === 'owner') refresh();
   }
   if (message.t === 'event') refresh();
   if (message.t === 'over') { over = true; mine = false; view.setMine(false); refresh(); transcript?.changed(); }

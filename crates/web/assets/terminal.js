@@ -33,6 +33,11 @@ class Xterm {
     term.loadAddon(new UnicodeGraphemesAddon());
     term.loadAddon(new WebLinksAddon((event, uri) => { if (/^https?:/.test(uri)) window.open(uri, '_blank', 'noopener,noreferrer'); }));
     term.open(box);
+    term.attachCustomKeyEventHandler((event) => {
+      if (!(event.ctrlKey && event.key === ']')) return true;
+      if (event.type === 'keydown') handlers.leave();
+      return false;
+    });
     term.onData((data) => { if (view.mine) handlers.keys(data); });
     term.onBinary((data) => { if (view.mine) handlers.keys(data); });
     // What the program asks its terminal is answered by the keeper: a second answer would be typed into it.
@@ -152,6 +157,7 @@ class Rows {
 
   key(event) {
     if (event.metaKey || event.isComposing) return;
+    if (event.ctrlKey && event.key === ']') { event.preventDefault(); this.handlers.leave(); return; }
     let data = null;
     if (event.ctrlKey && /^[a-z[\]\\]$/i.test(event.key)) data = String.fromCharCode(event.key.toUpperCase().charCodeAt(0) & 31);
     else if (event.ctrlKey) return;

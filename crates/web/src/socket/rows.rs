@@ -36,6 +36,8 @@ pub(super) struct View {
 struct Told {
     changed: Notify,
     over: AtomicBool,
+    /// Something happened that the page should ask about.
+    event: AtomicBool,
 }
 
 impl View {
@@ -77,6 +79,10 @@ impl View {
         let mut shown: Option<Value> = None;
         loop {
             let over = waiting.is_none() || told.over.load(Ordering::SeqCst);
+            let tells = told.event.swap(false, Ordering::SeqCst) && view.channel.is_some();
+            if tells && !send(&out, &json!({ "t": "event", "job": view.job })).await {
+                return;
+            }
             let now = {
                 let view = Arc::clone(&view);
                 tokio::task::spawn_blocking(move || view.look()).await
@@ -113,8 +119,10 @@ impl View {
         };
         let told = Arc::clone(told);
         self.desk.outlast.subscribe(&to, move |news| {
-            if matches!(news, News::Over) {
-                told.over.store(true, Ordering::SeqCst);
+            match news {
+                News::Over => told.over.store(true, Ordering::SeqCst),
+                News::Event(_) => told.event.store(true, Ordering::SeqCst),
+                News::Grown(_) | News::Attached(_) | News::Changed => {}
             }
             told.changed.notify_one();
             true
