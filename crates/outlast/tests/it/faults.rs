@@ -12,9 +12,9 @@ use crate::{all_jobs, assert_same, counted, sandbox};
 
 const LINES: u64 = 1500;
 
-/// A job that prints for about half a second and ends with code 7.
+/// A job that prints for more than a second and ends with code 7: long enough to be hit also on a busy machine.
 fn counting_job(sandbox: &Sandbox) -> u64 {
-    sandbox.fixture_job(&["counts", &LINES.to_string(), "20", "5", "7"])
+    sandbox.fixture_job(&["counts", &LINES.to_string(), "20", "20", "7"])
 }
 
 fn await_log(sandbox: &Sandbox, job: u64, len: u64) {
@@ -147,12 +147,12 @@ fn a_keeper_killed_while_it_ends_the_job() {
 fn the_heir_goes_on_with_time_limits_and_pipes() {
     let sandbox = sandbox();
     let fixture = sandbox.fixture();
-    let limited = sandbox.start(["--timeout", "3s", "--", &fixture, "says-and-sleeps", "up"]);
+    let limited = sandbox.start(["--timeout", "10s", "--", &fixture, "says-and-sleeps", "up"]);
     sandbox.wait_for_text(limited, "up");
     kill_dash_nine(&sandbox.process(limited, "keeper"));
     let ended = sandbox.wait_for_end(limited);
     assert_eq!((&ended["status"], &ended["signal"]), (&"killed".into(), &"SIGTERM".into()), "{ended}");
-    assert!(ended["ended_by"].as_str().unwrap().contains("timeout of 3 s"), "{ended}");
+    assert!(ended["ended_by"].as_str().unwrap().contains("timeout of 10 s"), "{ended}");
 
     let piped = sandbox.start(["--pipe", "--", &fixture, "eats-stdin", "65536", "0"]);
     let name = piped.to_string();
