@@ -18,6 +18,7 @@ use crate::engine::parked::Step;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
+use crate::engine::view::ViewOrder;
 use crate::engine::wait::WaitOrder;
 use crate::engine::{Caller, Engine};
 use crate::printed::budget;
@@ -71,6 +72,8 @@ pub(crate) enum CallOrder {
         /// Give the job so long first.
         delay: Option<Duration>,
     },
+    /// Show a job to the page in a chat, after typing into it if need be.
+    View { job: Job, order: Box<ViewOrder> },
     /// Wait for jobs.
     Wait { jobs: Vec<Job>, order: WaitOrder },
     /// List jobs.
@@ -97,6 +100,10 @@ impl CallOrder {
             }),
             Self::Send { job, order, .. } => OrderKind::Send { job, input: &order.input },
             Self::Screen { .. } => OrderKind::Screen,
+            Self::View { job, order } => match &order.input {
+                Some(input) => OrderKind::Send { job, input },
+                None => OrderKind::Screen,
+            },
             Self::Read { .. } => OrderKind::Read,
             Self::Wait { .. } => OrderKind::Wait,
             Self::List(_) => OrderKind::List,
@@ -147,6 +154,13 @@ pub(crate) fn carry_out(
             let list = engine.jobs(caller, order)?;
             let facts = serde_json::to_value(&list).unwrap_or_default();
             return Ok(Step::Done(Reply { text: list.text(budget(None)), facts, pending: None }));
+        }
+        // The page is not the model: nothing is told here.
+        CallOrder::View { job, order } => {
+            let viewed = engine.view(caller, &job, *order, &pass)?;
+            let reply =
+                |_: &Engine, facts: Value| Ok(Reply { text: facts.to_string(), facts, pending: None });
+            return viewed.and_then(engine, reply);
         }
         CallOrder::Run(order) => engine.run(caller, *order, &pass)?,
         CallOrder::Send { job, order, show_screen } => {

@@ -17,6 +17,7 @@ pub(crate) mod read;
 pub(crate) mod run;
 pub(crate) mod screen;
 pub(crate) mod send;
+pub(crate) mod view;
 pub(crate) mod wait;
 
 use std::sync::Arc;

@@ -17,6 +17,7 @@ mod screen_view;
 mod answer;
 mod engine;
 mod tools;
+mod app;
 mod profiles;
 mod call_handle;
 mod calls;

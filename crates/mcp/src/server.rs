@@ -32,7 +32,7 @@ use crate::sent::{OUT_AFTER, Unsent};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Ended;
 use crate::tools::Parse;
-use crate::{resources, session, tools};
+use crate::{app, resources, session, tools};
 
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
 const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
@@ -62,6 +62,8 @@ pub(crate) struct Server {
     parsers: Arc<HashMap<&'static str, Parse>>,
     /// Parameters of each tool that are taken and not told of.
     untold: Arc<HashMap<&'static str, &'static [&'static str]>>,
+    /// The tool of the page in a chat, which only some clients are told of.
+    app_tool: Arc<Tool>,
     subscriptions: Arc<Subscriptions>,
     /// Who is at the other end, where that is one agent for as long as the server runs.
     agent: Option<Arc<str>>,
@@ -75,11 +77,24 @@ impl Server {
         let mut tools = tools::of(options.profile);
         tools.extend(options.extras.iter().flat_map(|extras| extras.tools()));
         let definitions = tools::definitions(options.profile);
-        let parsers = Arc::new(definitions.iter().map(|tool| (tool.name, tool.parse)).collect());
+        let mut parsers: HashMap<&'static str, Parse> =
+            definitions.iter().map(|tool| (tool.name, tool.parse)).collect();
+        parsers.insert(app::TOOL, app::parse);
+        let (parsers, app_tool) = (Arc::new(parsers), Arc::new(app::tool()));
         let untold = Arc::new(tools::untold(options.profile));
         let (options, tools) = (Arc::new(options), Arc::new(tools));
         let subscriptions = Arc::default();
-        Ok(Self { engine, options, tools, parsers, untold, subscriptions, agent: None, unsent: None })
+        Ok(Self {
+            engine,
+            options,
+            tools,
+            parsers,
+            untold,
+            app_tool,
+            subscriptions,
+            agent: None,
+            unsent: None,
+        })
     }
 
     /// The same server, for one agent alone.
@@ -140,7 +155,7 @@ impl Server {
     }
 
     fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
+        self.tools.iter().chain([&*self.app_tool]).find(|tool| tool.name == name)
     }
 
     /// Runs what blocks in a thread of its own.
@@ -321,6 +336,9 @@ impl ServerHandler for Server {
             // A promise of facts that do not come would be an error to the client.
             tools.iter_mut().for_each(|tool| tool.output_schema = None);
         }
+        if app::is_shown_by(context.client_capabilities().as_ref()) {
+            app::announce(&mut tools);
+        }
         Ok(ListToolsResult { tools, ..ListToolsResult::default() })
     }
 
@@ -377,7 +395,12 @@ impl ServerHandler for Server {
                 let ignored =
                     unknown.iter().map(|name| format!("this tool has no parameter {name:?}: ignored\n"));
                 reply.text.insert_str(0, &ignored.collect::<String>());
-                success(reply, self.words_alone(&context)).into()
+                let page_meta = app::is_shown_by(context.client_capabilities().as_ref())
+                    .then(|| app::about(&reply.facts))
+                    .flatten();
+                let mut result = success(reply, self.words_alone(&context));
+                result.meta = page_meta.or(result.meta);
+                result.into()
             }
         })
     }
@@ -471,6 +494,7 @@ impl ServerHandler for Server {
         let resources = tokio::task::spawn_blocking(move || resources::list(&engine, &session)).await;
         let mut resources = resources.unwrap_or_else(|_| Ok(Vec::new()))?;
         resources.extend(self.options.extras.iter().flat_map(|extras| extras.resources()));
+        resources.extend(app::is_shown_by(context.client_capabilities().as_ref()).then(app::resource));
         Ok(ListResourcesResult { resources, ..ListResourcesResult::default() })
     }
 
@@ -491,6 +515,9 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         if let Some(contents) = self.options.extras.as_ref().and_then(|extras| extras.read(&request.uri)) {
             return contents.map(ReadResourceResponse::from);
+        }
+        if request.uri == app::URI {
+            return Ok(app::page().into());
         }
         let (engine, session) = (Arc::clone(&self.engine), self.session(&context));
         tokio::task::spawn_blocking(move || resources::read(&engine, &session, &request.uri))

@@ -113,7 +113,9 @@ impl Engine {
     pub(crate) fn acting_as(&self, caller: &Caller, order: &CallOrder) -> String {
         let owner = |job: &Job| job.info().ok().map(|info| info.session);
         let owner = match order {
-            CallOrder::Send { job, .. } | CallOrder::Kill { job, .. } => owner(job),
+            CallOrder::Send { job, .. } | CallOrder::View { job, .. } | CallOrder::Kill { job, .. } => {
+                owner(job)
+            }
             CallOrder::Run(_)
             | CallOrder::Screen { .. }
             | CallOrder::Read { .. }
