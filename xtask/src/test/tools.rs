@@ -7,7 +7,7 @@ use super::suites::Size;
 
 /// Folders with a `package.json` and a lock file whose packages tests use. Each is installed into
 /// `target/tools/<the folder's last name>`.
-const NPM: &[&str] = &["clients/node", "clients/terminal", "clients/web"];
+const NPM: &[&str] = &["clients/app", "clients/node", "clients/terminal", "clients/web"];
 
 /// The file that names Debian's packages, one a line.
 const DEBIAN: &str = ".ci/packages";

@@ -1,6 +1,7 @@
 //! The MCP server as a client sees it: a real server process on a sealed home, spoken to in JSON-RPC.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod app;
 mod client;
 mod eras;
 mod tools;
