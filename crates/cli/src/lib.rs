@@ -6,6 +6,7 @@
 
 mod acp;
 mod conditions;
+mod config;
 mod end;
 mod events;
 mod host;
@@ -28,6 +29,9 @@ use clap::{Parser, Subcommand};
 
 pub use acp::{AcpAgentArgs, AcpArgs, AcpVerb, SidecarArgs, TapArgs};
 pub use conditions::{Conditions, any_if_zero};
+pub use config::{
+    ConfigArgs, ConfigGetArgs, ConfigListArgs, ConfigPathArgs, ConfigSetArgs, ConfigUnsetArgs, ConfigVerb,
+};
 pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
 pub use host::{HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb};
@@ -121,6 +125,7 @@ pub enum Verb {
     Prune(PruneArgs),
     Host(HostArgs),
     Policy(PolicyArgs),
+    Config(ConfigArgs),
     Web(Box<WebArgs>),
     Mcp(McpArgs),
     Acp(AcpArgs),

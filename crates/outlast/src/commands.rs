@@ -2,6 +2,7 @@
 
 mod acp;
 mod attach;
+mod config;
 mod doctor;
 mod events;
 mod hook;
@@ -103,6 +104,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Host(args) => host::host(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
+        Verb::Config(args) => config::config(&args, out),
         Verb::Web(args) => web::web(&open()?, &args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use outlast_cli::{
-    AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, DoctorArgs, EventsArgs, HookArgs,
+    AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, ConfigArgs, ConfigGetArgs, ConfigListArgs,
+    ConfigPathArgs, ConfigSetArgs, ConfigUnsetArgs, ConfigVerb, DoctorArgs, EventsArgs, HookArgs,
     HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb, InstallArgs, JobsArgs,
     KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
     PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs, ResizeArgs, RmArgs,
@@ -28,6 +29,7 @@ const SERVES: &str = "it takes orders that are not seen here";
 const SHOWS: &str = "it shows a job to others";
 const AGAIN: &str = "it runs the command of an earlier job";
 const ELSEWHERE: &str = "it acts on another machine";
+const OWN_SETTINGS: &str = "it changes the user's settings";
 const SETTINGS: &str = "it changes the settings of an agent";
 
 /// What a verb does. The options that are named and not looked at do not change that.
@@ -96,6 +98,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
             verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
         }) => vec![Inner::Opaque(ANSWERS)],
         Verb::Web(args) => web(&args),
+        Verb::Config(ConfigArgs { verb }) => config(verb.as_ref()),
         Verb::Mcp(args) => mcp(&args),
         Verb::Acp(AcpArgs { verb }) => acp(verb, words),
         Verb::Relay(RelayArgs { hosts: _ }) => serves(),
@@ -111,6 +114,22 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Doctor(DoctorArgs {}) => Vec::new(),
         Verb::Completions(CompletionsArgs { shell: _ }) => Vec::new(),
         Verb::Man(ManArgs { folder }) => vec![Inner::Write(path(&folder))],
+    }
+}
+
+/// It shows settings, or changes them: also what agents' jobs may do.
+fn config(verb: Option<&ConfigVerb>) -> Vec<Inner> {
+    match verb {
+        None
+        | Some(
+            ConfigVerb::List(ConfigListArgs {})
+            | ConfigVerb::Get(ConfigGetArgs { key: _ })
+            | ConfigVerb::Path(ConfigPathArgs {}),
+        ) => Vec::new(),
+        Some(
+            ConfigVerb::Set(ConfigSetArgs { key: _, value: _ })
+            | ConfigVerb::Unset(ConfigUnsetArgs { key: _ }),
+        ) => vec![Inner::Opaque(OWN_SETTINGS)],
     }
 }
 
