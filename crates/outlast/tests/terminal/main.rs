@@ -6,6 +6,7 @@ mod attach;
 mod completion;
 mod confirm;
 mod crash;
+mod demo;
 mod inline;
 mod like_a_shell;
 mod judges;
