@@ -118,6 +118,11 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
     }
 }
 
+/// The names of all settings.
+pub(crate) fn setting_names() -> impl Iterator<Item = &'static str> {
+    config::names()
+}
+
 /// Whether a call without any words shows all jobs: a person is there, and so are jobs. In a job nobody is.
 pub(crate) fn shows_jobs() -> bool {
     let has_jobs = || {

@@ -1,5 +1,5 @@
-//! What a shell may complete: verbs and options from the grammar, and the names of jobs, keys, signals and
-//! sessions, which only this program knows.
+//! What a shell may complete: verbs and options from the grammar, and the names of jobs, keys, signals,
+//! sessions, hosts and settings, which only this program knows.
 //!
 //! The script that `outlast completions SHELL` prints calls this program with [`VARIABLE`] set, and the words so
 //! far after `--`. Nothing is made or changed by it, not even a home.
@@ -16,9 +16,11 @@ use outlast_job::registry::Home;
 use outlast_job::request::{List, ListedJob};
 use outlast_job::{Outlast, signal_names};
 use outlast_policy::OrderKind;
+use outlast_remote::hosts::HostFile;
 use outlast_stream::Key;
 
 use crate::ask::is_free;
+use crate::commands::setting_names;
 use crate::human::cut;
 
 /// Set by the scripts when they ask.
@@ -72,6 +74,10 @@ fn with_values(mut command: Command, verb: &str) -> Command {
     for id in ids {
         command = command.mut_arg(&id, |arg| with_value(arg, verb, &id));
     }
+    let below: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    for name in below {
+        command = command.mut_subcommand(&name, |sub| with_values(sub, &format!("{verb} {name}")));
+    }
     command
 }
 
@@ -87,6 +93,13 @@ fn with_value(arg: Arg, verb: &str, id: &str) -> Arg {
         (_, "session") => arg.add(ArgValueCompleter::new(|current: &OsStr| sessions(current))),
         ("send", "keys") => arg.add(ArgValueCompleter::new(|current: &OsStr| keys(current))),
         ("kill", "signal") => arg.add(ArgValueCompleter::new(|current: &OsStr| signals(current))),
+        ("run" | "jobs", "on") | ("host test" | "host remove", "name") => {
+            arg.add(ArgValueCompleter::new(|current: &OsStr| hosts(current)))
+        }
+        ("config get" | "config set" | "config unset", "key") => {
+            let settings = || setting_names().map(ToOwned::to_owned);
+            arg.add(ArgValueCompleter::new(move |current: &OsStr| distinct(current, settings())))
+        }
         ("run", "notify") => arg.add(ArgValueCompleter::new(|current: &OsStr| conditions(current))),
         ("run", "command") => arg.add(ArgValueCompleter::new(|current: &OsStr| programs(current))),
         _ => arg,
@@ -137,6 +150,12 @@ fn home_in(words: impl Iterator<Item = String>) -> Option<PathBuf> {
 fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     let names = list(false).into_iter().filter_map(|listed| listed.job.name);
     distinct(current, names)
+}
+
+/// Other machines, as the file of hosts has them: none of them is asked.
+fn hosts(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Ok(file) = HostFile::load() else { return Vec::new() };
+    distinct(current, file.all().map(|host| host.name.to_string()).collect::<Vec<_>>().into_iter())
 }
 
 fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {

@@ -18,6 +18,11 @@ use crate::table::{Column, fit, line};
 use crate::terminal;
 use keys::{KEYS, Key};
 
+/// The names of all settings.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name)
+}
+
 pub(super) fn config(args: &ConfigArgs, out: &mut Output) -> Result<i32, Failure> {
     let path = Settings::path().ok_or_else(|| {
         Failure::usage("there is no place for settings").hint("set $HOME, or name a file in $OUTLAST_CONFIG")

@@ -62,6 +62,10 @@ fn names_of_jobs_keys_and_signals_are_completed(name: &str) {
     completes(&sandbox, job, "outlast send webserver --key PageD", "outlast send webserver --key PageDown");
     completes(&sandbox, job, "outlast kill webserver --signal WIN", "outlast kill webserver --signal WINCH");
     completes(&sandbox, job, "outlast jobs --status comp", "outlast jobs --status completed");
+    sandbox.run(["host", "add", "gpu-one", "ssh:gpu1"]).ok();
+    completes(&sandbox, job, "outlast jobs --on gp", "outlast jobs --on gpu-one");
+    completes(&sandbox, job, "outlast host test gp", "outlast host test gpu-one");
+    completes(&sandbox, job, "outlast config get retention.yo", "outlast config get retention.young");
 }
 
 #[test]
