@@ -252,7 +252,7 @@ fn write(path: &Path, document: &DocumentMut, name: &str) -> Result<(), Failure>
             .hint("see its value and default: outlast config")
     })?;
     let broken =
-        |error: std::io::Error| Failure::system(&format!("{} can't be written", path.display()), error);
+        |error: std::io::Error| Failure::system(format!("{} can't be written", path.display()), error);
     // A link stays a link.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if let Some(folder) = real.parent() {
