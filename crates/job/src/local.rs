@@ -111,6 +111,7 @@ impl Local {
         self.settings.all()?;
         let mut spec = KeeperSpec::resolve(spec, &self.settings.settings)?;
         spec.wakes.iter_mut().for_each(|wake| wake.pin(&spec.wake_env));
+        self.remember_shell(&mut spec);
         let confined = spec.sandbox.is_some();
         let order = start::order(self.home.path(), &self.settings.settings, spec);
         // Our standard input goes along with an order to a keeper of its own.
@@ -188,8 +189,11 @@ impl Local {
             Ok(number) => self.job(Handle::new(number)),
             Err(_) => match names::resolve(&self.home, reference) {
                 Ok(handle) => self.job(handle),
-                // One of the user's shells goes by its name too.
-                Err(failure) => self.job(self.find_shell("", reference).ok_or(failure)?),
+                // A shell goes by its name too.
+                Err(failure) => {
+                    let scope = std::env::var("OUTLAST_SESSION").unwrap_or_default();
+                    self.job(self.find_shell(&scope, reference).ok_or(failure)?)
+                }
             },
         }
     }

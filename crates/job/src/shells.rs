@@ -5,6 +5,7 @@
 //! the shell evaluates once; `docs/formats/shell-line.md` has what goes over the socket.
 
 pub(crate) mod bash;
+pub(crate) mod state;
 
 use std::collections::BTreeMap;
 

@@ -19,6 +19,8 @@ use super::core::{Input, KnownSteps, StepEnd};
 use super::inherited::{Ends, Inherited};
 use crate::clock::now_ms;
 use crate::registry::format::Info;
+use crate::registry::layout;
+use crate::registry::replace::{Durability, replace};
 use crate::shells::{self, Frame, TOKEN};
 use crate::wire::event::{Event, EventKind};
 
@@ -68,6 +70,11 @@ pub(super) struct ShellLine {
     carried: String,
     /// What it says of its state, as far as that has come.
     state: Option<Vec<u8>>,
+    /// Its state when it was made; none for an heir, who does not know it.
+    first_state: Option<Vec<u8>>,
+    is_new: bool,
+    /// What was written down of its state.
+    written: String,
     closed: bool,
 }
 
@@ -125,6 +132,9 @@ impl ShellLine {
             unsent: Vec::new(),
             carried: String::new(),
             state: None,
+            first_state: None,
+            is_new: false,
+            written: String::new(),
             closed: false,
         }))
     }
@@ -180,6 +190,7 @@ impl Keeper {
     /// Sends the shell what it evaluates first.
     pub(super) fn introduce_shell(&mut self, number: Option<i32>) {
         let (Some(line), Some(number)) = (&mut self.shell_line, number) else { return };
+        line.is_new = true;
         let driver = shells::driver(&line.shell, number, self.inherited.spec.shell_state.as_deref());
         line.write(&driver);
         line.write(shells::ask_for_state(line.shell.kind));
@@ -296,9 +307,28 @@ impl Keeper {
     /// The shell has told some more of its state.
     fn on_state(&mut self) {
         let Some(line) = &mut self.shell_line else { return };
-        let is_whole = line.state.as_ref().is_some_and(|state| state_end(state).is_some());
-        if is_whole {
-            line.state = None;
+        let Some(state) = line.state.take_if(|state| state_end(state).is_some()) else { return };
+        let Some(first) = &line.first_state else {
+            if line.is_new {
+                line.first_state = Some(state);
+            }
+            return;
+        };
+        if line.shell.in_memory {
+            return;
+        }
+        let masks = &self.inherited.masks;
+        let is_secret = |name: &str, entry: &str| {
+            crate::secrets::is_secret(name, "a value of some length")
+                || crate::secrets::with(masks, |masks| masks.text(entry) != entry)
+        };
+        let (script, words) = shells::state::script(first, &state, self.core.shell_folder(), is_secret);
+        let before = self.inherited.spec.shell_state.as_deref().unwrap_or_default();
+        let text = format!("# {words}\n{before}{script}");
+        if text != line.written && text.len() <= MAX_STATE {
+            let job = &self.inherited.job;
+            let _ = replace(job, layout::SHELL_STATE, text.as_bytes(), Durability::Process);
+            line.written = text;
         }
     }
 

@@ -8,13 +8,16 @@ use outlast_protocol::shell::{ShellStatus, Step, StepOrder, StepState};
 
 use super::{Local, LocalJob, REPLY_TIMEOUT, unexpected};
 use crate::failure::Failure;
-use crate::registry::names;
-use crate::spec::Handle;
+use crate::registry::replace::read_small;
+use crate::registry::{layout, names};
+use crate::spec::{Handle, KeeperSpec};
 use crate::wire::event::{Event, EventKind};
 use crate::wire::{Answer, Killed, Verb};
 
 /// How much of the log of events is read for the last steps of a shell that is gone.
 const EVENTS_TAIL: usize = 1 << 20;
+/// More than any state of a shell has.
+const MAX_STATE: usize = 8 << 20;
 /// Beyond the grace, how long a step may take to be over.
 const END_SLACK: Duration = Duration::from_secs(15);
 
@@ -22,6 +25,30 @@ impl Local {
     /// The job that is, or was last, the shell of this name.
     pub(crate) fn find_shell(&self, scope: &str, name: &str) -> Option<Handle> {
         names::shell(&self.home, scope, name)
+    }
+}
+
+impl Local {
+    /// A shell that is made anew gets back what the last one of its name remembered.
+    pub(super) fn remember_shell(&self, spec: &mut KeeperSpec) {
+        let Some(shell) = &mut spec.shell else { return };
+        let Some(old) = self.find_shell(&shell.scope, &shell.name) else { return };
+        let Ok(job) = self.home.job(old) else { return };
+        // Another sandbox, or other startup files, make another shell.
+        let is_same = job.info().is_ok_and(|info| {
+            info.sandbox == spec.sandbox
+                && info.shell.is_some_and(|old| old.rc == shell.rc && old.kind == shell.kind)
+        });
+        if let Some(state) = read_small(&job, layout::SHELL_STATE, MAX_STATE).ok().filter(|_| is_same)
+            && let Ok(state) = String::from_utf8(state)
+            && let Some((words, script)) = state.split_once('\n')
+        {
+            shell.restored = Some(format!(
+                "the shell was made anew; restored: {}; plain variables, traps and background jobs are gone",
+                words.trim_start_matches("# ")
+            ));
+            spec.shell_state = Some(script.to_owned());
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub const EVENTS: &str = "events.jsonl";
 pub const WATCHES: &str = "watches.json";
 /// Whom to wake for what happens, if anybody.
 pub const WAKES: &str = "wakes.json";
+/// Of a shell: the commands that make another shell remember what this one does.
+pub const SHELL_STATE: &str = "shell-state";
 /// Fingerprints of the job's secrets, so that they can be hidden.
 pub const MASKS: &str = "masks";
 /// The last screen, once the job has ended.

@@ -19,8 +19,11 @@ pub(super) fn driver(rc: bool, line: i32, state: Option<&str>) -> Vec<u8> {
     let close = if line == 31 { String::new() } else { format!("\\exec 31<&{line} {line}<&-\n") };
     let rc = if rc { "[[ -r ~/.bashrc ]] && \\builtin . ~/.bashrc >/dev/null 2>&1 31<&-\n" } else { "" };
     let state = state.unwrap_or_default();
-    let state =
-        if state.is_empty() { String::new() } else { format!("{{ {state}\n:; }} >/dev/null 2>&1 31<&-\n") };
+    let state = if state.is_empty() {
+        String::new()
+    } else {
+        format!("\\builtin eval {} >/dev/null 2>&1 31<&-\n", quoted(state))
+    };
     // A name that a startup file gave to something else is taken back by what comes after it.
     format!("{close}{FIRST}{rc}{state}\\builtin set +o history\n{LAST}\0").into_bytes()
 }

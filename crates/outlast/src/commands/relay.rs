@@ -72,7 +72,7 @@ impl Judge for HostJudge {
                         let run = Run::Shell(order.command.clone());
                         let folder = match &order.folder {
                             Some(folder) => PathBuf::from(folder),
-                            None => PathBuf::from(found()?.info()?.cwd),
+                            None => PathBuf::from(found()?.shell()?.folder),
                         };
                         let env: BTreeMap<String, String> = order
                             .env

@@ -64,6 +64,26 @@ fn a_shell_that_ended_is_made_again() {
 }
 
 #[test]
+fn a_shell_that_is_made_again_remembers_what_was_exported_and_defined() {
+    let sandbox = sandbox();
+    let main = Main::new(&sandbox);
+    main.says("mkdir -p deep; cd deep; export KEPT='a b'; export API_TOKEN=abcdefghij; plain=1; f() { echo f $1; }; alias g='echo g'; shopt -s extglob");
+    let state = sandbox.job(1).join("shell-state");
+    eventually("the state is written", TEST_TIMEOUT, || std::fs::read_to_string(&state));
+    let text = std::fs::read_to_string(&state).unwrap();
+    assert!(!text.contains("abcdefghij"), "{text}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&state).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    main.run("exit 0");
+    let said = main.says(
+        "echo $KEPT ${API_TOKEN-none} ${plain-none}; f x; g; basename $PWD; shopt -q extglob && echo glob",
+    );
+    assert_eq!(said, "a b none none\nf x\ng\ndeep\nglob\n");
+    let restored = sandbox.info(2)["shell"]["restored"].as_str().unwrap().to_owned();
+    assert!(restored.contains("1 functions") && restored.contains("are gone"), "{restored}");
+}
+
+#[test]
 fn a_keeper_killed_in_the_middle_of_a_step_loses_no_end() {
     let sandbox = sandbox();
     let main = Main::new(&sandbox);

@@ -513,6 +513,8 @@ impl Core {
         match ending.stage {
             Stage::Interrupted => {
                 ending.stage = Stage::Terminated;
+                // The first one may have come while the shell was about to start something.
+                effects.push(Effect::InterruptForeground);
                 ending.next = now.at + ending.grace;
                 effects.push(Effect::SignalStep { signals: &[Signal::TERM, Signal::CONT], since });
             }
@@ -530,6 +532,11 @@ impl Core {
                 self.begin_ending(by, grace, None, now, effects);
             }
         }
+    }
+
+    /// The folder that the shell is in.
+    pub(crate) fn shell_folder(&self) -> &str {
+        &self.steps.folder
     }
 
     /// How the shell is.
