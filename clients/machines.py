@@ -343,15 +343,15 @@ command appends its name to a file outside of every home: that file is the judge
 | output or end lost, or a line doubled | {len(our["wrong"])} | {other["cut"]} |
 | calls that hung | {our["hung"]} | {other["hung"]} |
 
-Calls that could not make a first connection fail at once, and were made again by the caller: {our["retried"]}. Refused for another reason: {len(our["failed"])}. The whole took {our["seconds"]:.0f} s.
+Calls that failed for want of a connection (a first one that cannot be made fails at once) and were made again by the caller: {our["retried"]}. Refused for another reason: {len(our["failed"])}. The whole took {our["seconds"]:.0f} s.
 
 What it costs, over the same link without cuts, as calls of the command line through a connection that is already there:
 
 | | |
 |---|---|
 | the last 200 lines of a log of {costs["bytes"] >> 30} GiB | {costs["ms"]:.0f} ms, {costs["moved"] / 1024:.0f} KiB moved |
-| `ssh host true` through the same connection, beside it | {costs["ssh"]:.0f} ms |
-| a wait in which nothing happens | {costs["idle"] / 1024:.1f} KiB received a minute |
+| `ssh host true` beside it, told to use the same connection | {costs["ssh"]:.0f} ms |
+| a wait in which nothing happens | {costs["idle"] / 1024:.1f} KiB received a minute, from half a minute |
 
 Times are those of a debug build on a busy machine, and good only beside each other.""")
 
