@@ -117,7 +117,7 @@ async function check(newer) {
   await notify('notifications/cancelled', { requestId: id });
   let list;
   do list = await call('jobs', {}); while (!/your call was cancelled, the job went on/.test(list.content[0].text));
-  const running = list.structuredContent.jobs.filter((job) => job.status === 'running');
+  const running = list.structuredContent.jobs.filter((job) => ['starting', 'running'].includes(job.status));
   assert.strictEqual(running.length, 1, JSON.stringify(list));
   await call('kill', { handle: String(running[0].handle) });
   await close();
