@@ -53,6 +53,7 @@ const VERBS: &[(&str, Does)] = &[
     ("policy check make", Does::Nothing),
     ("policy pending", Does::Looks(Tool::Jobs)),
     ("policy answer 3 1 yes", Does::Unknown),
+    ("policy log", Does::Looks(Tool::Jobs)),
     ("web", Does::Unknown),
     ("web share 3", Does::Unknown),
     ("web shares", Does::Looks(Tool::Jobs)),
