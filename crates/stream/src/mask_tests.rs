@@ -297,3 +297,14 @@ proptest! {
         }
     }
 }
+
+/// Lines of numbers, of hexadecimal digits, and of a picture in base64 are no keys, however many there are.
+#[test]
+fn long_runs_of_ordinary_lines_are_not_taken_for_a_key() {
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9";
+    for line in [&format!("{:063}", 17), &format!("{:064}", 17), &"deadbeef".repeat(8), &picture.to_owned()] {
+        let mut text = format!("{line}\n").repeat(200).into_bytes();
+        Masks::new([7; 32]).hide(&mut text);
+        assert!(!text.contains(&b'*'), "{line}");
+    }
+}

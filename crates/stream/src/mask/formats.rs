@@ -386,7 +386,17 @@ fn blocks_without_beginning(text: &[u8], found: &mut FoundSecrets) {
     }
 }
 
-/// How far a text begins with lines of nothing but base64, the first of which may be cut.
+/// How long the lines of a key are: those of PEM and PGP, and those of OpenSSH. `base64` writes longer ones.
+const KEY_LINES: [usize; 2] = [64, 70];
+
+/// Whether a line of base64 can be one of a key: numbers and words of one case are not.
+fn is_key_line(line: &[u8]) -> bool {
+    KEY_LINES.contains(&line.len())
+        && line.iter().any(u8::is_ascii_uppercase)
+        && line.iter().any(u8::is_ascii_lowercase)
+}
+
+/// How far a text begins with lines of a key, the first of which may be cut.
 fn base64_lines(text: &[u8]) -> usize {
     let mut at = 0;
     let mut first = true;
@@ -395,8 +405,8 @@ fn base64_lines(text: &[u8]) -> usize {
         let line = text[at..end].strip_suffix(b"\r").unwrap_or(&text[at..end]);
         let plain =
             line.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
-        let whole = line.len() >= 60 || first || line.ends_with(b"=") || end == text.len();
-        if !plain || line.is_empty() || line.len() > 80 || !whole {
+        let whole = is_key_line(line) || first || line.ends_with(b"=") || end == text.len();
+        if !plain || line.is_empty() || line.len() > KEY_LINES[1] || !whole {
             // The last line of a key may be short.
             let is_last =
                 plain && !line.is_empty() && text[(end + 1).min(text.len())..].starts_with(b"-----END ");
