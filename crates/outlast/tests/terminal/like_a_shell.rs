@@ -93,7 +93,7 @@ fn a_question_on_the_terminal_beside_a_redirected_input_is_answered_with_keys() 
 fn a_job_behind_an_ampersand_does_not_stop_and_takes_no_keys() {
     let sandbox = sandbox();
     let Some(mut shell) = Shell::start(&sandbox) else { return };
-    shell.calls("set +m; outlast run 'read -t 1 x; echo \"status $?\"; touch done' & sleep 0.1; echo front");
+    shell.calls("set +m; outlast run 'read -t 5 x; echo \"status $?\"; touch done' & sleep 0.1; echo front");
     eventually("it ends", TEST_TIMEOUT, || {
         Some(()).filter(|()| sandbox.work().join("done").exists()).ok_or("not yet")
     });
