@@ -70,8 +70,10 @@ fn nothing_at_all_can_be_written_and_the_job_does_not_notice() {
         status => Err(status),
     });
     // The screen and patterns see what the log could not take.
-    let waited = sandbox.json(["screen", "1"]);
-    assert!(waited["rows"].to_string().contains("lost"), "{waited}");
+    eventually("what the log could not take is on the screen", TEST_TIMEOUT, || {
+        let screen = sandbox.json(["screen", "1"]);
+        if screen["rows"].to_string().contains("lost") { Ok(()) } else { Err(screen) }
+    });
     limit_files(&sandbox, job, None);
     sandbox.run(["send", "1", "", "--no-wait"]).ok();
     let ended = sandbox.wait_for_end(job);

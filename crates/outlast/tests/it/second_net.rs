@@ -141,12 +141,16 @@ fn what_nobody_waits_for_any_more_is_not_started() {
             .filter(|process| process.pid.as_raw_nonzero().get() != server.pid())
             .collect()
     };
+    eventually("a keeper waits for the next order", TEST_TIMEOUT, || {
+        let keepers = keepers();
+        if keepers.len() >= 2 { Ok(()) } else { Err(keepers) }
+    });
     // All of them, also one that is only being made.
-    let stopped = eventually("keepers wait for the next order, and stand still", TEST_TIMEOUT, || {
+    let stopped = eventually("they stand still", TEST_TIMEOUT, || {
         let found = keepers();
         found.iter().for_each(|process| processes::send(process, Signal::STOP));
         std::thread::sleep(std::time::Duration::from_millis(300));
-        if found.len() >= 2 && keepers().len() == found.len() { Ok(found) } else { Err(found) }
+        if keepers().len() == found.len() { Ok(found) } else { Err(found) }
     });
     let made = sandbox.work().join("made");
     server.ask("tools/call", run(&format!("touch '{}'", made.display())));

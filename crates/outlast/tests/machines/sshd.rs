@@ -141,6 +141,8 @@ fn a_connection_that_is_killed_is_made_again_and_the_wait_goes_on() {
     eventually("a relay serves the wait", TEST_TIMEOUT, || {
         if relays(&server).is_empty() { Err("none") } else { Ok(()) }
     });
+    // Greetings take a moment: a relay that dies before them is a machine that cannot be reached.
+    std::thread::sleep(std::time::Duration::from_secs(3));
     for relay in relays(&server) {
         outlast_testkit::processes::kill_dash_nine(&relay);
     }
