@@ -121,7 +121,7 @@ fn it_sees_its_own_processes_only_and_its_end_and_left_overs_are_as_ever() {
     let text = confined(&sandbox, &[], line).text();
     assert!(text.contains("pid 2"), "{text}");
     assert!(!text.contains("bin"), "{text}");
-    let job = sandbox.start(["--sandbox", "--", "bash", "-c", "sleep 1000 & exit 7"]);
+    let job = sandbox.start(["--sandbox", "--", "bash", "-c", "sleep 1000 & sleep 0.5; exit 7"]);
     let ended = sandbox.wait_for_end(job);
     assert_eq!(ended["exit_code"], 7, "{ended}");
     let left = ended["left_behind"].as_array().unwrap();
