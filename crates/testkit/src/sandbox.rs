@@ -256,10 +256,21 @@ impl Sandbox {
     }
 }
 
+/// Removes a folder. A process that was killed a moment ago may have left one more file in it.
+fn remove(folder: std::path::PathBuf) -> std::io::Result<()> {
+    for _ in 0..100 {
+        if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::fs::remove_dir_all(folder)
+}
+
 impl Drop for Sandbox {
     fn drop(&mut self) {
         let ended = self.end_everything();
-        let removed = self.folder.take().map_or(Ok(()), tempfile::TempDir::close);
+        let removed = self.folder.take().map_or(Ok(()), |folder| remove(folder.keep()));
         if !std::thread::panicking() {
             assert_eq!(ended, Ok(()), "processes that can't be ended");
             removed.expect("the folder of the sandbox can be removed");
