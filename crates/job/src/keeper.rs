@@ -99,7 +99,7 @@ struct Keeper {
     shell_line: Option<shell_line::ShellLine>,
     signals: outlast_pty::signals::Signals,
     net: Net,
-    /// The command, if it is no child of ours.
+    /// The command, if it is not a child of ours.
     watched: Option<WatchedCommand>,
     /// Whether the kernel says that no child is left.
     childless: bool,

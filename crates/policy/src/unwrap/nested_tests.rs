@@ -1,3 +1,5 @@
+//! Every verb and option of `outlast` has a verdict, and no option hides the command behind it.
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
