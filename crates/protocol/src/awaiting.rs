@@ -13,6 +13,8 @@ words! {
         Likely = "likely",
         /// The kernel does not tell, but the screen looks like it.
         Possible = "possible",
+        /// It takes input, and goes on without it: other things can wake it, too. It does not wait.
+        Listening = "listening",
     }
 }
 
@@ -31,8 +33,29 @@ words! {
         Pager = "pager",
         /// A prompt that edits lines itself: a shell or an interpreter.
         Repl = "repl",
+        /// Anything, into the pipe that is its standard input: it has no terminal.
+        Stdin = "stdin",
         /// Nothing that is typed: a person must agree to what it wants to execute.
         Approval = "approval",
+    }
+}
+
+impl AwaitingKind {
+    /// Whether somebody is asked something. A shell at its prompt, an editor and a pager wait, but nobody has to answer them.
+    #[must_use]
+    pub fn is_question(self) -> bool {
+        match self {
+            Self::Line | Self::Password | Self::Key | Self::Stdin | Self::Approval => true,
+            Self::Menu | Self::Pager | Self::Repl => false,
+        }
+    }
+}
+
+impl Level {
+    /// Whether this is as sure as that, or surer.
+    #[must_use]
+    pub fn is_at_least(self, least: Self) -> bool {
+        self <= least
     }
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::awaiting::Level;
 use crate::failure::Failure;
 use crate::reason::Reason;
 use crate::units::{millis, parse_duration, print_millis};
@@ -23,6 +24,9 @@ pub enum Condition {
     Pattern(String),
     /// The foreground program waits for input.
     AwaitingInput,
+    /// The same, at least this surely.
+    #[serde(rename = "awaiting_input_at_least")]
+    AwaitingAtLeast(Level),
     /// Nothing was printed for this long.
     Quiet {
         /// How long, in milliseconds.
@@ -183,12 +187,15 @@ pub const CONDITIONS: &[ConditionWord] = &[
     },
     ConditionWord {
         reason: Reason::AwaitingInput,
-        takes: TakesValue::No,
-        placeholder: "",
-        help: "the program waits for input",
+        takes: TakesValue::Optional,
+        placeholder: "LEVEL",
+        help: "the program waits for input, at least this surely: certain, likely, possible (unless told), listening",
         told: "it waits for input",
         own_event: true,
-        make: |_| Ok(Condition::AwaitingInput),
+        make: |value| match value.map(str::parse::<Level>).transpose()? {
+            None | Some(Level::Possible) => Ok(Condition::AwaitingInput),
+            Some(level) => Ok(Condition::AwaitingAtLeast(level)),
+        },
     },
     ConditionWord {
         reason: Reason::Quiet,
@@ -321,7 +328,7 @@ impl ConditionWord {
     /// The condition with this value.
     ///
     /// # Errors
-    /// A usage failure: a value that is missing, that does not belong there, or that makes no sense. Whether a regular
+    /// A usage failure: a value that is missing, that does not belong there, or that is invalid. Whether a regular
     /// expression compiles is not known here.
     pub fn with(&self, value: Option<&str>) -> Result<Condition, Failure> {
         let wrong = |what: String| Err(Failure::usage(what).hint(format!("write {}", self.usage())));
@@ -340,7 +347,7 @@ impl Condition {
         match self {
             Self::Exit => Reason::Exit,
             Self::Pattern(_) => Reason::Pattern,
-            Self::AwaitingInput => Reason::AwaitingInput,
+            Self::AwaitingInput | Self::AwaitingAtLeast(_) => Reason::AwaitingInput,
             Self::Quiet { .. } => Reason::Quiet,
             Self::Stable(_) => Reason::Stable,
             Self::Port(_) => Reason::Port,
@@ -359,6 +366,7 @@ impl Condition {
             Self::Exit
             | Self::Pattern(_)
             | Self::AwaitingInput
+            | Self::AwaitingAtLeast(_)
             | Self::Quiet { .. }
             | Self::Port(_)
             | Self::Http(_)
@@ -375,6 +383,7 @@ impl Condition {
             Self::Exit
             | Self::Pattern(_)
             | Self::AwaitingInput
+            | Self::AwaitingAtLeast(_)
             | Self::Port(_)
             | Self::Http(_)
             | Self::Output
@@ -396,6 +405,7 @@ impl Condition {
             Self::Stable(stable) => &stable.ignore,
             Self::Exit
             | Self::AwaitingInput
+            | Self::AwaitingAtLeast(_)
             | Self::Quiet { .. }
             | Self::Port(_)
             | Self::Http(_)
@@ -415,6 +425,7 @@ impl Condition {
             }
             Self::Port(port) => port.map(|port| port.to_string()),
             Self::Http(http) => Some(http.to_string()),
+            Self::AwaitingAtLeast(level) => Some(level.to_string()),
             Self::Exit | Self::AwaitingInput | Self::Output | Self::Lines => None,
         }
     }
@@ -479,6 +490,7 @@ mod tests {
     fn sample(row: &ConditionWord) -> Condition {
         let value = match row.takes {
             TakesValue::No => None,
+            TakesValue::Optional if row.reason == Reason::AwaitingInput => Some("certain"),
             TakesValue::Optional | TakesValue::Required => Some("7"),
         };
         row.with(value).unwrap()

@@ -27,6 +27,12 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
+    /// It waits for a place, or for other jobs to end.
+    Queued {
+        /// For which.
+        #[serde(flatten)]
+        queued: Box<crate::queue::Queued>,
+    },
     /// The command runs.
     Started {
         /// Its pid.
@@ -49,6 +55,12 @@ pub enum EventKind {
     },
     /// It no longer waits for input.
     WentOn,
+    /// It takes input, and does not wait for it: other things can wake it, too.
+    Listening {
+        /// Who listens, and how we know.
+        #[serde(flatten)]
+        awaiting: Box<Awaiting>,
+    },
     /// It was stopped: by Ctrl-Z, as a rule.
     Stopped,
     /// It goes on after a stop.
@@ -108,6 +120,12 @@ pub enum EventKind {
         /// Which, and why.
         #[serde(flatten)]
         refused: Box<ExecRefused>,
+    },
+    /// The job was not connected to a host.
+    HostRefused {
+        /// Which, and why.
+        #[serde(flatten)]
+        refused: Box<HostRefused>,
     },
     /// A program of the job stands still: a person must agree to what it wants to execute.
     Asking {
@@ -172,6 +190,20 @@ pub struct ExecRefused {
     pub place: Option<String>,
 }
 
+/// A host that a job was not connected to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRefused {
+    /// Its name or address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Why not, in words.
+    pub why: String,
+    /// The question that a person can answer with yes to allow it for this job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<u64>,
+}
+
 /// A program that stands still until a person has agreed to what it wants to execute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecQuestion {
@@ -190,6 +222,9 @@ pub struct ExecQuestion {
     pub why: Option<String>,
     /// Until when an answer counts, in milliseconds since 1970. No answer is a no.
     pub until: u64,
+    /// For a host that the job was not connected to: which. Nothing stands still for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 impl EventKind {
@@ -197,11 +232,13 @@ impl EventKind {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Queued { .. } => "queued",
             Self::Started { .. } => "started",
             Self::Exit { .. } => "exit",
             Self::AllGone => "all_gone",
             Self::AwaitingInput { .. } => "awaiting_input",
             Self::WentOn => "went_on",
+            Self::Listening { .. } => "listening",
             Self::Stopped => "stopped",
             Self::Continued => "continued",
             Self::Port { .. } => "port",
@@ -213,6 +250,7 @@ impl EventKind {
             Self::HeirGone => "heir_gone",
             Self::Agent { .. } => "agent",
             Self::ExecRefused { .. } => "exec_refused",
+            Self::HostRefused { .. } => "host_refused",
             Self::Asking { .. } => "asking",
             Self::Answered { .. } => "answered",
             Self::StepStarted { .. } => "step_started",
@@ -266,6 +304,8 @@ words! {
         Lines = "lines",
         /// A program of it was not executed, because of a rule.
         ExecRefused = "exec_refused",
+        /// It was not connected to a host.
+        HostRefused = "host_refused",
         /// It stands still until a person has agreed to what it wants to execute.
         Asking = "asking",
         /// That was answered.

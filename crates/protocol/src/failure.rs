@@ -26,6 +26,8 @@ pub enum Kind {
     UnknownFormat,
     /// The keeper died while it was asked: nobody knows whether it did what it was asked.
     OutcomeUnknown,
+    /// There is no free place for the job, and it was not to be queued.
+    Busy,
     /// Another machine cannot be reached. Its jobs go on.
     Unreachable,
     /// The keeper did not answer as it should.
@@ -47,6 +49,7 @@ impl Kind {
             Kind::BadHome => "bad_home",
             Kind::UnknownFormat => "unknown_format",
             Kind::OutcomeUnknown => "outcome_unknown",
+            Kind::Busy => "busy",
             Kind::Unreachable => "unreachable",
             Kind::Keeper => "keeper",
             Kind::System => "system",
@@ -65,6 +68,7 @@ impl Kind {
             Kind::BadHome,
             Kind::UnknownFormat,
             Kind::OutcomeUnknown,
+            Kind::Busy,
             Kind::Unreachable,
             Kind::System,
         ]

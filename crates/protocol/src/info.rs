@@ -67,9 +67,15 @@ pub struct Info {
     pub log_cap: u64,
     /// When it was claimed, in milliseconds since 1970.
     pub created_at: u64,
+    /// When a job that was queued got its place, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<u64>,
     /// Which boot of the machine the pids belong to.
     #[serde(default)]
     pub boot_id: String,
+    /// Which namespace of processes its pids are of, as the kernel numbers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
     /// The command's own process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
@@ -110,6 +116,9 @@ pub struct Info {
     /// What this kernel really enforces of it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_by: Option<String>,
+    /// Hosts that a person has allowed it to connect to, besides those of its sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_hosts: Vec<String>,
     /// What judges the programs that it executes, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard_by: Option<String>,

@@ -1,22 +1,25 @@
 //! The states of a job and how it ended.
 //!
-//! `starting → running → completed | failed | killed`, or `lost` when keeper and heir both vanished. An ended
+//! `(queued →) starting → running → completed | failed | killed`, or `lost` when keeper and heir both vanished. An ended
 //! state owns the [`Receipt`]; there is no such thing as an ended job without one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::hint::{Call, Hint};
+use crate::queue::Queued;
 
 /// Where a job is in its life.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum State {
+    /// Accepted; it runs when there is a place for it, or when other jobs have ended.
+    Queued(Box<Queued>),
     /// Claimed, the command not yet running.
     Starting,
     /// The command runs.
     Running {
-        /// Set once somebody began to end it: so that the receipt names the right one, whoever writes it.
+        /// Set once somebody began to end it: so that the receipt names the right one, no matter who writes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ending: Option<EndedBy>,
     },
@@ -41,6 +44,7 @@ impl State {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            State::Queued(_) => "queued",
             State::Starting => "starting",
             State::Running { .. } => "running",
             State::Completed(_) => "completed",
@@ -53,7 +57,43 @@ impl State {
     /// Whether the command has not ended yet, as far as this state knows.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        matches!(self, State::Starting | State::Running { .. })
+        matches!(self, State::Queued(_) | State::Starting | State::Running { .. })
+    }
+
+    /// Whether it ended in a way that somebody should look at: it failed, or was ended by what nobody asked for.
+    #[must_use]
+    pub fn went_wrong(&self) -> bool {
+        match self {
+            State::Queued(_) | State::Starting | State::Running { .. } | State::Completed(_) => false,
+            State::Failed(_) | State::Lost { .. } => true,
+            State::Killed(receipt) => match receipt.ended_by {
+                EndedBy::Kill { .. } | EndedBy::Key { .. } => false,
+                EndedBy::Itself
+                | EndedBy::Timeout { .. }
+                | EndedBy::Inactivity { .. }
+                | EndedBy::OomKiller
+                | EndedBy::BrokenPipe
+                | EndedBy::CpuLimit { .. }
+                | EndedBy::Crash
+                | EndedBy::Outside
+                | EndedBy::Hangup
+                | EndedBy::Unknown => true,
+            },
+        }
+    }
+
+    /// What it waits for, if it does not run yet because of that.
+    #[must_use]
+    pub fn queued(&self) -> Option<&Queued> {
+        match self {
+            State::Queued(queued) => Some(queued),
+            State::Starting
+            | State::Running { .. }
+            | State::Completed(_)
+            | State::Failed(_)
+            | State::Killed(_)
+            | State::Lost { .. } => None,
+        }
     }
 
     /// How it ended, if it has.
@@ -61,7 +101,7 @@ impl State {
     pub fn receipt(&self) -> Option<&Receipt> {
         match self {
             State::Completed(receipt) | State::Failed(receipt) | State::Killed(receipt) => Some(receipt),
-            State::Starting | State::Running { .. } | State::Lost { .. } => None,
+            State::Queued(_) | State::Starting | State::Running { .. } | State::Lost { .. } => None,
         }
     }
 
@@ -71,7 +111,8 @@ impl State {
         match self {
             State::Lost { restarted: true, .. } => Some("the machine restarted while it ran"),
             State::Lost { restarted: false, .. } => Some("nobody saw how it ended"),
-            State::Starting
+            State::Queued(_)
+            | State::Starting
             | State::Running { .. }
             | State::Completed(_)
             | State::Failed(_)
@@ -139,7 +180,17 @@ impl Receipt {
         };
         Ok(match &self.ended_by {
             EndedBy::Itself => how,
-            by => format!("{how}, ended {}", by.describe()),
+            by @ (EndedBy::Kill { .. }
+            | EndedBy::Timeout { .. }
+            | EndedBy::Inactivity { .. }
+            | EndedBy::OomKiller
+            | EndedBy::Key { .. }
+            | EndedBy::BrokenPipe
+            | EndedBy::CpuLimit { .. }
+            | EndedBy::Crash
+            | EndedBy::Outside
+            | EndedBy::Hangup
+            | EndedBy::Unknown) => format!("{how}, ended {}", by.describe()),
         })
     }
 }
@@ -274,6 +325,9 @@ pub struct Process {
     pub started: u64,
     /// Its program's name.
     pub program: String,
+    /// The ports that it listens on, where they were looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
 }
 
 /// Resources used.

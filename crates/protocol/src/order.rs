@@ -37,7 +37,7 @@ impl Door {
 
 words! {
     /// What an order does, as rules of a policy name it. The other names are those of the verb on the command
-    /// line and of the tool in the profiles of the MCP server: another name for a tool is no way around its
+    /// line and of the tool in the profiles of the MCP server: another name for a tool does not lead around its
     /// rules.
     pub enum Tool ("tool") {
         /// Runs a command.

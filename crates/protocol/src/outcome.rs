@@ -188,7 +188,22 @@ fn noun(what: Count, count: u64) -> &'static str {
         {
             word.strip_suffix('s').unwrap_or(word)
         }
-        _ => word,
+        Count::Failed
+        | Count::Errors
+        | Count::Conflicts
+        | Count::Passed
+        | Count::Tests
+        | Count::Warnings
+        | Count::Skipped
+        | Count::Xfailed
+        | Count::Xpassed
+        | Count::Todo
+        | Count::Added
+        | Count::Removed
+        | Count::Changed
+        | Count::Files
+        | Count::Insertions
+        | Count::Deletions => word,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::info::Info;
 use crate::job::Handle;
 use crate::lifecycle::{Process, State};
 use crate::outcome::JobOutcome;
+use crate::queue::Queued;
 use crate::reason::Reason;
 use crate::request::{Files, Summary};
 use crate::shell::{Step, StepState};
@@ -80,6 +81,9 @@ pub struct JobReport {
     /// Which job, and how it is.
     #[serde(flatten)]
     pub job: JobIdentity,
+    /// What it waits for before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
     /// Who ended it, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
@@ -98,6 +102,9 @@ pub struct JobReport {
     /// What the job waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaiting_input: Option<Awaiting>,
+    /// Who takes input, of a job that does not wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listening: Option<Box<Awaiting>>,
     /// Which port it listens on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
@@ -144,12 +151,14 @@ impl JobReport {
     pub fn new(info: &Info, files: Files, offset: u64) -> Self {
         Self {
             job: JobIdentity::from(info),
+            queued: info.state.queued().cloned(),
             ended_by: None,
             left_behind: Vec::new(),
             reason: None,
             elapsed_ms: None,
             found: None,
             awaiting_input: None,
+            listening: None,
             port: None,
             outcome: None,
             shell: None,
@@ -170,8 +179,9 @@ impl JobReport {
     /// Adds how a wait ended.
     #[must_use]
     pub fn waited(self, waited: Waited) -> Self {
-        let Waited { reason, elapsed_ms, found, awaiting_input, port, .. } = waited;
-        Self { reason: Some(reason), elapsed_ms: Some(elapsed_ms), found, awaiting_input, port, ..self }
+        let Waited { reason, elapsed_ms, found, awaiting_input, listening, port, .. } = waited;
+        let (reason, elapsed_ms) = (Some(reason), Some(elapsed_ms));
+        Self { reason, elapsed_ms, found, awaiting_input, listening, port, ..self }
     }
 
     /// The answer is about a step of a shell: how that is, not how the shell is.
@@ -205,12 +215,14 @@ mod tests {
     fn report() -> JobReport {
         JobReport {
             job: JobIdentity::new((Handle::new(7), None), None, &State::Starting),
+            queued: None,
             ended_by: None,
             left_behind: Vec::new(),
             reason: None,
             elapsed_ms: None,
             found: None,
             awaiting_input: None,
+            listening: None,
             port: None,
             outcome: None,
             shell: None,
@@ -247,7 +259,7 @@ mod tests {
         let full = JobReport {
             job: JobIdentity::new((Handle::new(7), Some(&"web".to_owned())), Some(42), &State::Starting),
             ended_by: Some("by itself".into()),
-            left_behind: vec![Process { pid: 1, started: 2, program: "p".into() }],
+            left_behind: vec![Process { pid: 1, started: 2, program: "p".into(), ports: Vec::new() }],
             output: Some("x".into()),
             stderr: Some("y".into()),
             gone_bytes: Some(0),

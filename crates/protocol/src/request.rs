@@ -1,6 +1,6 @@
 //! Everything that a door may ask of a host, and what it is answered: one closed set, as plain data.
 //!
-//! A host is whoever keeps the jobs: this machine's own folder, or later another machine that is reached over a pipe. So
+//! A host keeps jobs: this machine's own folder, or later another machine that is reached over a pipe. So
 //! no request or answer holds a path to be opened, a descriptor or a lock. Every answer is bounded, and one that had to
 //! stop says where to go on. Unknown fields are ignored, so that an older side understands a newer one.
 //!
@@ -12,6 +12,9 @@ mod listed;
 mod log;
 mod order;
 mod start;
+mod subscription;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,15 +23,13 @@ use crate::info::Info;
 use crate::job::Handle;
 use crate::lifecycle::{Process, Receipt};
 use crate::outcome::JobOutcome;
+use crate::queue::Load;
 use crate::report::WakePlan;
 use crate::secret_text::SecretText;
 use crate::shell::{ShellStatus, Step, StepOrder};
 use crate::size::Size;
-use crate::wire::event::Event;
 use crate::wire::watch::Watch;
-use crate::wire::{
-    Attach, Attached, Grown, Hold, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited,
-};
+use crate::wire::{Hold, Killed, ScreenShot, Send, Sent, Status, Typed, Wait, Waited};
 pub use details::{Details, Usage};
 pub use listed::{AskKeepers, List, ListedJob, Summary};
 pub use log::{
@@ -36,6 +37,7 @@ pub use log::{
     Timing,
 };
 pub use start::JobSpec;
+pub use subscription::{News, Subscription};
 
 /// What a door may ask of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,6 +62,8 @@ pub enum Request {
     },
     /// List jobs: [`Answer::Jobs`].
     List(List),
+    /// How busy the host is, and its slots: [`Answer::Load`].
+    Load {},
     /// Ask about one job, or do something to it.
     Job {
         /// Which.
@@ -206,7 +210,11 @@ pub enum JobRequest {
     /// Run a command in a shell: [`Answer::Step`], at once; what becomes of it is waited for.
     Step(Box<StepOrder>),
     /// How a shell is, with its last steps: [`Answer::Shell`].
-    Shell,
+    Shell {
+        /// Only where it is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        brief: bool,
+    },
     /// End a step of a shell, while the shell stays: [`Answer::Killed`].
     EndStep {
         /// Which; none for the one that runs.
@@ -384,6 +392,8 @@ pub enum Answer {
     FoundShell(Option<Handle>),
     /// Jobs, oldest first.
     Jobs(Vec<ListedJob>),
+    /// How busy the host is.
+    Load(Box<Load>),
     /// A job's record.
     Info(Box<Info>),
     /// How a job ended; none while it runs, and for one that is lost.
@@ -467,6 +477,7 @@ impl Request {
             | Self::Find { .. }
             | Self::FindShell { .. }
             | Self::List(_)
+            | Self::Load {}
             | Self::Events(_)
             | Self::Ack(_)
             | Self::Prune { .. } => {}
@@ -506,6 +517,9 @@ impl Answer {
             Self::Started(job) | Self::Found(job) | Self::FoundShell(Some(job)) => named(job),
             Self::Jobs(jobs) => jobs.iter_mut().for_each(|one| named(&mut one.job.handle)),
             Self::Info(info) => named(&mut info.handle),
+            Self::Load(load) => load.slots.iter_mut().for_each(|slot| {
+                slot.running.iter_mut().chain(&mut slot.queued).for_each(named);
+            }),
             Self::Status(status) => status.iter_mut().for_each(|status| named(&mut status.info.handle)),
             Self::Pruned(pruned) => pruned.removed.iter_mut().for_each(named),
             Self::Events(events) => events.iter_mut().for_each(|event| {
@@ -542,156 +556,5 @@ impl Answer {
             | Self::Done {} => {}
         }
         self
-    }
-}
-
-/// What a door may be told of, from now on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "subscribe", rename_all = "snake_case")]
-pub enum Subscription {
-    /// A job: how far its log has grown, and its events, until it is over.
-    Job {
-        /// Which.
-        job: Handle,
-    },
-    /// A job's terminal, for a person in front of it: its screen, and then as [`Subscription::Job`]. Refused with
-    /// `not_running` when the job has no keeper any more.
-    Attach {
-        /// Which.
-        job: Handle,
-        /// How.
-        attach: Attach,
-    },
-    /// The list of jobs: that one was started or removed.
-    JobList,
-    /// A session's outbox: that it has changed.
-    Session {
-        /// Whose.
-        session: String,
-    },
-}
-
-/// What a subscriber is told.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum News {
-    /// The job's logs have grown.
-    Grown(Grown),
-    /// Something happened to the job.
-    Event(Event),
-    /// What paints the screen of a job to which a person attached: at once, and whenever it must be drawn anew.
-    Attached(Attached),
-    /// The list, or the outbox, has changed.
-    Changed,
-    /// There will be no more.
-    Over,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Condition;
-
-    /// One of each.
-    fn examples() -> Vec<Request> {
-        let job = |ask| Request::Job { job: Handle::new(3), ask };
-        let session = || "s".to_owned();
-        let range =
-            ReadText { from: 5, to: Some(9), lines: Some(Lines::Last(2)), max: 100, ..ReadText::default() };
-        let start = || {
-            let mut spec = JobSpec::shell("echo hi");
-            spec.set_env("A", "b");
-            spec.unset_env("B");
-            let timeout = Some(std::time::Duration::from_millis(1500));
-            let notify = Some(vec![Condition::Exit, Condition::Quiet { ms: 5 }]);
-            let (name, wakes) = (Some("x".into()), vec![serde_json::json!({"kind": "codex"})]);
-            Box::new(JobSpec { name, timeout, notify, wakes, for_agent: true, ..spec })
-        };
-        vec![
-            Request::Start(start()),
-            Request::PlanWakes(start()),
-            Request::Find { job: "web".into() },
-            Request::FindShell { scope: session(), name: "main".into() },
-            job(JobRequest::Step(Box::new(StepOrder { command: "cd /".into(), ..StepOrder::default() }))),
-            job(JobRequest::Shell),
-            job(JobRequest::EndStep { step: Some(2), grace_ms: 200, session: session() }),
-            Request::List(List { keepers: AskKeepers::OfSession(session()), ..List::default() }),
-            Request::Wait(WaitAny {
-                waits: vec![JobWait { job: Handle::new(1), wait: Wait::for_exit() }],
-                timeout_ms: Some(10),
-            }),
-            Request::Events(SessionEvents { session: session(), after: Some(4) }),
-            Request::Ack(Ack { session: session(), up_to: None, reader: Some("r".into()) }),
-            Request::Remove { job: Handle::new(1) },
-            job(JobRequest::Details),
-            job(JobRequest::Pin { pinned: true }),
-            Request::Prune { dry_run: true, limits: PruneLimits { jobs: Some(3), ..PruneLimits::default() } },
-            job(JobRequest::Info { shown: true }),
-            job(JobRequest::Receipt),
-            job(JobRequest::Status),
-            job(JobRequest::Processes),
-            job(JobRequest::LeftBehind),
-            job(JobRequest::Hide { text: "x".into() }),
-            job(JobRequest::Files),
-            job(JobRequest::End { stream: Stream::Stderr }),
-            job(JobRequest::ReadText(range)),
-            job(JobRequest::ReadBytes(ReadBytes { stream: Stream::Stderr, max: 7, ..ReadBytes::default() })),
-            job(JobRequest::Grep(Grep { range, pattern: "x".into() })),
-            job(JobRequest::Screen(Screen { at: Some(Moment::Time(5)), ..Screen::default() })),
-            job(JobRequest::LastScreen),
-            job(JobRequest::Outcome),
-            job(JobRequest::Timing { from: 7 }),
-            job(JobRequest::EventLines { max: 10 }),
-            job(JobRequest::Send { send: Send { text: "x".into(), ..Send::default() }, timeout_ms: None }),
-            job(JobRequest::Secret { value: SecretText::default(), force: false }),
-            job(JobRequest::Typed),
-            job(JobRequest::Kill { grace_ms: 200, session: session() }),
-            job(JobRequest::Signal { signal: "INT".into(), session: session() }),
-            job(JobRequest::Hold(Hold { holder: "h".into(), by: session(), take: true })),
-            job(JobRequest::Resize { size: Size::default() }),
-            job(JobRequest::Watch { watch: Watch::default() }),
-            job(JobRequest::Watches),
-            job(JobRequest::Unwatch { watch: "w".into() }),
-        ]
-    }
-
-    #[test]
-    fn every_request_survives_a_wire() {
-        for request in examples() {
-            let text = serde_json::to_string(&request).unwrap();
-            let again: Request = serde_json::from_str(&text).unwrap();
-            assert_eq!(serde_json::to_string(&again).unwrap(), text);
-        }
-    }
-
-    #[test]
-    fn what_a_newer_side_adds_is_ignored() {
-        let text = r#"{"request":"job","job":3,"ask":{"ask":"read_text","from":1,"max":2,"invented":{"x":1}},"more":0}"#;
-        let Request::Job { job, ask: JobRequest::ReadText(read) } = serde_json::from_str(text).unwrap()
-        else {
-            panic!("{text}")
-        };
-        assert_eq!((job, read.from, read.max), (Handle::new(3), 1, 2));
-    }
-
-    #[test]
-    fn bytes_survive_a_wire_as_they_are() {
-        let bytes = Bytes {
-            from: 1,
-            parts: vec![BytePart::Bytes(vec![0, 0xff, 0x80]), BytePart::Lost { from: 4, to: 9 }],
-            next: 9,
-            end: 12,
-        };
-        let text = serde_json::to_string(&Answer::Bytes(bytes.clone())).unwrap();
-        let Answer::Bytes(again) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
-        assert_eq!(again, bytes);
-    }
-
-    #[test]
-    fn what_was_left_out_is_named_between_head_and_tail() {
-        let text = Text { head: "a".into(), tail: "z".into(), omitted: Some((1, 9)), ..Text::default() };
-        let joined = text.joined(|from, to| format!("read {from} {to}"));
-        assert_eq!(joined, "a\n[... 8 bytes left out; to read them: read 1 9 ...]\nz");
-        assert_eq!(Text { head: "a".into(), ..Text::default() }.joined(|_, _| String::new()), "a");
     }
 }

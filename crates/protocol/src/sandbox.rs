@@ -25,6 +25,8 @@ pub enum Network {
     Off,
     /// A private loopback.
     Loopback,
+    /// A private loopback, and some hosts through a proxy on it.
+    Hosts,
     /// Everything.
     On,
 }
@@ -61,6 +63,9 @@ pub struct Sandbox {
     pub readable: Vec<String>,
     /// What it may reach on the network.
     pub network: Network,
+    /// With [`Network::Hosts`]: the hosts, with ports and wildcards.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// Whether it may create Unix sockets. Keepers refuse it in any case; others may not.
     pub unix_sockets: bool,
     /// For jobs that agents start: the folders in which they may work and write, instead of the one in which

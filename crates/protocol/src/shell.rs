@@ -12,6 +12,12 @@ words! {
     pub enum ShellKind ("shell") {
         /// GNU bash.
         Bash = "bash",
+        /// The Z shell.
+        Zsh = "zsh",
+        /// Fish.
+        Fish = "fish",
+        /// A shell as small as POSIX asks for: each step is a fresh one, with the state of the one before.
+        Dash = "dash",
     }
 }
 
@@ -158,6 +164,12 @@ pub struct Step {
     /// The folder in which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// Names of variables, functions, aliases and options that were found changed after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Processes that its shell has in the background after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<i32>,
     /// What else is to be said of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -190,4 +202,7 @@ pub struct ShellStatus {
     /// What it remembers besides its folder, by names: a kind of thing, and what was changed since it was made.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub changed: BTreeMap<String, Vec<String>>,
+    /// Whether a person sits at its prompt: steps of others wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seated: bool,
 }

@@ -1,6 +1,6 @@
 //! Version 1 of the protocol, which 0.1 speaks: its shapes of a wait and of a watch, and its words for events.
 //!
-//! What is read may be in either shape, whoever wrote it: a client, a keeper or an older file. What is written has both
+//! What is read may be in either shape, no matter who wrote it: a client, a keeper or an older file. What is written has both
 //! where version 1 can say it, so that a wait needs no greeting first. Only the words of events depend on who listens.
 
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,10 @@ impl Wait {
         let free = match condition {
             Condition::Exit => !std::mem::replace(&mut self.exit, true),
             Condition::Output => !std::mem::replace(&mut self.output, true),
-            Condition::AwaitingInput => !std::mem::replace(&mut self.awaiting_input, true),
+            // Version 1 knows no levels.
+            Condition::AwaitingInput | Condition::AwaitingAtLeast(_) => {
+                !std::mem::replace(&mut self.awaiting_input, true)
+            }
             Condition::Quiet { ms } => self.quiet_ms.replace(*ms).is_none(),
             Condition::Stable(stable) => self.stable.replace(stable.clone()).is_none(),
             Condition::Port(port) => self.port.replace(port.unwrap_or(0)).is_none(),
@@ -98,7 +101,7 @@ impl Wait {
                 true
             }
             // Version 1 stays what it is: it has no word for what came later.
-            _ => false,
+            Condition::Http(_) | Condition::Lines => false,
         };
         if free { Ok(()) } else { Err(NoWord(condition.to_string())) }
     }
@@ -231,8 +234,12 @@ pub fn line(line: &wire::Line) -> Result<Vec<u8>, serde_json::Error> {
     // A job that asks waits for somebody, as far as version 1 knows.
     for status in ["status", "glance"] {
         let said = value.pointer_mut(&format!("/reply/{status}/activity/activity"));
-        if let Some(activity) = said.filter(|said| *said == "asking") {
-            *activity = "awaiting_input".into();
+        match said {
+            Some(activity) if *activity == "asking" => *activity = "awaiting_input".into(),
+            Some(activity) if *activity == "queued" => *activity = "working".into(),
+            // It has the same field as a job that is quiet.
+            Some(activity) if *activity == "listening" => *activity = "quiet".into(),
+            _ => {}
         }
     }
     if let wire::Line::Event(event) = line {
@@ -257,10 +264,12 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
     match kind {
         EventKind::Exit { .. } => Some("ended"),
         EventKind::Port { .. } => Some("port_open"),
-        EventKind::Started { .. }
+        EventKind::Queued { .. }
+        | EventKind::Started { .. }
         | EventKind::AllGone
         | EventKind::AwaitingInput { .. }
         | EventKind::WentOn
+        | EventKind::Listening { .. }
         | EventKind::Stopped
         | EventKind::Continued
         | EventKind::Watch { .. }
@@ -271,6 +280,7 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::HeirGone
         | EventKind::Agent { .. }
         | EventKind::ExecRefused { .. }
+        | EventKind::HostRefused { .. }
         | EventKind::Asking { .. }
         | EventKind::Answered { .. }
         | EventKind::StepStarted { .. }
@@ -334,7 +344,7 @@ mod tests {
             let json = serde_json::to_string(&wait).unwrap();
             assert_eq!(read_wait(&json), wait, "{json}");
         }
-        // A keeper of version 1 would take these and stay silent for ever.
+        // A keeper of version 1 would take these and stay silent forever.
         for condition in [Condition::Output, Condition::Gone("x".into())] {
             let watch = watch::Watch { until: vec![condition], ..watch::Watch::default() };
             assert_eq!(wire::Verb::Watch { watch }.needs_version(), 2);

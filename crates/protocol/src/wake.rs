@@ -12,6 +12,8 @@ words! {
         Webhook = "webhook",
         /// Type a notice into a tmux pane.
         Tmux = "tmux",
+        /// Wake the agent that the job belongs to, by its own means.
+        Agent = "agent",
         /// Queue a message for a Codex thread.
         Codex = "codex",
         /// Append a line to a file.
@@ -27,6 +29,7 @@ impl WakeKind {
             Self::Exec => "exec:COMMAND",
             Self::Webhook => "webhook:URL",
             Self::Tmux => "tmux:PANE",
+            Self::Agent => "agent",
             Self::Codex => "codex[:THREAD]",
             Self::File => "file:PATH",
         }
@@ -60,7 +63,7 @@ impl WakeEffect {
         Ok(match kind.parse()? {
             WakeKind::Exec => Self::RunsLine(target.to_owned()),
             WakeKind::File => Self::WritesFile(target.to_owned()),
-            WakeKind::Webhook | WakeKind::Tmux | WakeKind::Codex => Self::Tells,
+            WakeKind::Webhook | WakeKind::Tmux | WakeKind::Agent | WakeKind::Codex => Self::Tells,
         })
     }
 
@@ -84,7 +87,7 @@ mod tests {
         let command = |words: &str| WakeEffect::of(words).unwrap().as_command().map(|run| run.display());
         assert_eq!(command("exec:rm -rf x").as_deref(), Some("rm -rf x"));
         assert_eq!(command("file:/etc/x y").as_deref(), Some("tee -a '/etc/x y'"));
-        for tells in ["webhook:http://x", "tmux:%3", "codex"] {
+        for tells in ["webhook:http://x", "tmux:%3", "agent", "codex"] {
             assert_eq!(command(tells), None, "{tells}");
         }
         assert!(WakeEffect::of("carrier:pigeon").is_err());

@@ -68,7 +68,7 @@ pub struct Hello {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Unique, and of the client's choice: at most 64 characters, none of which is escaped. A keeper carries out a request
-    /// that must not be carried out twice only once for each key, also if it dies and its heir is asked. It comes first in
+    /// that must not be carried out twice only once for each key, even if it dies and its heir is asked. It comes first in
     /// the line, so that a keeper knows it before it reads the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -136,7 +136,7 @@ pub enum Verb {
     },
     /// Be told when the log grows, when something happens, and when the job ends.
     Follow,
-    /// Sit down in front of the job: a person at a terminal. Asked again, for the screen anew or with another size.
+    /// Attach to the job: a person at a terminal. Asked again, for the screen anew or with another size.
     /// The same reply comes once more whenever the size of the job's terminal changes.
     Attach(Attach),
     /// Make an event of something from now on; the answer is all watches.
@@ -163,7 +163,11 @@ pub enum Verb {
     /// Run a command in a shell: its turn comes when the steps before it are over.
     Step(StepOrder),
     /// How a shell is, with its last steps.
-    Shell,
+    Shell {
+        /// Only where it is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        brief: bool,
+    },
     /// End a step of a shell; the shell stays.
     EndStep {
         /// Which; none for the one that runs.
@@ -196,7 +200,7 @@ impl Verb {
             Verb::AnswerQuestion { .. }
             | Verb::Hold(_)
             | Verb::Step(_)
-            | Verb::Shell
+            | Verb::Shell { .. }
             | Verb::EndStep { .. } => false,
             Verb::Wait(wait) => crate::v1::Wait::try_from(wait).is_ok(),
             Verb::Watch { watch } => crate::v1::Watch::try_from(watch).is_ok(),
@@ -230,7 +234,7 @@ impl Verb {
             | Verb::Attach(_)
             | Verb::Watches
             | Verb::AnswerQuestion { .. }
-            | Verb::Shell
+            | Verb::Shell { .. }
             | Verb::EndStep { .. }
             | Verb::Screen { .. } => None,
             Verb::Step(_) => Some("run"),
@@ -242,7 +246,7 @@ impl Verb {
     }
 }
 
-/// How a person sits down in front of a job.
+/// How a person attaches to a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attach {
@@ -253,6 +257,9 @@ pub struct Attach {
     pub read_only: bool,
     /// Others may type at the same time.
     pub shared: bool,
+    /// Sit down at the prompt of a shell: steps of others wait meanwhile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sits: bool,
     /// The name under which this person has taken the job over, or will: see [`Hold`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
@@ -402,11 +409,18 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "activity", rename_all = "snake_case")]
 pub enum Activity {
+    /// It does not run yet: it waits for a place, or for other jobs to end.
+    Queued,
     /// It printed something just now.
     Working,
     /// It has printed nothing for a while.
     Quiet {
         /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// It takes input, and does not wait for it: other things can wake it, too.
+    Listening {
+        /// For how long it has printed nothing, in milliseconds.
         for_ms: u64,
     },
     /// It waits for input.
@@ -430,7 +444,10 @@ pub struct Killed {
     /// Whether the job had already ended, with nothing left behind.
     #[serde(default)]
     pub already_ended: bool,
-    /// What whoever asked should know besides.
+    /// Whether there may be more that can't be seen: the machine hides other users' processes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseen: bool,
+    /// What the caller should know besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

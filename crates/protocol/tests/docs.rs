@@ -40,11 +40,13 @@ macro_rules! event_words {
 }
 
 event_words! {
+    Queued = "queued",
     Started = "started",
     Exit = "exit",
     AllGone = "all_gone",
     AwaitingInput = "awaiting_input",
     WentOn = "went_on",
+    Listening = "listening",
     Stopped = "stopped",
     Continued = "continued",
     Port = "port",
@@ -55,6 +57,7 @@ event_words! {
     TookOver = "took_over",
     HeirGone = "heir_gone",
     ExecRefused = "exec_refused",
+    HostRefused = "host_refused",
     Asking = "asking",
     Answered = "answered",
     Taken = "taken",

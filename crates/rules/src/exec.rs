@@ -1,10 +1,11 @@
 //! Rules for what a job's programs really execute.
 //!
 //! Only what a rule denies or asks for counts here; defaults and `allow` rules are for the text of a command. The rules
-//! come as data: whoever enforces them knows nothing of policy files.
+//! come as data: the enforcing side knows nothing of policy files.
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::FileRule;
 use crate::matching::{Strength, forbids};
 use crate::word::{Word, base};
 
@@ -45,6 +46,9 @@ pub struct ExecRules {
     /// How long a question waits for its answer, in milliseconds. No answer is a no.
     #[serde(default = "answer_within")]
     pub answer_within_ms: u64,
+    /// Files that are closed to the job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRule>,
 }
 
 fn answer_within() -> u64 {

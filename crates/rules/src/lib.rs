@@ -5,6 +5,7 @@
 
 mod word;
 pub mod exec;
+pub mod files;
 pub mod loader;
 pub mod matching;
 

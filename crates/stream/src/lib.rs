@@ -55,7 +55,7 @@ pub use matching::Hit;
 pub use modes::Modes;
 pub use passthrough::Passthrough;
 pub use pattern::{MAX_PATTERN_BYTES, MAX_PATTERNS, PatternError, PatternSet};
-pub use pipeline::{Config, Pipeline};
+pub use pipeline::{Config, Keyframe, Pipeline};
 pub use plain::plain;
 pub use screen::{CursorPosition, Snapshot};
 pub use size::Size;

@@ -114,6 +114,12 @@ impl Masks {
         found.spans.into_iter().for_each(|span| cover(bytes, span));
     }
 
+    /// Whether a known value is in some bytes, as one piece.
+    #[must_use]
+    pub fn knows_part_of(&self, bytes: &[u8]) -> bool {
+        !self.look(bytes).whole.is_empty()
+    }
+
     /// Hides every secret of a transcript in `end`, a copy of its last bytes.
     pub fn hide_end(&self, transcript: &[u8], end: &mut [u8]) {
         let before = transcript.len() - end.len();

@@ -298,7 +298,7 @@ proptest! {
     }
 }
 
-/// Lines of numbers, of hexadecimal digits, and of a picture in base64 are no keys, however many there are.
+/// Lines of numbers, of hexadecimal digits, and of a picture in base64 are not keys, however many there are.
 #[test]
 fn long_runs_of_ordinary_lines_are_not_taken_for_a_key() {
     let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9";

@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 
 use crate::{modes::Modes, size::Size};
 pub(crate) use layout::{lay_out, row_start_from_end, rows_of};
-pub(crate) use row::Row;
 use row::width;
+pub(crate) use row::{MIN_PADDING, Row};
 
 /// A position of the cursor. `pending` means that the next character starts a new row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Page {
             let start = text.len();
             row.push_text(self.cols, &mut text);
             rows += 1;
-            if row.is_wrapped(self.cols) {
+            if row.continues(self.cols) {
                 if row_start_from_end(&text, self.cols, 1).0 != start {
                     return false;
                 }
@@ -345,12 +345,14 @@ impl Page {
     pub(crate) fn insert_lines(&mut self, count: usize) {
         if self.in_region() {
             self.scroll_down(self.cursor.row, count);
+            self.carriage_return();
         }
     }
 
     pub(crate) fn delete_lines(&mut self, count: usize) {
         if self.in_region() {
             self.scroll_up(self.cursor.row, count);
+            self.carriage_return();
         }
     }
 

@@ -27,6 +27,8 @@ const CACHE_BYTES: usize = 2 << 20;
 const MAX_PREFIXES_PER_PATTERN: usize = 16;
 /// The most literal prefixes of a whole set. More cannot be searched for at once.
 const MAX_PREFIXES: usize = 64;
+/// The most patterns of a set that is made ready ahead of time.
+const MAX_READY_PATTERNS: usize = 4;
 /// Prefixes are cut to this length.
 const MAX_PREFIX_BYTES: usize = 8;
 /// Prefixes shorter than this are searched for one by one, so that the others have about this length.
@@ -137,11 +139,23 @@ impl PatternSet {
         self.compiled.prefilter.as_ref()
     }
 
+    /// Makes ahead of time what the first match would have to wait for. Of a large set nothing: most of it is never needed.
+    pub fn get_ready(&self) {
+        if self.len() <= MAX_READY_PATTERNS {
+            for regex in (0..self.len()).filter_map(|index| self.regex(index)) {
+                let mut captures = regex.create_captures();
+                regex.captures("\n", &mut captures);
+            }
+        }
+    }
+
     /// The ordinary regex of one pattern, to find what it matched.
     pub(crate) fn regex(&self, index: usize) -> Option<&meta::Regex> {
         self.compiled.regexes[index]
             .get_or_init(|| {
-                let config = meta::Regex::config().utf8_empty(true).nfa_size_limit(Some(NFA_BYTES));
+                // One thread uses it. To find out how many there could be takes a dozen files of `/proc` and `/sys`.
+                let config =
+                    meta::Regex::config().utf8_empty(true).nfa_size_limit(Some(NFA_BYTES)).pool_capacity(1);
                 meta::Regex::builder().configure(config).build_from_hir(&self.compiled.hirs[index]).ok()
             })
             .as_ref()

@@ -4,6 +4,7 @@
 //! other pieces, or again after a crash, gives the same result.
 
 mod dispatch;
+mod keyframe;
 mod lines;
 
 use crate::charset::Charsets;
@@ -17,6 +18,7 @@ use crate::scan::Scanner;
 use crate::screen::{Paint, Screen, Snapshot, State};
 use crate::size::Size;
 use crate::transcript::Transcript;
+pub use keyframe::Keyframe;
 
 /// How a fold is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +90,7 @@ impl Pipeline {
                 saved_charsets: Charsets::default(),
                 title: String::new(),
                 bells: 0,
-                transcript: Transcript::new(size, from.transcript_len),
+                transcript: Transcript::new(size, from.transcript_len, config.terminal),
                 screen: if config.only_patterns {
                     Screen::disabled(size)
                 } else {
@@ -172,6 +174,12 @@ impl Pipeline {
     #[must_use]
     pub fn transcript_len(&self) -> u64 {
         self.fold.transcript.len()
+    }
+
+    /// Whether a program has the alternate screen.
+    #[must_use]
+    pub fn is_alternate(&self) -> bool {
+        self.fold.modes.alternate_screen
     }
 
     /// A point from which another fold can continue as this one would. Cheap.

@@ -282,7 +282,7 @@ impl Scanner {
             match state {
                 State::Osc => sink.osc(&self.sequence, terminator == 0x07, end),
                 State::Dcs => sink.dcs(&self.sequence, end),
-                _ => {}
+                State::Ground | State::Escape | State::Csi | State::CsiIgnored | State::Discarded => {}
             }
         }
         // A string may have grown this buffer to 4 KiB, which is rarely needed again.

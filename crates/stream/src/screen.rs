@@ -217,6 +217,15 @@ impl Screen {
         }
     }
 
+    /// The cursor and the saved one, with their styles and character sets, as the engine has them.
+    pub(crate) fn cursors(&mut self) -> impl PartialEq + use<> {
+        self.sync();
+        self.engine.as_ref().map_or_else(Default::default, |engine| {
+            let grid = engine.term.grid();
+            (grid.cursor.clone(), grid.saved_cursor.clone())
+        })
+    }
+
     /// Bytes that draw on a person's terminal of the same size.
     pub(crate) fn paint(&mut self, what: Paint<'_>, state: &State<'_>) -> Vec<u8> {
         let rows = self.styled();

@@ -13,6 +13,7 @@
 //!   page. So `clear` in a shell loses nothing, and a program that clears and redraws for hours leaves its
 //!   last page. Clearing means ED 2, RIS, and ED 0 right after the cursor was sent home.
 //! - A line longer than 64 KiB is emitted as it grows. What has scrolled off the screen cannot be edited.
+//! - A row that was filled up to the screen's edge with eight blanks or more is a line of its own: a padded progress bar.
 //! - Tab stops are every eight columns.
 
 mod emitted;
@@ -22,13 +23,16 @@ use std::collections::VecDeque;
 
 use crate::fold_output::FoldOutput;
 use crate::modes::Modes;
-use crate::page::{Cursor, Page, Row, lay_out, row_start_from_end};
+use crate::page::{Cursor, MIN_PADDING, Page, Row, lay_out, row_start_from_end};
 use crate::scan::push_lines;
 use crate::size::Size;
 use emitted::Emitted;
 
 /// An unfinished line longer than this is emitted in pieces.
 const MAX_LINE: usize = 64 * 1024;
+
+/// What a padded row ends in, at least.
+const PADDING: [u8; MIN_PADDING] = [b' '; MIN_PADDING];
 
 /// Where the transcript has the page that the last clear kept: at `from..to`.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +58,8 @@ pub(crate) struct Transcript {
     cleared: Option<ClearedPage>,
     /// The cursor left its line since the last call of [`take_left_line`](Transcript::take_left_line).
     left_line: bool,
+    /// Whether there is a screen at whose edge lines wrap. A pipe has none.
+    has_edge: bool,
 }
 
 /// Where the cursor is.
@@ -70,7 +76,7 @@ enum CursorState {
 
 impl Transcript {
     /// An empty screen. The transcript already has `emitted` bytes.
-    pub(crate) fn new(size: Size, emitted: u64) -> Self {
+    pub(crate) fn new(size: Size, emitted: u64, has_edge: bool) -> Self {
         Self {
             size,
             emitted: Emitted::new(emitted),
@@ -80,6 +86,7 @@ impl Transcript {
             sent_home: false,
             cleared: None,
             left_line: false,
+            has_edge,
         }
     }
 
@@ -112,7 +119,7 @@ impl Transcript {
     fn take_page(&mut self) -> Option<Page> {
         match std::mem::replace(&mut self.cursor, CursorState::AtLineEnd) {
             CursorState::OnPage(page) => Some(page),
-            plain => {
+            plain @ (CursorState::AtLineEnd | CursorState::Returned) => {
                 self.cursor = plain;
                 None
             }
@@ -163,6 +170,30 @@ impl Transcript {
         }
     }
 
+    /// Emits an unfinished line that is about to end. What padding separates are lines of their own.
+    fn emit_line(&mut self, line: &[u8], out: &mut FoldOutput) {
+        let mut rest = line;
+        for length in self.padded_lines(line) {
+            let (now, later) = rest.split_at(length);
+            self.emitted.emit(now.trim_ascii_end(), out);
+            self.emitted.end_line(self.size, out);
+            rest = later;
+        }
+        self.emitted.emit(rest, out);
+    }
+
+    /// The lengths of the lines that end in padding at the screen's edge, and that text follows.
+    fn padded_lines(&self, line: &[u8]) -> Vec<usize> {
+        let cols = self.size.columns();
+        if !self.has_edge || line.len() <= cols || memchr::memmem::find(line, &PADDING).is_none() {
+            return Vec::new();
+        }
+        let (laid, ..) = lay_out(line, cols);
+        let mut begun = 0;
+        let ends = laid.windows(2).filter(|two| two[0].row.is_wrapped(cols) && !two[0].row.continues(cols));
+        ends.map(|two| two[1].start - std::mem::replace(&mut begun, two[1].start)).collect()
+    }
+
     /// Emits all but the last row of a very long line.
     fn emit_full_rows(&mut self, out: &mut FoldOutput) {
         let (start, _) = row_start_from_end(&self.line, self.size.columns(), 1);
@@ -179,7 +210,27 @@ impl Transcript {
         self.cursor = CursorState::AtLineEnd;
         let from = out.text.len();
         push_lines(bytes, b"\n", &mut out.text);
+        if self.has_padded_line(&out.text[from..]) {
+            let text = out.text.split_off(from);
+            return self.emit_lines(&text, out);
+        }
         self.emitted.lines(&out.text[from..], count, self.size);
+    }
+
+    /// Whether padding separates lines within one of these.
+    fn has_padded_line(&self, text: &[u8]) -> bool {
+        let mut lines = text.split(|byte| *byte == b'\n');
+        self.has_edge
+            && memchr::memmem::find(text, &PADDING).is_some()
+            && lines.any(|line| line.len() > self.size.columns() && !self.padded_lines(line).is_empty())
+    }
+
+    /// Emits whole lines, some of which may have padding in them.
+    fn emit_lines(&mut self, text: &[u8], out: &mut FoldOutput) {
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            self.emit_line(line.strip_suffix(b"\n").unwrap_or(line), out);
+            self.emitted.end_line(self.size, out);
+        }
     }
 
     pub(crate) fn carriage_return(&mut self) {
@@ -219,8 +270,10 @@ impl Transcript {
         };
         if ends_line {
             self.cursor = CursorState::AtLineEnd;
-            self.emitted.emit(&self.line, out);
+            let line = std::mem::take(&mut self.line);
+            self.emit_line(&line, out);
             self.emitted.end_line(self.size, out);
+            self.line = line;
             self.line.clear();
             return;
         }
@@ -241,7 +294,7 @@ impl Transcript {
             self.emit_rows(page.rows.drain(..), out);
         }
         let line = std::mem::take(&mut self.line);
-        self.emitted.emit(&line, out);
+        self.emit_line(&line, out);
         if self.emitted.is_mid_line() {
             self.emitted.end_line(self.size, out);
         }
@@ -254,12 +307,15 @@ impl Transcript {
         let cols = self.size.columns();
         match &self.cursor {
             CursorState::AtLineEnd | CursorState::Returned => {
-                bytes.extend_from_slice(self.emitted.open_line(MAX_LINE));
-                bytes.extend_from_slice(&self.line);
+                let padded: usize = self.padded_lines(&self.line).iter().sum();
+                if padded == 0 {
+                    bytes.extend_from_slice(self.emitted.open_line(MAX_LINE));
+                }
+                bytes.extend_from_slice(&self.line[padded..]);
             }
             CursorState::OnPage(page) => {
                 let index = page.cursor.row - page.first;
-                let wraps = |at: usize| page.rows.get(at).is_some_and(|row: &Row| row.is_wrapped(cols));
+                let wraps = |at: usize| page.rows.get(at).is_some_and(|row: &Row| row.continues(cols));
                 let start = (0..index).rev().take_while(|&at| wraps(at)).last().unwrap_or(index);
                 if start == 0 {
                     bytes.extend_from_slice(self.emitted.open_line(MAX_LINE));
@@ -318,8 +374,12 @@ impl Transcript {
         for row in rows {
             text.clear();
             row.push_text(self.size.columns(), &mut text);
+            let continues = row.continues(self.size.columns());
+            if !continues && row.is_wrapped(self.size.columns()) {
+                text.truncate(text.trim_ascii_end().len());
+            }
             self.emitted.emit(&text, out);
-            if !row.is_wrapped(self.size.columns()) {
+            if !continues {
                 self.emitted.end_line(self.size, out);
             }
         }
@@ -408,7 +468,7 @@ impl Transcript {
         let mut line_start = 0;
         for (at, row) in page.rows.iter().enumerate() {
             row.push_text(old_cols, &mut line);
-            if row.is_wrapped(old_cols) && at + 1 < page.rows.len() {
+            if row.continues(old_cols) && at + 1 < page.rows.len() {
                 continue;
             }
             if (line_start..=at).contains(&index) {

@@ -86,6 +86,26 @@ fn a_long_line_stays_one_line() {
     assert_eq!(transcript(format!("{long}\r\nnext\r\n")), format!("{long}\nnext\n"));
 }
 
+/// indicatif and GNU parallel fill the row of a bar with blanks, and print what is next behind its edge.
+#[test]
+fn a_row_filled_with_blanks_is_a_line_of_its_own() {
+    let bar = |text: &str| format!("{text:<20}");
+    assert_eq!(transcript(format!("{}all done\r\n", bar("bar"))), "bar\nall done\n");
+    assert_eq!(transcript(format!("{}all done", bar("bar"))), "bar\nall done\n");
+    assert_eq!(transcript(format!("{}{}x\r\n", bar("a"), bar("b"))), "a\nb\nx\n");
+    assert_eq!(
+        transcript(format!("\r\x1b[K{}\rnew{}all done\r\n", bar("old"), " ".repeat(17))),
+        "new\nall done\n"
+    );
+    // A word or two of a table at the edge is no padding.
+    let words = "a word at the end of  the row";
+    assert_eq!(transcript(format!("{words}\r\n")), format!("{words}\n"));
+    // On a pipe there is no edge.
+    let pipe = Config { terminal: false, size: Size { cols: 20, rows: 5 }, ..Config::default() };
+    let text = format!("{}all done\n", bar("bar"));
+    assert_eq!(transcript_in(pipe, text.as_bytes(), 7), text);
+}
+
 #[test]
 fn a_carriage_return_in_a_wrapped_line_goes_to_the_start_of_its_row() {
     let long = "a".repeat(25);

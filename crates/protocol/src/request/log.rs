@@ -101,6 +101,10 @@ pub struct ReadBytes {
     pub lines: Option<Lines>,
     /// At most about this many bytes in one answer.
     pub max: usize,
+    /// Somebody will see the bytes as they are: fail if a secret is in them that can't be cut out, because the program drew
+    /// it in another order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_is: bool,
 }
 
 /// The bytes of a range, from its beginning on.

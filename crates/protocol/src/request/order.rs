@@ -1,6 +1,6 @@
-//! Which requests must not be carried out twice, and which machine a request is about.
+//! Which requests must not be carried out twice, which are waits, and which machine a request is about.
 
-use super::{JobRequest, Request};
+use super::{JobRequest, Request, WaitAny};
 use crate::host::HostName;
 
 impl Request {
@@ -14,9 +14,29 @@ impl Request {
             | Self::Find { .. }
             | Self::FindShell { .. }
             | Self::List(_)
+            | Self::Load {}
             | Self::Wait(_)
             | Self::Events(_)
             | Self::Ack(_) => false,
+        }
+    }
+
+    /// Whether it may take as long as somebody waits: its answer comes when it is over. All others are answered at once.
+    #[must_use]
+    pub fn as_wait(&self) -> Option<&WaitAny> {
+        match self {
+            Self::Wait(wait) => Some(wait),
+            Self::Start(_)
+            | Self::PlanWakes(_)
+            | Self::Find { .. }
+            | Self::FindShell { .. }
+            | Self::List(_)
+            | Self::Load {}
+            | Self::Job { .. }
+            | Self::Events(_)
+            | Self::Ack(_)
+            | Self::Remove { .. }
+            | Self::Prune { .. } => None,
         }
     }
 
@@ -31,6 +51,7 @@ impl Request {
             | Self::Find { .. }
             | Self::FindShell { .. }
             | Self::List(_)
+            | Self::Load {}
             | Self::Events(_)
             | Self::Ack(_)
             | Self::Prune { .. } => None,
@@ -72,7 +93,7 @@ impl JobRequest {
             | Self::EventLines { .. }
             | Self::Typed
             | Self::Resize { .. }
-            | Self::Shell
+            | Self::Shell { .. }
             | Self::Hold(_)
             | Self::Watches => false,
         }

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::hint::{Call, Hint};
 use crate::job::{Input, Run, Streams};
 use crate::limits::Limits;
+use crate::queue::{After, MAX_AFTER, Slot};
 use crate::sandbox::Sandbox;
 use crate::size::Size;
 
@@ -90,6 +91,12 @@ pub struct JobSpec {
     /// The name of this order, never used before: asked again under the same name, it starts nothing and is answered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
+    /// A place that it must have before it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Slot>,
+    /// Jobs of the same host that must have ended before it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
 }
 
 impl JobSpec {
@@ -119,6 +126,8 @@ impl JobSpec {
             shell: None,
             for_agent: false,
             order: None,
+            slot: None,
+            after: Vec::new(),
         }
     }
 
@@ -170,6 +179,14 @@ impl JobSpec {
             size.checked()?;
         }
         self.shell.as_ref().map_or(Ok(()), crate::shell::Shell::check)?;
+        self.slot.as_ref().map_or(Ok(()), Slot::check)?;
+        if self.after.len() > MAX_AFTER {
+            return Err(Failure::usage(format!("a job can wait for at most {MAX_AFTER} others")));
+        }
+        if self.shell.is_some() && (self.slot.is_some() || !self.after.is_empty()) {
+            return Err(Failure::usage("a shell cannot be queued")
+                .hint("its commands run one after the other anyway; queue a job of its own instead"));
+        }
         self.name.as_deref().map_or(Ok(()), check_name)
     }
 }

@@ -11,7 +11,7 @@ pub struct Send {
     /// Text, typed as it is.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Bytes in base64, for what is no text.
+    /// Bytes in base64, for what is not text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bytes: String,
     /// Press Enter after the text.

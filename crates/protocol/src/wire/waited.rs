@@ -22,6 +22,9 @@ pub struct Waited {
     /// What it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaiting_input: Option<Awaiting>,
+    /// Who takes input, of a job that does not wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listening: Option<Box<Awaiting>>,
     /// Which port it listens on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
@@ -44,6 +47,7 @@ impl Waited {
             already: false,
             found: None,
             awaiting_input: None,
+            listening: None,
             port: None,
             full_screen: None,
             step: None,

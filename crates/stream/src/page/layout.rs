@@ -90,7 +90,7 @@ pub(crate) fn row_start_from_end(text: &[u8], cols: usize, count: usize) -> (usi
         let start = match walk.step(character) {
             Step::Put { wrapped: true, .. } => at,
             Step::TabWrap => at + 1,
-            _ => continue,
+            Step::Put { .. } | Step::Mark { .. } | Step::Tab { .. } | Step::Nothing => continue,
         };
         starts.push_back(start);
         if starts.len() > count {

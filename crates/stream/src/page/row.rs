@@ -5,6 +5,9 @@ use unicode_width::UnicodeWidthChar;
 /// How many combining marks one character keeps. Text that piles up more is an attack, not a language.
 const MAX_MARKS: usize = 32;
 
+/// As many blanks at the edge of the screen are padding. Fewer may be a gap in a table, or between two words.
+pub(crate) const MIN_PADDING: usize = 8;
+
 /// The text continues in the next row: the row ended at the screen's edge.
 const WRAPPED: u8 = 1;
 /// First half of a wide character.
@@ -49,6 +52,24 @@ impl Row {
     /// Whether the text goes on in the next row.
     pub(crate) fn is_wrapped(&self, cols: usize) -> bool {
         self.cells.get(cols - 1).is_some_and(|cell| cell.flags & WRAPPED != 0)
+    }
+
+    /// Whether the line goes on in the next row. A row that the program filled up to the edge with blanks is a line of its
+    /// own: progress bars do that, and what follows them only happens to be printed behind the edge.
+    pub(crate) fn continues(&self, cols: usize) -> bool {
+        self.is_wrapped(cols) && !self.ends_in_padding(cols)
+    }
+
+    /// Whether the row has text, and ends in printed blanks at the screen's edge.
+    fn ends_in_padding(&self, cols: usize) -> bool {
+        let is_blank =
+            |cell: &Cell| cell.character == ' ' && cell.flags & !WRAPPED == 0 && cell.marks.is_none();
+        match cols.checked_sub(MIN_PADDING).and_then(|from| self.cells.get(from..cols)) {
+            Some(end) => {
+                end.iter().all(is_blank) && self.cells.iter().any(|cell| !is_blank(cell) && !cell.is_blank())
+            }
+            None => false,
+        }
     }
 
     pub(crate) fn set_wrapped(&mut self, cols: usize) {
