@@ -55,6 +55,7 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
     std::thread::sleep(Duration::from_secs(3));
     let hints = Hints {
         text_before_cursor: "> ",
+        line_above: "",
         alternate_screen: false,
         bracketed_paste: false,
         cursor_hidden: false,
@@ -62,6 +63,8 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         since_input: Duration::from_secs(3),
         row: Row::New,
         offers_choice: false,
+        lists_choices: false,
+        answered: false,
     };
     let mut prober = Prober::new(root);
     let mut watch = ports::PortWatch::new(root);

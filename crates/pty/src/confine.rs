@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub use enclosure::can_enclose;
 pub(crate) use enclosure::{Enclosure, Entered};
 pub use landlock::abi as landlock_abi;
-pub use network::has_namespaces;
+pub use network::{PROXY_PORT, has_namespaces};
 pub use placeholder::{HeldPlaceholders, Placeholder, remove as remove_placeholders};
 pub use seccomp::filters_of;
 
@@ -36,6 +36,8 @@ pub enum Network {
     Off,
     /// A private loopback: the command can only reach itself.
     Loopback,
+    /// A private loopback, with a proxy on it that reaches some hosts. It needs namespaces.
+    Hosts,
     /// Everything.
     On,
 }
@@ -63,6 +65,17 @@ pub struct Namespaces {
     pub mounts: Vec<Mount>,
     /// What must be made first to be mounted over. It is taken away when nothing is left of the command.
     pub placeholders: Vec<Placeholder>,
+    /// What can't be looked into.
+    pub closed: Vec<Closed>,
+}
+
+/// A path that a command can't look into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Where it is. A symlink is not followed.
+    pub path: PathBuf,
+    /// Whether it is a folder.
+    pub is_folder: bool,
 }
 
 /// Something that is mounted at another place, or at its own with other rights.
@@ -113,7 +126,7 @@ pub enum ConfineError {
 #[derive(Debug)]
 pub struct PreparedSandbox {
     ruleset: Option<OwnedFd>,
-    filter: seccomp::Filter,
+    filter: Option<seccomp::Filter>,
     namespace: Option<network::Namespace>,
     enclosure: Option<Enclosure>,
 }
@@ -131,20 +144,39 @@ impl Plan {
         let filter = seccomp::Filter::new(self.network, self.unix_sockets, seen)?;
         let namespace = match (self.network, &self.namespaces) {
             (Network::Loopback, None) => Some(network::Namespace::prepare()?),
+            (Network::Hosts, None) => {
+                return Err(ConfineError::NoNamespace(io::ErrorKind::Unsupported.into()));
+            }
             (Network::Off | Network::On, None) | (_, Some(_)) => None,
         };
         let ruleset = Some(landlock::ruleset(self)?);
+        let isolated = enclosure::Isolated { ipc: true, network: self.network != Network::On };
         let enclosure = match &self.namespaces {
-            Some(Namespaces { mounts, placeholders }) => {
-                Some(Enclosure::prepare(mounts, placeholders, self.network != Network::On)?)
-            }
+            Some(namespaces) => Some(Enclosure::prepare(namespaces, isolated)?),
             None => None,
         };
-        Ok(PreparedSandbox { ruleset, filter, namespace, enclosure })
+        Ok(PreparedSandbox { ruleset, filter: Some(filter), namespace, enclosure })
     }
 }
 
 impl PreparedSandbox {
+    /// No walls but what is mounted: for a command that may do everything except look into some files.
+    ///
+    /// # Errors
+    /// [`ConfineError`], if the placeholders can't be made.
+    pub fn files_only(namespaces: &Namespaces) -> Result<Self, ConfineError> {
+        let isolated = enclosure::Isolated { ipc: false, network: false };
+        let enclosure = Some(Enclosure::prepare(namespaces, isolated)?);
+        Ok(Self { ruleset: None, filter: None, namespace: None, enclosure })
+    }
+
+    /// Sends a socket that listens in the command's own network over these lines, for a proxy outside of it.
+    pub fn send_listener(&mut self, lines: Vec<OwnedFd>) {
+        if let Some(enclosure) = &mut self.enclosure {
+            enclosure.send_listener(lines);
+        }
+    }
+
     /// Only the system call filter, as bytes, for a program that confines files and network itself and
     /// creates process and IPC namespaces. Such programs read it from a descriptor.
     ///
@@ -164,7 +196,8 @@ impl PreparedSandbox {
         if let Some(namespace) = &self.namespace {
             namespace.enter()?;
         }
-        drop_capabilities();
+        let dropped: &[libc::c_ulong] = if self.filter.is_some() { &DROPPED } else { &DROPPED_FOR_FILES };
+        drop_capabilities(dropped);
         no_new_privileges()?;
         if let Some(ruleset) = &self.ruleset {
             if self.enclosure.is_some() {
@@ -172,7 +205,7 @@ impl PreparedSandbox {
             }
             landlock::restrict(ruleset)?;
         }
-        self.filter.install()
+        self.filter.as_ref().map_or(Ok(()), seccomp::Filter::install)
     }
 }
 
@@ -188,8 +221,7 @@ const DROPPED: [libc::c_ulong; 21] = [
     18, // SYS_CHROOT
     19, // SYS_PTRACE
     20, // SYS_PACCT
-    21, // SYS_ADMIN
-    22, // SYS_BOOT
+    SYS_ADMIN, 22, // SYS_BOOT
     24, // SYS_RESOURCE
     25, // SYS_TIME
     26, // SYS_TTY_CONFIG
@@ -202,13 +234,34 @@ const DROPPED: [libc::c_ulong; 21] = [
     39, // BPF
 ];
 
+/// Capabilities with which root could look into closed files all the same.
+const DROPPED_FOR_FILES: [libc::c_ulong; 7] = [
+    2,  // DAC_READ_SEARCH: opens files by handle.
+    16, // SYS_MODULE
+    17, // SYS_RAWIO
+    SYS_ADMIN, 27, // MKNOD
+    38, // PERFMON
+    39, // BPF
+];
+
+/// To mount, and to make namespaces without a user namespace.
+const SYS_ADMIN: libc::c_ulong = 21;
+
+/// Whether this process has a capability, or a program that root executes would get it.
+fn has_capability(capability: libc::c_ulong) -> bool {
+    // SAFETY: numbers only.
+    #[expect(unsafe_code, reason = "prctl")]
+    let known = unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) };
+    known == 1
+}
+
 /// Drops capabilities that root could use to escape. Other users have none to drop.
-fn drop_capabilities() {
-    for capability in DROPPED {
+fn drop_capabilities(dropped: &[libc::c_ulong]) {
+    for capability in dropped {
         // SAFETY: numbers only. The kernel refuses a capability that it does not know or that we do not have.
         #[expect(unsafe_code, reason = "prctl")]
         unsafe {
-            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+            libc::prctl(libc::PR_CAPBSET_DROP, *capability, 0, 0, 0);
         }
     }
 }
@@ -224,12 +277,6 @@ pub(crate) fn no_new_privileges() -> io::Result<()> {
 /// Whether a process is the init of a command's namespaces: ours, and no part of the job.
 #[must_use]
 pub fn is_init(process: &crate::procfs::Proc) -> bool {
-    if process.comm.as_bytes() != enclosure::INIT.to_bytes() {
-        return false;
-    }
-    let mut reader = crate::procfs::ProcReader::new();
-    let Ok(status) = reader.read_record(format_args!("/proc/{}/status", process.pid)) else { return false };
-    let status = String::from_utf8_lossy(status);
-    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    pids.is_some_and(|pids| pids.split_whitespace().next_back() == Some("1"))
+    process.comm.as_bytes() == enclosure::INIT.to_bytes()
+        && crate::procfs::numbers(process.pid).last() == Some(&1)
 }

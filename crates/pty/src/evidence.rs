@@ -7,7 +7,7 @@
 //! In reading order: the [terminal] in question; when a thread wakes by itself ([alarms]); what
 //! [descriptors](fds) lead to; how the [sets] of poll, select and epoll are read; what each [thread](threads)
 //! does, and what can be inferred when that is [denied]; what is [remembered](history) between samples; the
-//! rule itself in [verdict], with the screen as a second [witness], which follows [nested] terminals; and
+//! rule itself in [verdict], and what [certainty] needs, with the screen as a second [witness], which follows [nested] terminals; and
 //! what [text] can add.
 //!
 //! Without a `/proc`, a fallback judges by the terminal and the hints alone and never says more than
@@ -22,7 +22,11 @@ mod fds;
 #[cfg(target_os = "linux")]
 mod sets;
 #[cfg(target_os = "linux")]
+mod compat;
+#[cfg(target_os = "linux")]
 mod threads;
+#[cfg(target_os = "linux")]
+mod certainty;
 #[cfg(target_os = "linux")]
 mod denied;
 #[cfg(target_os = "linux")]
@@ -39,6 +43,7 @@ mod prober;
 #[path = "evidence/elsewhere.rs"]
 mod prober;
 mod kinds;
+mod modes;
 pub mod text;
 
 use std::time::Duration;
@@ -52,6 +57,8 @@ pub use prober::Prober;
 pub struct Hints<'a> {
     /// The text left of the cursor on its row, at most the last 200 characters.
     pub text_before_cursor: &'a str,
+    /// The last row above the cursor's with text in it, where nothing stands left of the cursor.
+    pub line_above: &'a str,
     /// The program has switched to the alternate screen.
     pub alternate_screen: bool,
     /// The program has asked for bracketed paste.
@@ -67,6 +74,35 @@ pub struct Hints<'a> {
     /// The rows on the screen ask something or offer a choice. Matters if the cursor is hidden, and so does
     /// not say where to look.
     pub offers_choice: bool,
+    /// The rows on the screen list several things, one of which is marked, or say which keys choose one.
+    pub lists_choices: bool,
+    /// A line was typed at the last prompt, and the program has read it.
+    pub answered: bool,
+}
+
+impl Hints<'_> {
+    /// What is asked: the text before the cursor, or the line above if that is a question.
+    #[must_use]
+    pub fn prompt(&self) -> &str {
+        let before = self.text_before_cursor.trim();
+        if before.is_empty() && !self.alternate_screen && text::is_question(self.line_above) {
+            self.line_above.trim()
+        } else {
+            before
+        }
+    }
+
+    /// Whether the screen shows a prompt: the text before the cursor ends like one, or the line above is a question that
+    /// ended with a newline. What a program is doing is no question, even if a colon follows.
+    fn asks(&self) -> bool {
+        let before = self.text_before_cursor;
+        if before.trim().is_empty() {
+            return !self.alternate_screen
+                && text::is_question(self.line_above)
+                && !text::is_progress(self.line_above);
+        }
+        text::is_prompt_like(before) && !text::is_progress(before)
+    }
 }
 
 /// How the cursor's row compares with the one where the job was last known to wait.
@@ -113,7 +149,9 @@ impl Verdict {
     pub fn waiting(&self) -> Option<&Claim> {
         match self {
             Self::Waiting(claim) => Some(claim),
-            _ => None,
+            Self::Listening(_) | Self::Busy | Self::Stopped { .. } | Self::OutputBlocked | Self::Unknown => {
+                None
+            }
         }
     }
 }
@@ -151,6 +189,8 @@ pub enum InputKind {
     Pager,
     /// A command to an interpreter.
     Repl,
+    /// Anything, into the pipe that is its standard input.
+    Stdin,
 }
 
 /// That a job waits or listens, with the evidence.

@@ -15,7 +15,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::PollFlags;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::process::Pid;
 
 use crate::confine::seccomp::{
@@ -44,17 +43,7 @@ const COMPAT: Option<(u32, [u32; 2])> = Some((0x4000_0028, [11, 387]));
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const COMPAT: Option<(u32, [u32; 2])> = None;
 
-/// A socket pair over which a listener travels: where it arrives, and where it is sent.
-///
-/// # Errors
-/// Too many open files.
-pub fn line() -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = SocketFlags::CLOEXEC;
-    let (arrives, sent) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    Ok((crate::spawn::above_stdio(arrives)?, crate::spawn::above_stdio(sent)?))
-}
-
-/// Installs the filter between fork and exec, and sends the listener to whoever will judge.
+/// Installs the filter between fork and exec, and sends the listener to the judge.
 #[derive(Debug)]
 pub struct Installer {
     program: Vec<libc::sock_filter>,
@@ -81,7 +70,7 @@ impl Installer {
             installed => installed?,
         };
         for to in &self.to {
-            send(to.as_raw_fd(), listener)?;
+            crate::fd_line::send(to.as_raw_fd(), listener)?;
         }
         // SAFETY: a descriptor of ours that nobody else in this process knows of.
         #[expect(unsafe_code, reason = "close between fork and exec")]
@@ -146,32 +135,6 @@ fn filter() -> Option<Vec<libc::sock_filter>> {
         instruction(RETURN, 0, 0, ALLOW),
     ]);
     Some(program)
-}
-
-/// Sends a descriptor, with buffers on the stack only.
-fn send(to: RawFd, fd: RawFd) -> io::Result<()> {
-    // SAFETY: all buffers live until the call returns; the control buffer is aligned for, and has room for, one message
-    // with one descriptor.
-    #[expect(unsafe_code, reason = "sendmsg between fork and exec")]
-    unsafe {
-        let mut byte = 0_u8;
-        let mut iov = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-        let mut control = [0_u64; 4];
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut iov;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = libc::CMSG_SPACE(4) as _;
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(4) as _;
-        std::ptr::copy_nonoverlapping((&raw const fd).cast::<u8>(), libc::CMSG_DATA(header), 4);
-        if libc::sendmsg(to, &raw const message, libc::MSG_NOSIGNAL) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
 }
 
 /// A call that stands still until it is answered.
@@ -251,35 +214,33 @@ pub struct Listener {
 pub enum Heard {
     /// A process wants to execute something.
     Call(ExecCall),
-    /// Whoever asked is gone already.
+    /// The caller is gone already.
     Nothing,
     /// No process is under the filter any more.
     End,
 }
 
 impl Listener {
-    /// Takes the listener from its line; none if it never was sent and never will be.
+    /// Waits for the listener on its line, and takes it; none if it never was sent and never will be.
     ///
     /// # Errors
-    /// What the system says; `EAGAIN` if it is not there yet and `wait` is false.
-    pub fn receive(line: BorrowedFd<'_>, wait: bool) -> io::Result<Option<Self>> {
-        let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
-        let mut byte = [0_u8; 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = rustix::net::RecvAncillaryBuffer::new(&mut space);
-        let flags = flags | RecvFlags::CMSG_CLOEXEC;
-        let mut iov = [io::IoSliceMut::new(&mut byte)];
-        rustix::io::retry_on_intr(|| rustix::net::recvmsg(line, &mut iov, &mut control, flags))?;
-        for message in control.drain() {
-            if let rustix::net::RecvAncillaryMessage::ScmRights(fds) = message
-                && let Some(fd) = fds.into_iter().next()
-            {
-                let listener = Self { fd: crate::spawn::above_stdio(fd)? };
-                listener.wake_at_once();
-                return Ok(Some(listener));
-            }
-        }
-        Ok(None)
+    /// What the system says.
+    pub fn receive(line: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        Ok(crate::fd_line::receive(line)?.map(Self::of))
+    }
+
+    /// The listener that waits on a line, where it stays for the next heir.
+    ///
+    /// # Errors
+    /// What the system says; `EAGAIN` if it is not there.
+    pub fn peek(line: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        Ok(crate::fd_line::peek(line)?.map(Self::of))
+    }
+
+    fn of(fd: OwnedFd) -> Self {
+        let listener = Self { fd };
+        listener.wake_at_once();
+        listener
     }
 
     /// Where older kernels lack it, answers take a little longer.
@@ -296,7 +257,7 @@ impl Listener {
     /// # Errors
     /// What the system says.
     pub fn hear(&self, ready: PollFlags) -> io::Result<Heard> {
-        // A receive would sleep for ever once the last process is gone.
+        // A receive would sleep forever once the last process is gone.
         if !ready.contains(PollFlags::IN) {
             return Ok(if ready.contains(PollFlags::HUP) { Heard::End } else { Heard::Nothing });
         }

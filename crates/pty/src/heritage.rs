@@ -1,4 +1,4 @@
-//! What a process gets from whoever started it and does not want for itself: its umask, soft limits, nice value and OOM
+//! What a process inherits from its parent and does not want for itself: its umask, soft limits, nice value and OOM
 //! score. A supervisor sets them aside, so that they do not act on it, and gives them back to what it starts.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::sync::OnceLock;
 
-/// Not quite out of the kernel's reach, but behind everything that is no supervisor.
+/// Not quite out of the kernel's reach, but behind everything that is not a supervisor.
 const SUPERVISOR_OOM_SCORE: &str = "-900";
 /// By how much the score of what we start is raised where ours can't be lowered: two thousandths of the memory are more
 /// than a supervisor ever uses, so the kernel takes any of its commands before it.

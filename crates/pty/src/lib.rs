@@ -17,6 +17,8 @@ pub mod bounded;
 pub mod confine;
 #[cfg(target_os = "linux")]
 pub mod exec_guard;
+#[cfg(target_os = "linux")]
+pub mod fd_line;
 pub mod limits;
 pub mod signals;
 pub mod reap;

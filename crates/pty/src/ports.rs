@@ -47,6 +47,18 @@ pub fn listening(root: Pid) -> Vec<Port> {
     watch.ports
 }
 
+/// Every TCP port that a process or one below it listens on, sorted by number.
+#[must_use]
+pub fn listening_with(process: &Proc) -> Vec<Port> {
+    let mut watch = PortWatch::new(process.pid);
+    let mut processes = vec![process.clone()];
+    let mut below = Vec::new();
+    watch.reader.descendants(process.pid, &mut below);
+    processes.extend(below.into_iter().filter(Proc::is_alive));
+    let listeners = watch.listeners(&processes);
+    watch.match_sockets(&processes, &listeners)
+}
+
 /// Every Unix socket with a name that a process below `root` listens on.
 #[cfg(target_os = "linux")]
 #[must_use]

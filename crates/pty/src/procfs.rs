@@ -7,14 +7,17 @@
 //! Any of these calls may block for as long as the kernel holds the process's locks (if it executes a file
 //! from a dead network mount, for example). Never call them in a thread that moves bytes.
 
+mod numbers;
+
 use std::fmt;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
-use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
+
+pub use numbers::{boot_id, find_in, numbers, pid_namespace};
 
 /// What a process's main thread is doing, by the letter in its `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,18 +123,6 @@ pub fn descendants(root: Pid) -> Vec<Proc> {
 pub fn environment_has(pid: Pid, variable: &[u8]) -> bool {
     let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == variable))
-}
-
-/// The random id of this boot: start times of two boots must not be compared.
-#[must_use]
-pub fn boot_id() -> Option<String> {
-    static KNOWN: OnceLock<Option<String>> = OnceLock::new();
-    let read = || {
-        let mut reader = ProcReader::new();
-        let id = reader.read(format_args!("/proc/sys/kernel/random/boot_id")).ok()?;
-        Some(String::from_utf8_lossy(id).trim().to_owned())
-    };
-    KNOWN.get_or_init(read).clone()
 }
 
 /// The most descendants that a walk returns: a fork bomb must not take down the keeper.
@@ -397,6 +388,12 @@ pub fn standard_descriptors(pid: Pid) -> Vec<String> {
     (0..3).filter_map(name).collect()
 }
 
+/// Whether `/proc` shows only our own processes (`hidepid`): the first one is always there, and is another user's.
+#[must_use]
+pub fn hides_other_users() -> bool {
+    std::fs::read("/proc/1/stat").is_err()
+}
+
 /// All processes.
 #[must_use]
 pub fn everything() -> Vec<Proc> {
@@ -414,6 +411,18 @@ pub fn everything() -> Vec<Proc> {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn peer_of(socket: impl std::os::fd::AsFd) -> Option<Pid> {
+    credentials(socket).and_then(|peer| Pid::from_raw(peer.pid))
+}
+
+/// The user at the other end of a Unix socket, also where its process is not visible to us.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn peer_user(socket: impl std::os::fd::AsFd) -> Option<u32> {
+    credentials(socket).map(|peer| peer.uid)
+}
+
+#[cfg(target_os = "linux")]
+fn credentials(socket: impl std::os::fd::AsFd) -> Option<libc::ucred> {
     use std::os::fd::AsRawFd;
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
@@ -423,7 +432,7 @@ pub fn peer_of(socket: impl std::os::fd::AsFd) -> Option<Pid> {
         let fd = socket.as_fd().as_raw_fd();
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut size)
     };
-    Pid::from_raw(peer.pid).filter(|_| done == 0)
+    (done == 0).then_some(peer)
 }
 
 /// Not supported on other systems.

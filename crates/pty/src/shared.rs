@@ -48,6 +48,12 @@ impl SharedPage {
         }
     }
 
+    /// Adds one to the number at `index`, and returns what it is then. Several threads and processes may do so.
+    #[must_use]
+    pub fn count(&self, index: usize) -> u64 {
+        self.words.get(index).map_or(0, |word| word.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
     /// Writes bytes from `index` on, eight to a number, as many as fit.
     pub fn set_bytes(&self, index: usize, bytes: &[u8]) {
         for (i, chunk) in bytes.chunks(8).enumerate() {

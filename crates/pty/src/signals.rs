@@ -86,7 +86,7 @@ pub fn restore(signals: &[Signal]) {
     }
 }
 
-/// Undoes what whoever started this program left behind: every signal does what it does by default, and none is held
+/// Undoes what this program's parent left behind: every signal does what it does by default, and none is held
 /// back. Both are inherited over `exec`, and with `SIGCHLD` ignored the kernel reaps children before anybody sees how
 /// they ended. Only to be called first thing in a program.
 pub fn reset_inherited() {

@@ -71,6 +71,17 @@ pub struct Confinement {
     pub limits: crate::limits::Limits,
     /// Descriptors that it inherits besides the standard three.
     pub inherited: Vec<OwnedFd>,
+    /// What it waits for before it is executed.
+    pub gate: Option<Gate>,
+}
+
+/// Where a command waits, set up and with its own process, until it may be executed.
+#[derive(Debug)]
+pub struct Gate {
+    /// A byte that comes here opens it. The end of it, with nobody left who could write, ends the process.
+    pub opens: OwnedFd,
+    /// Its program may be made only while it waits.
+    pub finds_program_later: bool,
 }
 
 /// Why a command could not be started.
@@ -127,20 +138,30 @@ enum Step {
     Limits = 4,
     Sandbox = 5,
     Guard = 6,
+    /// All of it succeeded; the child waits at its gate.
+    AtGate = 7,
 }
 
+/// How a process ends whose gate can't open any more.
+const GATE_GONE: i32 = 125;
+
 impl Command {
-    /// Starts the command and returns its pid once `exec` has succeeded.
+    /// Starts the command and returns its pid once `exec` has succeeded, or once it waits at its gate.
     ///
     /// # Errors
     /// [`SpawnError`], if nothing was started.
     pub fn spawn(self) -> Result<Pid, SpawnError> {
         let program = self.argv.first().cloned().unwrap_or_default();
         let path = self.env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
-        let candidates = find_program(&program, path, &self.cwd)?;
-        let image = Image::new(&self, &candidates)?;
+        let candidates = match find_program(&program, path, &self.cwd) {
+            Err(_) if self.confinement.gate.as_ref().is_some_and(|gate| gate.finds_program_later) => {
+                possible_programs(&program, path, &self.cwd)
+            }
+            found => found?,
+        };
         let (said, say) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let image = Image::new(&self, &candidates, &say)?;
         let fds = match &self.stdio {
             Stdio::Terminal(slave) => [slave.as_raw_fd(); 3],
             Stdio::TerminalBeside { stdin, terminal } => {
@@ -184,6 +205,7 @@ impl Command {
         }
         match read_report(&said) {
             None => Ok(children[0]),
+            Some((step, _)) if step == Step::AtGate as u8 => Ok(children[0]),
             Some((step, error)) => {
                 children.into_iter().for_each(wait_for);
                 Err(self.explain(step, error, &candidates))
@@ -262,10 +284,98 @@ struct Image {
     _strings: Vec<CString>,
     argv: Vec<*const libc::c_char>,
     envp: Vec<*const libc::c_char>,
+    gate: Option<GateImage>,
+}
+
+/// What a process at its gate needs.
+struct GateImage {
+    opens: i32,
+    /// The pipe to its parent.
+    say: i32,
+    /// What it keeps open besides the standard three, in order.
+    keeps: Vec<i32>,
+    /// How it says that the program can't be run.
+    cannot_run: Vec<u8>,
+}
+
+impl GateImage {
+    fn new(command: &Command, say: &OwnedFd) -> Option<Self> {
+        let gate = command.confinement.gate.as_ref()?;
+        let opens = gate.opens.as_raw_fd();
+        let mut keeps: Vec<i32> = command.confinement.inherited.iter().map(AsRawFd::as_raw_fd).collect();
+        keeps.push(opens);
+        keeps.sort_unstable();
+        let program = command.argv.first().cloned().unwrap_or_default();
+        let cannot_run = format!("outlast: cannot run {}: ", program.to_string_lossy()).into_bytes();
+        Some(Self { opens, say: say.as_raw_fd(), keeps, cannot_run })
+    }
+
+    /// Runs in the child: says that all is ready, lets go of what is not its own, and sleeps until the gate opens.
+    fn wait(&self) {
+        let report = [Step::AtGate as u8, 0, 0, 0, 0];
+        // SAFETY: plain system calls on memory prepared before the fork. What is closed here belongs to the parent's
+        // memory, which this process uses no more.
+        #[expect(unsafe_code, reason = "runs between fork and exec")]
+        unsafe {
+            libc::write(self.say, report.as_ptr().cast(), report.len());
+            // Locks and connections of the keeper end with the keeper, not with us.
+            let mut from = 3;
+            for keep in &self.keeps {
+                if *keep > from {
+                    close_all(from, *keep - 1);
+                }
+                from = *keep + 1;
+            }
+            close_all(from, i32::MAX);
+            loop {
+                let mut byte = 0_u8;
+                match libc::read(self.opens, (&raw mut byte).cast(), 1) {
+                    1 => break,
+                    -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                    _ => leave(GATE_GONE),
+                }
+            }
+            libc::close(self.opens);
+        }
+    }
+
+    /// Runs in the child: there is no parent left that could be told.
+    fn fail(&self, error: &io::Error) -> ! {
+        let (why, code): (&[u8], i32) = match error.raw_os_error() {
+            Some(libc::ENOENT) => (b"no such file\n", 127),
+            Some(libc::EACCES) => (b"permission denied\n", 126),
+            Some(libc::ENOEXEC) => (b"not a program\n", 126),
+            Some(libc::E2BIG) => (b"arguments and environment are too long\n", 126),
+            _ => (b"the system refused it\n", 126),
+        };
+        // SAFETY: plain system calls on memory prepared before the fork.
+        #[expect(unsafe_code, reason = "runs between fork and exec")]
+        unsafe {
+            libc::write(2, self.cannot_run.as_ptr().cast(), self.cannot_run.len());
+            libc::write(2, why.as_ptr().cast(), why.len());
+        }
+        leave(code)
+    }
+}
+
+/// Closes a range of descriptors.
+#[expect(unsafe_code, reason = "runs between fork and exec")]
+unsafe fn close_all(first: i32, last: i32) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the caller uses none of them any more.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0;
+    #[cfg(not(target_os = "linux"))]
+    let closed = false;
+    if !closed {
+        for fd in first..=last.min(first.saturating_add(4096)) {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        }
+    }
 }
 
 impl Image {
-    fn new(command: &Command, candidates: &[PathBuf]) -> Result<Self, SpawnError> {
+    fn new(command: &Command, candidates: &[PathBuf], say: &OwnedFd) -> Result<Self, SpawnError> {
         let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| SpawnError::ContainsNul);
         let mut strings = Vec::with_capacity(command.argv.len() + command.env.len());
         for arg in &command.argv {
@@ -283,7 +393,8 @@ impl Image {
         };
         let (argv, envp) = (pointers(args), pointers(env));
         let paths = candidates.iter().map(|p| c(p.as_os_str().as_bytes())).collect::<Result<_, _>>()?;
-        Ok(Self { paths, cwd: c(command.cwd.as_os_str().as_bytes())?, _strings: strings, argv, envp })
+        let cwd = c(command.cwd.as_os_str().as_bytes())?;
+        Ok(Self { paths, cwd, _strings: strings, argv, envp, gate: GateImage::new(command, say) })
     }
 }
 
@@ -345,12 +456,19 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
         {
             return (Step::Guard, error);
         }
+        if let Some(gate) = &image.gate {
+            gate.wait();
+        }
         let mut refused = None;
         for path in &image.paths {
             libc::execve(path.as_ptr(), image.argv.as_ptr(), image.envp.as_ptr());
             refused.get_or_insert_with(io::Error::last_os_error);
         }
-        (Step::Exec, refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOENT)))
+        let refused = refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOENT));
+        if let Some(gate) = &image.gate {
+            gate.fail(&refused);
+        }
+        (Step::Exec, refused)
     }
 }
 
@@ -417,6 +535,15 @@ pub fn find_program(
         }
     }
     if found.is_empty() { Err(missing()) } else { Ok(found) }
+}
+
+/// The files that a program's name could mean once they are there.
+fn possible_programs(program: &OsStr, path: Option<&OsStr>, cwd: &std::path::Path) -> Vec<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        return vec![cwd.join(program)];
+    }
+    let path = path.unwrap_or_else(|| OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    std::env::split_paths(path).map(|folder| cwd.join(folder).join(program)).collect()
 }
 
 /// Moves a file descriptor above the standard three.

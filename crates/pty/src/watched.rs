@@ -1,5 +1,5 @@
 //! A process that is not our child, watched by a descriptor: whether it has ended, and how. The kernel tells the second since
-//! Linux 6.15, and only after whoever is its parent has reaped it.
+//! Linux 6.15, and only after its parent has reaped it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ struct Info {
     exit_code: i32,
 }
 
-/// A process, whoever its parent is. Its number may be given to another; this stays with it.
+/// A process, no matter who its parent is. Its number may be given to another; this stays with it.
 #[derive(Debug)]
 pub struct Watched {
     pid: Pid,
@@ -52,6 +52,13 @@ impl Watched {
         Ok(Self { pid: self.pid, fd: self.fd.try_clone()? })
     }
 
+    /// Whether it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut ended = [rustix::event::PollFd::new(&self.fd, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut ended, Some(&rustix::event::Timespec::default())) == Ok(1)
+    }
+
     /// How it ended; none while it has not, or where the kernel does not tell.
     #[must_use]
     pub fn end(&self) -> Option<End> {
@@ -64,8 +71,7 @@ impl Watched {
         let mut fields = text.rsplit_once(')')?.1.split_whitespace();
         let is_zombie = matches!(fields.next(), Some("Z"));
         // Its descriptor says that it is the one that ended, and not another of that number.
-        let mut ended = [rustix::event::PollFd::new(&self.fd, rustix::event::PollFlags::IN)];
-        let has_ended = rustix::event::poll(&mut ended, Some(&rustix::event::Timespec::default())) == Ok(1);
+        let has_ended = self.has_ended();
         let status = fields.next_back()?.parse().ok()?;
         (is_zombie && has_ended && self.told_end().is_none()).then(|| end_of(status))
     }

@@ -21,6 +21,8 @@ mod row;
 mod screen;
 #[path = "awaiting/stand.rs"]
 mod stand;
+#[path = "awaiting/tail.rs"]
+mod tail;
 #[path = "awaiting/timers.rs"]
 mod timers;
 #[path = "awaiting/waiting.rs"]
@@ -61,6 +63,7 @@ fn table() -> Vec<Row> {
     rows.extend(asking::rows());
     rows.extend(working::rows());
     rows.extend(timers::rows());
+    rows.extend(tail::rows());
     rows
 }
 

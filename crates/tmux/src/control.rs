@@ -2,12 +2,14 @@
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{REPLY_TIMEOUT, Tmux};
+use super::pane::Identity;
+use super::{REPLY_TIMEOUT, Tmux, turns};
 
 /// Longer lines are only of interest for how they begin.
 const MAX_LINE_BYTES: usize = 64 << 10;
@@ -35,13 +37,17 @@ pub struct Control {
     asked: u64,
     /// The answer to the last one, once it has come.
     answer: Option<bool>,
+    tmux: Tmux,
+    door: Option<PathBuf>,
 }
 
 impl Control {
     /// Attaches to the session of a pane, without a say in its size. None where that is not possible: then the pane
     /// is looked at instead.
     #[must_use]
-    pub fn attach(tmux: &Tmux, session: &str, pane: &str) -> Option<Self> {
+    pub(super) fn attach(tmux: &Tmux, session: &str, pane: &Identity) -> Option<Self> {
+        let door = turns::door(pane);
+        let alone = door.as_deref().and_then(turns::pass_door);
         let mut command = tmux.command();
         command.args(["-C", "attach-session", "-f", "ignore-size", "-t", session]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -49,8 +55,12 @@ impl Control {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take()?;
         rustix::io::ioctl_fionbio(&stdout, true).ok()?;
-        let (heard, pane) = (Vec::new(), pane.to_owned());
-        Some(Self { child, stdin, stdout, heard, pane, asked: 0, answer: None })
+        // We are in as soon as tmux says something.
+        let timeout = Timespec { tv_sec: REPLY_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
+        let _ = poll(&mut [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)], Some(&timeout));
+        drop(alone);
+        let (heard, pane, tmux) = (Vec::new(), pane.id.clone(), tmux.clone());
+        Some(Self { child, stdin, stdout, heard, pane, asked: 0, answer: None, tmux, door })
     }
 
     /// Has tmux do something if a condition holds at that moment. Says whether it did, and what happened up to then;
@@ -159,8 +169,13 @@ fn note(line: &[u8], pane: &str, happened: &mut Happened) {
 
 impl Drop for Control {
     fn drop(&mut self) {
+        let alone = self.door.as_deref().and_then(turns::pass_door);
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if alone.is_some() {
+            // When it answers another client, it has noticed that this one is gone.
+            let _ = self.tmux.run(&["display-message", "-p", ""], b"");
+        }
     }
 }
 

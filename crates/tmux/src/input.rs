@@ -2,7 +2,7 @@
 //!
 //! Claude Code draws a rule above and below its input, Gemini CLI shades it, older ones draw a box, Codex has its own
 //! sign `›` and nothing around it, and opencode a bar at its left with the name of its mode in the last row. The cursor is in it in all of them, hidden or not, wherever in the draft it is; in
-//! their dialogs and menus it is elsewhere. What is none of these is no input line: a question of a program, a password,
+//! their dialogs and menus it is elsewhere. Anything else is not an input line: a question of a program, a password,
 //! an editor.
 
 use super::screen::{Cell, Row};
@@ -16,6 +16,8 @@ const SIDES: &[char] = &['│', '┃', '║', '▌', '▐'];
 /// The bar at the left of an input, and its foot.
 const BAR: char = '┃';
 const BAR_FOOT: char = '╹';
+/// What opencode says below it while it works.
+const INTERRUPT: &str = "interrupt";
 /// An input is no higher.
 const TALLEST: usize = 20;
 
@@ -27,6 +29,8 @@ pub(super) struct Input {
     typed: String,
     /// All that it shows, without blanks.
     shown: String,
+    /// The agent says that it works on a prompt.
+    works: bool,
 }
 
 impl Input {
@@ -37,6 +41,12 @@ impl Input {
 
     pub(super) fn is_empty(&self) -> bool {
         self.typed.is_empty()
+    }
+
+    /// Whether the agent works on a prompt, and could ask something at any moment: a dialog has the keys some time before it is to be
+    /// seen. Known of opencode.
+    pub(super) fn works(&self) -> bool {
+        self.works
     }
 
     /// Whether exactly this text stands in it.
@@ -95,7 +105,7 @@ fn of_cells(sign: char, mut cells: Vec<Cell>) -> Input {
         // The cursor on a suggestion's first letter.
         typed.clear();
     }
-    Input { sign, typed: text(&mut typed.into_iter()), shown }
+    Input { sign, typed: text(&mut typed.into_iter()), shown, works: false }
 }
 
 /// An input with a bar at its left, as opencode draws it: shaded, with a foot below the bar. Its last row names the mode
@@ -120,7 +130,9 @@ fn behind_bar(rows: &[Row], cursor_row: usize) -> Option<Input> {
     let mode: String = rows[mode_row].text().chars().skip(bar + 1).collect();
     let sign = if mode.contains(" · ") { FOR_MESSAGES[0] } else { '!' };
     let cells = rows[first..mode_row].iter().flat_map(|row| row.cells[bar + 1..].to_vec()).collect();
-    Some(of_cells(sign, cells))
+    // What is below the foot: a moving bar and `esc interrupt`.
+    let works = rows.get(end + 1).is_some_and(|row| row.text().contains(INTERRUPT));
+    Some(Input { works, ..of_cells(sign, cells) })
 }
 
 /// The sign that a row of input begins with, and where what was typed after it begins.
@@ -216,6 +228,11 @@ mod tests {
         assert!(draft.draft() == "userdraft" && draft.holds("user draft"), "{draft:?}");
         let shell = at(&opencode("Shell", &[""]), 2).unwrap();
         assert!(shell.is_empty() && !shell.is_for_messages());
+        assert!(!draft.works());
+        let mut busy = opencode("Build · m scripted", &[""]);
+        busy.pop();
+        busy.extend(read("   ⬝⬝■■⬝⬝⬝⬝  esc interrupt            2  ctrl+p commands"));
+        assert!(at(&busy, 2).unwrap().works(), "a permission may be asked for at any moment");
         // The cursor is not in it, or it is a question: opencode draws those behind the same bar, without a foot.
         assert_eq!(at(&opencode("Build · m", &[""]), 0), None);
         assert_eq!(at(&opencode("Build · m", &[""]), 4), None, "the row of the mode");

@@ -1,6 +1,6 @@
 //! tmux panes: looked at, typed into, and watched until they stand still.
 //!
-//! A pane belongs to whoever sits in front of it. Nothing here interrupts what runs there: text is pasted as one
+//! A pane belongs to the person in front of it. Nothing here interrupts what runs there: text is pasted as one
 //! piece and Enter pressed after it, only while the pane is [free](pane::Pane::free); no Escape, no Ctrl-U, no
 //! Ctrl-C. A notice is typed only into the empty `input` line of an agent, and seen there before Enter (`typing`).
 //! tmux tells by its [control] mode when a pane prints or dies; only what it can't tell (whether a program in the

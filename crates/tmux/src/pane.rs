@@ -94,7 +94,7 @@ pub enum Held {
     Menu,
     /// A password is asked for.
     Password,
-    /// Its input line is no place for messages: what is typed there is run, or kept.
+    /// Its input line is not for messages: what is typed there is run, or kept.
     OtherInput,
     /// A shell would run what is typed.
     Shell(String),
@@ -104,6 +104,8 @@ pub enum Held {
     Another(String),
     /// The program in the foreground does not wait for input at the moment.
     Works(String),
+    /// The agent works on a prompt, and may ask something at any moment.
+    Turn,
     /// The pane prints between each look and what would be done then.
     Moves,
 }
@@ -119,6 +121,7 @@ impl std::fmt::Display for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Held::Mode => f.write_str("somebody scrolls or copies in it"),
+            Held::Turn => f.write_str("the agent works on a prompt, and may ask something at any moment"),
             Held::HalfTyped(text) => write!(f, "somebody has half typed {text:?} there"),
             Held::Busy(program) => write!(f, "{program} runs there and does not read"),
             Held::Menu => f.write_str("it shows a list of choices, and Enter would take one"),
@@ -153,6 +156,11 @@ impl Look {
         input::at(&self.rows, self.cursor.1)
     }
 
+    /// Whether the agent works on a prompt.
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.input().is_some_and(|input| input.works())
+    }
+
     pub(super) fn has_menu(&self) -> bool {
         input::has_menu(&self.rows)
     }
@@ -161,7 +169,7 @@ impl Look {
         self.rows.get(self.cursor.1).map(Row::text).unwrap_or_default()
     }
 
-    /// Text that begins right under the cursor and is no mere suggestion: a draft whose cursor was moved back.
+    /// Text that begins right under the cursor and is not a mere suggestion: a draft whose cursor was moved back.
     fn under_cursor(&self) -> Option<String> {
         let cells = self.rows.get(self.cursor.1)?.cells.get(self.cursor.0..)?;
         let first = cells.first()?;
@@ -252,7 +260,7 @@ impl Pane {
     /// Says what a prompt looks like there, as a regular expression that ends where somebody types.
     ///
     /// # Errors
-    /// When that is no regular expression.
+    /// When that is not a regular expression.
     pub fn with_prompt(mut self, prompt: Option<&str>) -> Result<Self, Failure> {
         self.prompt = prompt.map(prompt_of).transpose()?;
         Ok(self)
@@ -284,7 +292,7 @@ impl Pane {
     /// Listens to what happens in it.
     #[must_use]
     pub fn listen(&self) -> Listener {
-        let control = Control::attach(&self.tmux, &self.session, self.id());
+        let control = Control::attach(&self.tmux, &self.session, &self.identity);
         Listener::new(control, self.clone())
     }
 
@@ -319,7 +327,7 @@ impl Pane {
         Ok(self.look()?.rows.iter().map(Row::text).collect())
     }
 
-    /// What it shows with so many lines of history before.
+    /// What it shows, after this many lines of history.
     ///
     /// # Errors
     /// When it is gone.
@@ -499,7 +507,10 @@ fn holds_input(input: &Input) -> Option<Held> {
     if !input.is_empty() {
         return Some(Held::HalfTyped(input.draft().to_owned()));
     }
-    (!input.is_for_messages()).then_some(Held::OtherInput)
+    if !input.is_for_messages() {
+        return Some(Held::OtherInput);
+    }
+    input.works().then_some(Held::Turn)
 }
 
 /// What stands between a prompt that the user has described and the cursor; none where no such prompt is.
@@ -514,12 +525,12 @@ fn before_cursor(row: &str, cursor: usize, prompt: &Regex) -> Option<String> {
 /// What a prompt looks like, in the user's words.
 ///
 /// # Errors
-/// When that is no regular expression.
+/// When that is not a regular expression.
 pub fn prompt_of(pattern: &str) -> Result<Regex, Failure> {
     Regex::new(pattern).map_err(|error| {
         let why = error.to_string();
         let why = why.lines().last().unwrap_or_default().trim();
-        Failure::usage(format!("{pattern:?} is no prompt: {why}"))
+        Failure::usage(format!("{pattern:?} is not a valid pattern for a prompt: {why}"))
             .hint("give a regular expression, for example --prompt '^ready: '")
     })
 }

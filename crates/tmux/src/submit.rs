@@ -1,4 +1,4 @@
-//! Submit: type a command into a pane, watch the pane until it stands still, and wake whoever lives there.
+//! Submit: type a command into a pane, watch the pane until it stands still, and wake the program in it.
 //!
 //! [`prepare`] is quick and is done by the caller; [`work`] takes as long as it takes and is the command of a job.
 
@@ -130,7 +130,7 @@ pub fn read(number: &Path) -> Result<Submission, Failure> {
     let text =
         std::fs::read(number).map_err(|error| Failure::system("the submission can't be read", error))?;
     let wanted: Submission = serde_json::from_slice(&text)
-        .map_err(|error| Failure::usage(format!("that is no submission: {error}")))?;
+        .map_err(|error| Failure::usage(format!("invalid submission: {error}")))?;
     Ok(Submission { number: number.to_owned(), ..wanted })
 }
 

@@ -1,4 +1,4 @@
-//! One after the other: submissions to the same pane take a number and wait for those before them, and whoever types
+//! One after the other: submissions to the same pane take a number and wait for those before them, and a process that types
 //! into a pane (a submission, a notice, a wake) does so alone.
 //!
 //! Both are kept beside the tmux socket, so that they hold for all homes of a user: a folder for each server, known by
@@ -54,8 +54,34 @@ fn forget_others(all: &Path, server: &str) {
             let _ = std::fs::remove_file(pane.join(HANDS));
             let _ = std::fs::remove_dir(pane);
         }
+        let _ = std::fs::remove_file(other.join(CLIENTS));
         let _ = std::fs::remove_dir(other);
     }
+}
+
+const CLIENTS: &str = "clients";
+/// Nobody comes or goes for longer.
+const DOOR_TIMEOUT: Duration = Duration::from_secs(2);
+const DOOR_LOOK: Duration = Duration::from_millis(2);
+
+/// Where those who come to a tmux server or leave it as control clients wait for each other. tmux 3.3a tells every control
+/// client that another one has left, also one that is still on its way in, and dies of that.
+pub(super) fn door(pane: &Identity) -> Option<PathBuf> {
+    Some(folder(pane).ok()?.parent()?.join(CLIENTS))
+}
+
+/// Nobody else comes or goes while this lives. None if that can't be had in time: then it is done all the same.
+pub(super) fn pass_door(door: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = rustix::fs::open(door, flags, Mode::RUSR | Mode::WUSR).ok()?;
+    let deadline = Instant::now() + DOOR_TIMEOUT;
+    while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= deadline {
+            return None;
+        }
+        std::thread::sleep(DOOR_LOOK);
+    }
+    Some(lock)
 }
 
 const HANDS: &str = "typing";
@@ -67,7 +93,7 @@ pub(super) struct Hands {
 }
 
 impl Hands {
-    /// Waits for whoever types there now, but no longer than until the deadline.
+    /// Waits for the process that types there now, but no longer than until the deadline.
     pub(super) fn take(pane: &Identity, deadline: Instant) -> Result<Self, Failure> {
         let broken = |error| Failure::system("the pane's lock cannot be taken", error);
         let path = folder(pane)?.join(HANDS);

@@ -2,7 +2,7 @@
 //!
 //! Enter is the dangerous key: it approves a dialog, runs a command, sends what a person has begun to write. So it is
 //! pressed only while exactly what was pasted is seen to stand in the input, and tmux itself makes sure that the
-//! cursor has not moved since. Nothing is pasted twice. One at a time types into a pane, whoever it is for.
+//! cursor has not moved since. Nothing is pasted twice. Only one process at a time types into a pane.
 
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ enum Tried {
     NotYet,
 }
 
-/// Something to tell whoever is in a pane.
+/// Something to tell the program in a pane.
 pub trait Notice {
     /// The pane can't take it now, for this reason: whether to go on waiting. May be asked often.
     fn waits(&mut self, held: &Held) -> bool;
@@ -145,7 +145,7 @@ impl Pane {
             if let Some(begun) = notice.begun().map(ToOwned::to_owned)
                 && self.holds_our_text(&look, &begun)
             {
-                // Whoever began to type it died before Enter.
+                // The process that began to type it died before Enter.
                 self.enter_and_see(&mut listener, Paste::notice(&begun, deadline))?;
                 return Ok(Told::Sent);
             }
@@ -203,7 +203,7 @@ impl Pane {
                 matches!(sent.map_err(|untold| untold.failure().clone())?, Tried::Typed)
             }
             None => self.type_line(listener, text)?,
-            // Whoever had the line cleared wants it typed whatever is there, but not as the answer to a question.
+            // With --clear it is typed whatever is there, but not as the answer to a question.
             Some(Held::HalfTyped(_) | Held::Busy(_)) if cleared => self.type_line(listener, text)?,
             Some(_) => false,
         };
@@ -344,7 +344,7 @@ impl Pane {
             let look = self.look().map_err(Untold::Left)?;
             let now = Instant::now();
             let is_there = match self.in_input(&look, paste) {
-                Some((true, _)) if !look.mode && self.holds_nothing_else(&look) => {
+                Some((true, _)) if !look.mode && !look.is_in_turn() && self.holds_nothing_else(&look) => {
                     merged = None;
                     if now >= *seen.get_or_insert(now) + BEFORE_ENTER
                         && self.enter_if_still(listener, &look).map_err(Untold::Left)?

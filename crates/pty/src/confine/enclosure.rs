@@ -1,7 +1,7 @@
 //! Namespaces of its own for one command: processes, IPC, mounts and network.
 //!
 //! The process that would become the command makes the namespaces, and forks two siblings with `CLONE_PARENT`
-//! before it leaves: an init, which is pid 1 inside, and the command. So the command is a child of whoever
+//! before it leaves: an init, which is pid 1 inside, and the command. So the command is a child of the process that
 //! started it, who sees its pid, sends it signals and reaps it as without namespaces. The init adopts orphans,
 //! stays until the last process inside has ended, and removes the placeholders for protected names.
 
@@ -11,9 +11,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::network::{Maps, bring_loopback_up};
-use super::placeholder::{Placeholder, PlaceholderFd};
-use super::{ConfineError, Mount};
+use super::network::{Maps, bring_loopback_up, tried_in_child};
+use super::placeholder::PlaceholderFd;
+use super::{ConfineError, Namespaces};
 
 /// The name of an init, by which it is told from the job's own processes.
 pub(super) const INIT: &CStr = c"outlast-walls";
@@ -23,15 +23,19 @@ const COMMAND: libc::pid_t = 2;
 const OPEN_TREE_CLONE: libc::c_uint = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
 const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_NODEV: u64 = 4;
+const MOUNT_ATTR_NOEXEC: u64 = 8;
 
 /// Namespaces, ready to be made by a child.
 #[derive(Debug)]
 pub(crate) struct Enclosure {
     /// The maps of its user namespace. Root does not need one.
     as_user: Option<Maps>,
-    /// Whether it has a network of its own.
-    network: bool,
+    isolated: Isolated,
     mounts: Vec<PreparedMount>,
+    closed: Vec<PreparedClosed>,
+    /// Where a listening socket inside of its network is sent, for a proxy outside of it.
+    proxy: Vec<OwnedFd>,
     placeholders: Vec<PlaceholderFd>,
     /// Between the process that makes the namespaces and the init.
     line: (OwnedFd, OwnedFd),
@@ -42,6 +46,20 @@ struct PreparedMount {
     source: CString,
     target: CString,
     read_only: bool,
+}
+
+/// A path that nobody inside can look into.
+#[derive(Debug)]
+struct PreparedClosed {
+    path: CString,
+    is_folder: bool,
+}
+
+/// What a command has of its own, besides processes and mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Isolated {
+    pub(super) ipc: bool,
+    pub(super) network: bool,
 }
 
 /// Which process this is now.
@@ -67,15 +85,12 @@ struct MountAttr {
 }
 
 impl Enclosure {
-    pub(super) fn prepare(
-        mounts: &[Mount],
-        placeholders: &[Placeholder],
-        network: bool,
-    ) -> Result<Self, ConfineError> {
+    pub(super) fn prepare(namespaces: &Namespaces, isolated: Isolated) -> Result<Self, ConfineError> {
         let c = |path: &Path| {
             CString::new(path.as_os_str().as_bytes())
                 .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
         };
+        let Namespaces { mounts, placeholders, closed } = namespaces;
         let placeholders = super::placeholder::make(placeholders)?;
         let mounts = mounts
             .iter()
@@ -87,6 +102,10 @@ impl Enclosure {
                 })
             })
             .collect::<io::Result<_>>()?;
+        let closed = closed
+            .iter()
+            .map(|closed| Ok(PreparedClosed { path: c(&closed.path)?, is_folder: closed.is_folder }))
+            .collect::<io::Result<_>>()?;
         let line = rustix::net::socketpair(
             rustix::net::AddressFamily::UNIX,
             rustix::net::SocketType::STREAM,
@@ -94,30 +113,49 @@ impl Enclosure {
             None,
         )
         .map_err(io::Error::from)?;
-        Ok(Self { as_user: Maps::of_caller(), network, mounts, placeholders, line })
+        let as_user = Maps::of_caller();
+        Ok(Self { as_user, isolated, mounts, closed, placeholders, line, proxy: Vec::new() })
+    }
+
+    /// Sends a listening socket of its network over these lines.
+    pub(super) fn send_listener(&mut self, proxy: Vec<OwnedFd>) {
+        self.proxy = proxy;
     }
 
     /// Makes the namespaces and what lives in them. It runs between fork and exec, so it only makes system
     /// calls.
     pub(crate) fn enter(&self) -> io::Result<Entered> {
         let user = if self.as_user.is_some() { libc::CLONE_NEWUSER } else { 0 };
-        let network = if self.network { libc::CLONE_NEWNET } else { 0 };
+        let network = if self.isolated.network { libc::CLONE_NEWNET } else { 0 };
+        let ipc = if self.isolated.ipc { libc::CLONE_NEWIPC } else { 0 };
         // SAFETY: numbers only; a freshly forked process has a single thread.
         #[expect(unsafe_code, reason = "unshare")]
-        let done = unsafe {
-            libc::unshare(libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNS | user | network)
-        };
+        let done = unsafe { libc::unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNS | ipc | user | network) };
         checked(done)?;
         if let Some(maps) = &self.as_user {
             maps.write()?;
         }
         // Nothing that is mounted here is seen outside.
-        mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
+        mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
         for mount in &self.mounts {
-            bind(&mount.source, &mount.target, mount.read_only)?;
+            bind(&mount.source, &mount.target, if mount.read_only { MOUNT_ATTR_RDONLY } else { 0 })?;
         }
-        if self.network {
+        for closed in &self.closed {
+            close(closed)?;
+        }
+        if self.isolated.network {
             bring_loopback_up()?;
+        }
+        if !self.proxy.is_empty() {
+            let listener = super::network::listen()?;
+            for line in &self.proxy {
+                crate::fd_line::send(line.as_raw_fd(), listener)?;
+            }
+            // SAFETY: a descriptor of ours that nobody else in this process knows of.
+            #[expect(unsafe_code, reason = "close between fork and exec")]
+            unsafe {
+                libc::close(listener);
+            }
         }
         let init = sibling()?;
         if init == 0 {
@@ -159,7 +197,7 @@ impl Enclosure {
             self.close_all_but_own();
             let line = self.line.1.as_raw_fd();
             let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-            let errno = mount(Some(c"proc"), c"/proc", Some(c"proc"), flags).err();
+            let errno = mount(Some(c"proc"), c"/proc", Some(c"proc"), flags, None).err();
             let errno = errno.map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
             send(line, &errno.to_ne_bytes());
             let mut go = [0_u8; 1];
@@ -177,15 +215,16 @@ impl Enclosure {
                 {}
             }
             // What is a mount point here can't be removed by us.
-            for mount in self.mounts.iter().rev() {
-                libc::umount2(mount.target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW);
+            let targets = self.mounts.iter().map(|mount| &mount.target);
+            for target in targets.chain(self.closed.iter().map(|closed| &closed.path)).rev() {
+                libc::umount2(target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW);
             }
             super::placeholder::remove_held(&self.placeholders);
             libc::_exit(0)
         }
     }
 
-    /// Closes every descriptor that an init does not need: whoever waits for the end of a pipe would wait for
+    /// Closes every descriptor that an init does not need: a reader that waits for the end of a pipe would wait for
     /// it.
     fn close_all_but_own(&self) {
         let mut from = 0;
@@ -218,23 +257,40 @@ fn sibling() -> io::Result<libc::pid_t> {
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as libc::pid_t) }
 }
 
-fn mount(source: Option<&CStr>, target: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -> io::Result<()> {
+fn mount(
+    source: Option<&CStr>,
+    target: &CStr,
+    kind: Option<&CStr>,
+    flags: libc::c_ulong,
+    options: Option<&CStr>,
+) -> io::Result<()> {
     let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: the strings outlive the call.
     #[expect(unsafe_code, reason = "runs between fork and exec")]
-    let done =
-        unsafe { libc::mount(pointer(source), target.as_ptr(), pointer(kind), flags, std::ptr::null()) };
+    let done = unsafe {
+        libc::mount(pointer(source), target.as_ptr(), pointer(kind), flags, pointer(options).cast())
+    };
     checked(done)
 }
 
+/// Closes a path: a folder becomes an empty one, a file a device that may not be opened, also by root.
+fn close(closed: &PreparedClosed) -> io::Result<()> {
+    if closed.is_folder {
+        let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        return mount(Some(c"none"), &closed.path, Some(c"tmpfs"), flags, Some(c"mode=000,size=4k"));
+    }
+    let attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    bind(c"/dev/null", &closed.path, attributes)
+}
+
 /// Mounts `source` over `target`, neither of which is followed if it is a symlink.
-fn bind(source: &CStr, target: &CStr, read_only: bool) -> io::Result<()> {
+fn bind(source: &CStr, target: &CStr, attributes: u64) -> io::Result<()> {
     let here = libc::AT_FDCWD;
     let clone = OPEN_TREE_CLONE
         | libc::O_CLOEXEC as libc::c_uint
         | libc::AT_RECURSIVE as libc::c_uint
         | libc::AT_SYMLINK_NOFOLLOW as libc::c_uint;
-    let attributes = MountAttr { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, userns: 0 };
+    let attributes = MountAttr { set: attributes, clear: 0, propagation: 0, userns: 0 };
     // SAFETY: the strings and the attributes outlive the calls; the descriptor is closed again.
     #[expect(unsafe_code, reason = "runs between fork and exec")]
     unsafe {
@@ -243,7 +299,7 @@ fn bind(source: &CStr, target: &CStr, read_only: bool) -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         let mut done = 0;
-        if read_only {
+        if attributes.set != 0 {
             let flags = (libc::AT_EMPTY_PATH | libc::AT_RECURSIVE) as libc::c_uint;
             let size = size_of::<MountAttr>();
             done = libc::syscall(
@@ -296,45 +352,8 @@ fn receive(fd: RawFd, bytes: &mut [u8]) -> usize {
 /// # Errors
 /// The kernel's error.
 pub fn can_enclose() -> io::Result<()> {
-    let enclosure =
-        Enclosure::prepare(&[], &[], true).map_err(|error| io::Error::other(error.to_string()))?;
-    // SAFETY: the child only makes system calls and leaves.
-    #[expect(unsafe_code, reason = "unshare changes the whole process, so it is tried in a child")]
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            // Its children are ours, and are reaped below it: one more process in between.
-            let maker = libc::fork();
-            if maker == 0 {
-                let code = match enclosure.enter() {
-                    Ok(_) => 0,
-                    Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
-                };
-                libc::_exit(code);
-            }
-            let mut status = 0;
-            while libc::waitpid(maker, &raw mut status, 0) < 0
-                && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
-            {}
-            libc::_exit(if maker > 0 && libc::WIFEXITED(status) {
-                libc::WEXITSTATUS(status)
-            } else {
-                libc::EIO
-            });
-        }
-        if child < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut status = 0;
-        while libc::waitpid(child, &raw mut status, 0) < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
-        match libc::WEXITSTATUS(status) {
-            0 if libc::WIFEXITED(status) => Ok(()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
-    }
+    let enclosure = Enclosure::prepare(&Namespaces::default(), Isolated { ipc: true, network: true })
+        .map_err(|error| io::Error::other(error.to_string()))?;
+    // Its children are siblings of whoever makes the namespaces, and are reaped below it: one more process in between.
+    tried_in_child(|| tried_in_child(|| enclosure.enter().map(|_| ())))
 }

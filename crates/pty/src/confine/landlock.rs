@@ -62,7 +62,7 @@ fn handled(network: Network) -> Result<RulesetCreated, RulesetError> {
         .scope(Scope::AbstractUnixSocket | Scope::Signal)?;
     let rules = match network {
         Network::Off => rules.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?,
-        Network::Loopback | Network::On => rules,
+        Network::Loopback | Network::Hosts | Network::On => rules,
     };
     Ok(rules.create()?.set_compatibility(CompatLevel::HardRequirement))
 }
@@ -98,7 +98,7 @@ pub(super) fn allow_reading(ruleset: &OwnedFd, path: &std::ffi::CStr) -> io::Res
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Puts this process under the rules, for ever. It runs between fork and exec, so it only makes a system call: what the
+/// Puts this process under the rules, permanently. It runs between fork and exec, so it only makes a system call: what the
 /// crate does there allocates.
 pub(super) fn restrict(ruleset: &OwnedFd) -> io::Result<()> {
     // SAFETY: numbers only.

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::os::fd::RawFd;
 
 use super::ConfineError;
 
@@ -25,12 +26,17 @@ pub(super) struct Maps {
 /// The kernel's error.
 pub fn has_namespaces() -> io::Result<()> {
     let namespace = Namespace::prepare().map_err(|error| io::Error::other(error.to_string()))?;
+    tried_in_child(|| namespace.enter())
+}
+
+/// Tries something that changes a whole process in a child. `attempt` only makes system calls.
+pub(super) fn tried_in_child(attempt: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: the child only makes system calls and leaves.
     #[expect(unsafe_code, reason = "unshare changes the whole process, so it is tried in a child")]
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            let code = namespace.enter().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+            let code = attempt().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
             libc::_exit(code);
         }
         if child < 0 {
@@ -45,6 +51,7 @@ pub fn has_namespaces() -> io::Result<()> {
         }
         match libc::WEXITSTATUS(status) {
             0 if libc::WIFEXITED(status) => Ok(()),
+            0 => Err(io::Error::from_raw_os_error(libc::EIO)),
             errno => Err(io::Error::from_raw_os_error(errno)),
         }
     }
@@ -71,11 +78,13 @@ impl Namespace {
 }
 
 impl Maps {
-    /// Those with which the caller keeps its identity; `None` for root, who does not need a user namespace.
+    /// Those with which the caller keeps its identity; `None` for root, who does not need a user namespace unless it has
+    /// lost the right to make others without one, as in a container or in a job with closed files.
     pub(super) fn of_caller() -> Option<Self> {
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let same = |id: u32| format!("{id} {id} 1\n").into_bytes();
-        (user != 0).then(|| Self { user: same(user), group: same(group) })
+        let is_able = user == 0 && super::has_capability(super::SYS_ADMIN);
+        (!is_able).then(|| Self { user: same(user), group: same(group) })
     }
 
     /// Runs in the child that has made a user namespace, so it only makes system calls.
@@ -123,5 +132,31 @@ pub(super) fn bring_loopback_up() -> io::Result<()> {
         let error = io::Error::last_os_error();
         libc::close(socket);
         if done < 0 { Err(error) } else { Ok(()) }
+    }
+}
+
+/// The port of a proxy inside of a network namespace: there, nobody else has it.
+pub const PROXY_PORT: u16 = 3128;
+
+/// A socket that listens on the loopback of this network namespace. It runs between fork and exec.
+pub(super) fn listen() -> io::Result<RawFd> {
+    // SAFETY: the address is as large as it says and outlives the calls.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        address.sin_family = libc::AF_INET as libc::sa_family_t;
+        address.sin_port = PROXY_PORT.to_be();
+        address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+        let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        if libc::bind(socket, (&raw const address).cast(), size) < 0 || libc::listen(socket, 128) < 0 {
+            let error = io::Error::last_os_error();
+            libc::close(socket);
+            return Err(error);
+        }
+        Ok(socket)
     }
 }

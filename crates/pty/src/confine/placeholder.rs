@@ -2,7 +2,7 @@
 //!
 //! A file is a socket that nobody can open, which git and other tools pass over; a folder is an empty one. Both
 //! have the sticky bit, by which they are known again. All jobs in a folder share them, under a shared lock on
-//! that folder; whoever is the last takes them away.
+//! that folder; the last one takes them away.
 
 use std::ffi::CString;
 use std::io;
@@ -99,7 +99,7 @@ pub(super) fn make(placeholders: &[Placeholder]) -> io::Result<Vec<PlaceholderFd
         let mode = Mode::from_raw_mode(*kind as u32 & 0o7777);
         let done = match kind {
             Kind::Folder => mkdirat(&*parent, name, mode),
-            Kind::Socket => mknodat(&*parent, name, FileType::Socket, mode, 0),
+            Kind::Socket => make_socket(&made, &parent, name, mode),
             Kind::Dot => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 openat(&*parent, name, flags, mode)
@@ -119,7 +119,30 @@ pub(super) fn make(placeholders: &[Placeholder]) -> io::Result<Vec<PlaceholderFd
     Ok(made)
 }
 
-/// Locks a folder as one of those who need its placeholders. Whoever takes them away has the lock for a moment only;
+/// Makes a socket, as another name of the one that was made in this folder before, if there is one: a new file takes the file
+/// system ten times as long as a name.
+fn make_socket(
+    made: &[PlaceholderFd],
+    parent: &Rc<OwnedFd>,
+    name: &std::ffi::OsStr,
+    mode: Mode,
+) -> rustix::io::Result<()> {
+    let same = |other: &&PlaceholderFd| other.kind == Kind::Socket && Rc::ptr_eq(&other.parent, parent);
+    if let Some(other) = made.iter().rev().find(same)
+        && statat(&**parent, &other.name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| found.st_mode == Kind::Socket as u32)
+    {
+        match rustix::fs::linkat(&**parent, &other.name, &**parent, name, AtFlags::empty()) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::EXIST) => return Err(rustix::io::Errno::EXIST),
+            // A file system without links, or it was taken away at this moment.
+            Err(_) => {}
+        }
+    }
+    mknodat(&**parent, name, FileType::Socket, mode, 0)
+}
+
+/// Locks a folder as one of those who need its placeholders. The one that takes them away has the lock for a moment only;
 /// a program that has it for longer is none of ours, and does not hold up a job.
 fn lock(folder: &OwnedFd) {
     for _ in 0..100 {

@@ -25,6 +25,16 @@ pub(super) enum Alarm {
     In(Duration),
 }
 
+/// How wide the numbers of a time are in the memory of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    /// 64 bits.
+    Native,
+    /// 32 bits, in calls of 32-bit programs that were made before 2038 was in sight.
+    #[cfg(target_arch = "x86_64")]
+    Narrow,
+}
+
 /// A timeout this long counts as none.
 const EFFECTIVELY_NEVER: Duration = Duration::from_secs(3600);
 /// Anything that moves on a screen moves at least this often.
@@ -68,54 +78,59 @@ impl Alarm {
     }
 
     /// A timeout behind a pointer; a null pointer means none. `None` if it cannot be read.
-    pub(super) fn relative(pid: Pid, pointer: u64) -> Option<Self> {
-        if pointer == 0 { Some(Self::Never) } else { Some(Self::After(timespec(pid, pointer)?)) }
+    pub(super) fn relative(pid: Pid, pointer: u64, width: Width) -> Option<Self> {
+        if pointer == 0 { Some(Self::Never) } else { Some(Self::After(timespec(pid, pointer, width)?)) }
     }
 
     /// The same in seconds and microseconds, as `select` has it.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn relative_micros(pid: Pid, pointer: u64) -> Option<Self> {
+    pub(super) fn relative_micros(pid: Pid, pointer: u64, width: Width) -> Option<Self> {
         if pointer == 0 {
             return Some(Self::Never);
         }
-        let (seconds, micros) = two_words(pid, pointer)?;
+        let (seconds, micros) = two_words(pid, pointer, width)?;
         Some(Self::After(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros))))
     }
 
     /// A point in time behind a pointer, by this clock.
-    fn until(pid: Pid, pointer: u64, clock: ClockId) -> Option<Self> {
+    fn until(pid: Pid, pointer: u64, clock: ClockId, width: Width) -> Option<Self> {
         if pointer == 0 {
             return Some(Self::Never);
         }
         let now = clock_gettime(clock);
         let now = Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?);
-        Some(Self::In(timespec(pid, pointer)?.saturating_sub(now)))
+        Some(Self::In(timespec(pid, pointer, width)?.saturating_sub(now)))
     }
 
     /// `futex(word, operation, value, timeout, …)`.
-    pub(super) fn of_futex(pid: Pid, args: &[u64; 6]) -> Option<Self> {
+    pub(super) fn of_futex(pid: Pid, args: &[u64; 6], width: Width) -> Option<Self> {
         let operation = args[1] as i32;
         let real_time = operation & libc::FUTEX_CLOCK_REALTIME != 0;
         let clock = if real_time { ClockId::Realtime } else { ClockId::Monotonic };
         match operation & libc::FUTEX_CMD_MASK {
-            libc::FUTEX_WAIT => Self::relative(pid, args[3]),
-            libc::FUTEX_LOCK_PI => Self::until(pid, args[3], ClockId::Realtime),
-            _ => Self::until(pid, args[3], clock),
+            libc::FUTEX_WAIT => Self::relative(pid, args[3], width),
+            libc::FUTEX_LOCK_PI => Self::until(pid, args[3], ClockId::Realtime, width),
+            _ => Self::until(pid, args[3], clock, width),
         }
     }
 
     /// `futex_waitv(words, count, flags, timeout, clock)`.
     pub(super) fn of_futex_waitv(pid: Pid, args: &[u64; 6]) -> Option<Self> {
         let real_time = args[4] as i32 == libc::CLOCK_REALTIME;
-        Self::until(pid, args[3], if real_time { ClockId::Realtime } else { ClockId::Monotonic })
+        let clock = if real_time { ClockId::Realtime } else { ClockId::Monotonic };
+        Self::until(pid, args[3], clock, Width::Native)
     }
 
     /// `clock_nanosleep(clock, flags, time, …)`.
-    pub(super) fn of_clock_nanosleep(pid: Pid, args: &[u64; 6]) -> Self {
+    pub(super) fn of_clock_nanosleep(pid: Pid, args: &[u64; 6], width: Width) -> Self {
         let real_time = args[0] as i32 == libc::CLOCK_REALTIME;
         let clock = if real_time { ClockId::Realtime } else { ClockId::Monotonic };
         let absolute = args[1] as i32 & libc::TIMER_ABSTIME != 0;
-        let alarm = if absolute { Self::until(pid, args[2], clock) } else { Self::relative(pid, args[2]) };
+        let alarm = if absolute {
+            Self::until(pid, args[2], clock, width)
+        } else {
+            Self::relative(pid, args[2], width)
+        };
         alarm.unwrap_or(Self::Unknown)
     }
 
@@ -137,17 +152,29 @@ fn pair(field: Option<&[u8]>) -> Option<Duration> {
     Some(Duration::new(seconds.trim().parse().ok()?, nanos.trim().parse().ok()?))
 }
 
-fn timespec(pid: Pid, pointer: u64) -> Option<Duration> {
-    let (seconds, nanos) = two_words(pid, pointer)?;
+fn timespec(pid: Pid, pointer: u64, width: Width) -> Option<Duration> {
+    let (seconds, nanos) = two_words(pid, pointer, width)?;
     Some(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos)))
 }
 
 /// The kernel refuses negative values, so no thread sleeps with them.
-fn two_words(pid: Pid, pointer: u64) -> Option<(u64, u64)> {
-    let mut words = [0_u8; 16];
-    read_memory(pid, pointer, &mut words)?;
-    let (first, second) = words.split_at(8);
-    Some((u64::from_ne_bytes(first.try_into().ok()?), u64::from_ne_bytes(second.try_into().ok()?)))
+fn two_words(pid: Pid, pointer: u64, width: Width) -> Option<(u64, u64)> {
+    match width {
+        Width::Native => {
+            let mut words = [0_u8; 16];
+            read_memory(pid, pointer, &mut words)?;
+            let (first, second) = words.split_at(8);
+            Some((u64::from_ne_bytes(first.try_into().ok()?), u64::from_ne_bytes(second.try_into().ok()?)))
+        }
+        #[cfg(target_arch = "x86_64")]
+        Width::Narrow => {
+            let mut words = [0_u8; 8];
+            read_memory(pid, pointer, &mut words)?;
+            let (first, second) = words.split_at(4);
+            let word = |bytes: &[u8]| Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)));
+            Some((word(first)?, word(second)?))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,7 +189,7 @@ mod tests {
         let in_a_second = [1_u64, 0];
         let pointer = in_a_second.as_ptr() as u64;
         let futex = |operation: i32, pointer| {
-            Alarm::of_futex(me, &[0, u64::from(operation.cast_unsigned()), 0, pointer, 0, 0])
+            Alarm::of_futex(me, &[0, u64::from(operation.cast_unsigned()), 0, pointer, 0, 0], Width::Native)
         };
         let private = libc::FUTEX_PRIVATE_FLAG;
         assert_eq!(futex(libc::FUTEX_WAIT | private, 0), Some(Alarm::Never));

@@ -78,7 +78,7 @@ pub(super) fn infer(scanner: &mut ThreadScanner, process: &Proc, tid: Pid) -> Do
         WaitFunction::Lock => Doing::Parked(Alarm::Unknown),
         WaitFunction::Child => Doing::WaitsForChild,
         WaitFunction::Pipe => Doing::WaitsOutside(Outside::Other),
-        WaitFunction::UnixSocket => Doing::WaitsOutside(Outside::UnixSocket),
+        WaitFunction::UnixSocket => Doing::WaitsOutside(Outside::UnixSocket(None)),
         WaitFunction::Other => Doing::Other,
         // The set is unknown. Guessing it from the open descriptors would mistake a program that only sleeps
         // in `poll` for one that waits.

@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use rustix::termios::LocalModes;
 
+use super::modes::Modes;
 use super::{Claim, Evidence, Hints, LAST_RESORT_SILENCE, Level, Tty, Verdict, kinds, text};
 
 /// Judges one job by its terminal.
@@ -46,8 +46,8 @@ impl Prober {
         if rustix::termios::tcgetpgrp(master).is_err() {
             return Verdict::Unknown;
         }
-        let canonical = termios.local_modes.contains(LocalModes::ICANON);
-        let echo = termios.local_modes.contains(LocalModes::ECHO);
+        let modes = Modes::from(&termios);
+        let Modes { canonical, echo, .. } = modes;
         let prompt = hints.text_before_cursor;
         let quiet = hints.since_output.min(hints.since_input);
         let hidden_line = canonical && !echo && text::is_prompt_like(prompt);
@@ -66,8 +66,8 @@ impl Prober {
         };
         Verdict::Waiting(Claim {
             level: Level::Possible,
-            kind: kinds::kind(hints, canonical, echo, ""),
-            prompt: prompt.trim().to_owned(),
+            kind: kinds::kind(hints, modes, ""),
+            prompt: hints.prompt().to_owned(),
             evidence: Evidence {
                 pid: None,
                 program: String::new(),
@@ -77,5 +77,10 @@ impl Prober {
                 why: why.to_owned(),
             },
         })
+    }
+
+    /// Who reads a pipe is not visible here.
+    pub fn sample_stdin(&mut self, _pipe: BorrowedFd<'_>, _hints: &Hints<'_>) -> Verdict {
+        Verdict::Unknown
     }
 }

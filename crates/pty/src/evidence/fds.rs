@@ -37,10 +37,32 @@ pub(super) enum Source {
 pub(super) enum Outside {
     /// The other end of a network connection.
     Network,
-    /// The other end of a Unix socket.
-    UnixSocket,
-    /// A pipe, a device, or anything else.
+    /// The other end of a Unix socket, with its number if it is known.
+    UnixSocket(Option<u64>),
+    /// The other end of this pipe.
+    Pipe(u64),
+    /// The programs on a terminal of which it holds the master.
+    Inner(TtyIndex),
+    /// A device, or anything else.
     Other,
+}
+
+impl Outside {
+    /// The pipe or socket by which another process of the job could be at the other end.
+    pub(super) fn link(self) -> Option<Link> {
+        match self {
+            Self::Pipe(inode) => Some(Link::Pipe(inode)),
+            Self::UnixSocket(peer) => peer.map(Link::Socket),
+            Self::Network | Self::Inner(_) | Self::Other => None,
+        }
+    }
+}
+
+/// One end of a connection between processes, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Link {
+    Pipe(u64),
+    Socket(u64),
 }
 
 /// How long it is cached that a process holds both ends of something. Checking means a walk over all of its
@@ -52,6 +74,10 @@ const PAIR_CACHE_TTL: Duration = Duration::from_secs(2);
 pub(super) struct Descriptors {
     diag: Option<SockDiag>,
     pairs: HashMap<(Pid, u64), (Instant, Pair)>,
+    /// The pipes and sockets of processes that were asked about in this sample, with the descriptors.
+    held: HashMap<Pid, Vec<(i32, Link)>>,
+    /// A pipe that stands in for the terminal: the standard input of a job that has none.
+    stdin_pipe: Option<u64>,
     /// The job's own terminal.
     own: Option<TtyIndex>,
     /// The devpts file system that it is in: others may use the same numbers.
@@ -62,7 +88,7 @@ pub(super) struct Descriptors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pair {
     BothHeld,
-    UnixSocket,
+    UnixSocket(Option<u64>),
     Network,
     OtherPipe,
 }
@@ -72,7 +98,14 @@ const FOREIGN_TTY_BASE: u32 = 1 << 24;
 
 impl Descriptors {
     pub(super) fn new() -> Self {
-        Self { diag: None, pairs: HashMap::new(), own: None, devpts: None }
+        Self {
+            diag: None,
+            pairs: HashMap::new(),
+            held: HashMap::new(),
+            stdin_pipe: None,
+            own: None,
+            devpts: None,
+        }
     }
 
     /// Sets which terminal is the job's, and which file system it is in.
@@ -81,8 +114,15 @@ impl Descriptors {
         self.devpts = rustix::fs::stat(index.path()).ok().map(|stat| stat.st_dev);
     }
 
+    /// Sets which pipe is the job's standard input, in place of a terminal.
+    pub(super) fn learn_stdin(&mut self, inode: u64) {
+        self.stdin_pipe = Some(inode);
+        self.own = Some(TtyIndex::STDIN);
+    }
+
     /// Drops cache entries that may be out of date.
     pub(super) fn forget_old(&mut self, now: Instant) {
+        self.held.clear();
         self.pairs.retain(|_, (at, _)| now.duration_since(*at) < PAIR_CACHE_TTL);
     }
 
@@ -99,6 +139,9 @@ impl Descriptors {
             });
         }
         if let Some(inode) = inode_in(link, b"pipe:[") {
+            if self.stdin_pipe == Some(inode) {
+                return Some(Source::Terminal(TtyIndex::STDIN));
+            }
             return Some(self.pipe(reader, process, fd, inode));
         }
         if let Some(inode) = inode_in(link, b"socket:[") {
@@ -155,66 +198,80 @@ impl Descriptors {
     }
 
     fn pipe(&mut self, reader: &mut ProcReader, process: &Proc, fd: i32, inode: u64) -> Source {
-        let pair = self.remembered(process.pid, inode, || {
-            let held = another_end(reader, process.pid, fd, inode);
-            if held { Pair::BothHeld } else { Pair::OtherPipe }
+        let pair = self.remembered(process.pid, inode).unwrap_or_else(|| {
+            let held = self.another_end(reader, process.pid, fd, inode);
+            self.remember(process.pid, inode, if held { Pair::BothHeld } else { Pair::OtherPipe })
         });
-        if pair == Pair::BothHeld { Source::Internal } else { Source::External(Outside::Other) }
+        if pair == Pair::BothHeld { Source::Internal } else { Source::External(Outside::Pipe(inode)) }
     }
 
     fn socket(&mut self, reader: &mut ProcReader, process: &Proc, inode: u64) -> Source {
-        let mut diag = self.diag.take().or_else(|| SockDiag::open().ok());
-        let pair = self.remembered(process.pid, inode, || {
+        let pair = self.remembered(process.pid, inode).unwrap_or_else(|| {
+            if self.diag.is_none() {
+                self.diag = SockDiag::open().ok();
+            }
             let number = u32::try_from(inode).unwrap_or(0);
-            match diag.as_mut().map(|diag| diag.unix_peer(number)) {
-                Some(Ok(UnixSocket::Peer(peer))) if holds_socket(reader, process.pid, peer) => Pair::BothHeld,
-                Some(Ok(UnixSocket::Peer(_) | UnixSocket::Alone)) => Pair::UnixSocket,
+            let pair = match self.diag.as_mut().map(|diag| diag.unix_peer(number)) {
+                Some(Ok(UnixSocket::Peer(peer))) => {
+                    let peer = u64::from(peer);
+                    let held =
+                        self.holds(reader, process.pid).iter().any(|(_, link)| *link == Link::Socket(peer));
+                    if held { Pair::BothHeld } else { Pair::UnixSocket(Some(peer)) }
+                }
+                Some(Ok(UnixSocket::Alone)) => Pair::UnixSocket(None),
                 Some(Ok(UnixSocket::NotUnix)) => Pair::Network,
                 // Unknown, so assume the worse: another process or machine.
                 Some(Err(_)) | None => Pair::Network,
-            }
+            };
+            self.remember(process.pid, inode, pair)
         });
-        self.diag = diag;
         match pair {
             Pair::BothHeld => Source::Internal,
-            Pair::UnixSocket => Source::External(Outside::UnixSocket),
+            Pair::UnixSocket(peer) => Source::External(Outside::UnixSocket(peer)),
             Pair::Network | Pair::OtherPipe => Source::External(Outside::Network),
         }
     }
 
-    fn remembered(&mut self, pid: Pid, inode: u64, find_out: impl FnOnce() -> Pair) -> Pair {
-        self.pairs.entry((pid, inode)).or_insert_with(|| (Instant::now(), find_out())).1
+    fn remembered(&self, pid: Pid, inode: u64) -> Option<Pair> {
+        self.pairs.get(&(pid, inode)).map(|(_, pair)| *pair)
     }
-}
 
-/// Whether the process also holds the other end of a pipe that it reads or writes.
-fn another_end(reader: &mut ProcReader, pid: Pid, fd: i32, inode: u64) -> bool {
-    let Some(mine) = open_flags(reader, pid, fd).map(|flags| flags & libc::O_ACCMODE) else { return false };
-    if mine == libc::O_RDWR {
-        return true;
+    fn remember(&mut self, pid: Pid, inode: u64, pair: Pair) -> Pair {
+        self.pairs.insert((pid, inode), (Instant::now(), pair));
+        pair
     }
-    let mut fds = Vec::new();
-    if reader.numbers(format_args!("/proc/{pid}/fd"), |fd| fds.push(fd)).is_err() {
-        return false;
-    }
-    fds.into_iter().filter(|other| *other != fd).any(|other| {
-        let same = reader
-            .link(format_args!("/proc/{pid}/fd/{other}"))
-            .is_ok_and(|link| inode_in(link, b"pipe:[") == Some(inode));
-        same && open_flags(reader, pid, other).is_some_and(|flags| flags & libc::O_ACCMODE != mine)
-    })
-}
 
-fn holds_socket(reader: &mut ProcReader, pid: Pid, inode: u32) -> bool {
-    let mut fds = Vec::new();
-    if reader.numbers(format_args!("/proc/{pid}/fd"), |fd| fds.push(fd)).is_err() {
-        return false;
+    /// The pipes and sockets that a process holds, listed once a sample.
+    pub(super) fn holds(&mut self, reader: &mut ProcReader, pid: Pid) -> &[(i32, Link)] {
+        self.held.entry(pid).or_insert_with(|| {
+            let mut fds = Vec::new();
+            if reader.numbers(format_args!("/proc/{pid}/fd"), |fd| fds.push(fd)).is_err() {
+                return Vec::new();
+            }
+            let link_of = |fd: i32| {
+                let link = reader.link(format_args!("/proc/{pid}/fd/{fd}")).ok()?;
+                let pipe = inode_in(link, b"pipe:[").map(Link::Pipe);
+                Some((fd, pipe.or_else(|| inode_in(link, b"socket:[").map(Link::Socket))?))
+            };
+            fds.into_iter().filter_map(link_of).collect()
+        })
     }
-    fds.into_iter().any(|fd| {
-        reader
-            .link(format_args!("/proc/{pid}/fd/{fd}"))
-            .is_ok_and(|link| inode_in(link, b"socket:[") == Some(u64::from(inode)))
-    })
+
+    /// Whether the process also holds the other end of a pipe that it reads or writes.
+    fn another_end(&mut self, reader: &mut ProcReader, pid: Pid, fd: i32, inode: u64) -> bool {
+        let Some(mine) = open_flags(reader, pid, fd).map(|flags| flags & libc::O_ACCMODE) else {
+            return false;
+        };
+        if mine == libc::O_RDWR {
+            return true;
+        }
+        let same =
+            |(other, link): &(i32, Link)| (*other != fd && *link == Link::Pipe(inode)).then_some(*other);
+        let others: Vec<i32> = self.holds(reader, pid).iter().filter_map(same).collect();
+        others
+            .into_iter()
+            .any(|other| open_flags(reader, pid, other).is_some_and(|flags| flags & libc::O_ACCMODE != mine))
+    }
 }
 
 /// A timer that is not armed wakes no one.
@@ -224,7 +281,9 @@ fn timer(reader: &mut ProcReader, pid: Pid, fd: i32) -> Source {
     };
     match Alarm::of_timerfd(field(info, b"it_value:"), field(info, b"it_interval:")) {
         Alarm::Never => Source::Internal,
-        alarm => Source::Timer(alarm),
+        alarm @ (Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_)) => {
+            Source::Timer(alarm)
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl Wakeups {
     }
 }
 
-/// How much CPU time the foreground used recently.
+/// How much CPU time the foreground has used since the last byte.
 #[derive(Debug, Default)]
 pub(super) struct ProcessorUse {
     readings: VecDeque<(Instant, u64)>,
@@ -113,9 +113,13 @@ const MAX_SPAN: Duration = Duration::from_millis(600);
 const MAX_READINGS: usize = 32;
 
 impl ProcessorUse {
-    /// Begins a sample.
-    pub(super) fn turn(&mut self) {
+    /// Begins a sample, `quiet` after the last byte in either direction. What was used before that byte says nothing
+    /// about what the program does now: it was most likely used to print it.
+    pub(super) fn begin(&mut self, now: Instant, quiet: Duration) {
         self.taken = false;
+        if let Some(since) = now.checked_sub(quiet) {
+            self.readings.retain(|(at, _)| *at >= since);
+        }
     }
 
     /// The share of one processor; `None` while there is only one reading.

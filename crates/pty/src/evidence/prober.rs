@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
+use super::alarms::Alarm;
 use super::fds::Outside;
 use super::history::{ProcessorUse, SampleHistory, Wakeups};
-use super::terminal::{Modes, TtyIndex};
+use super::modes::Modes;
+use super::terminal::TtyIndex;
 use super::threads::{Doing, Sample, ThreadScanner};
 use super::verdict::{Assessment, Finding, Judge, Rank, Terminal};
-use super::{Claim, Evidence, Hints, LAST_RESORT_SILENCE, Level, Row, Tty, Verdict, kinds, text};
+use super::{Claim, Evidence, Hints, InputKind, LAST_RESORT_SILENCE, Level, Row, Tty, Verdict, kinds, text};
 use crate::procfs::Proc;
 
 /// Samples one job, again and again.
@@ -40,6 +42,8 @@ struct Helpers {
     sought: Option<Instant>,
 }
 
+/// What stands for the terminal in the reasons of a job without one.
+const STDIN: &str = "its standard input";
 /// How often helpers are searched for: it means a walk over all processes of the machine.
 const HELPER_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the job must be quiet before helpers are searched for.
@@ -87,13 +91,40 @@ impl Prober {
     pub fn sample(&mut self, master: BorrowedFd<'_>, hints: &Hints<'_>) -> Verdict {
         let now = Instant::now();
         self.scanner.fds.forget_old(now);
-        self.processor.turn();
+        let quiet = hints.since_output.min(hints.since_input);
+        self.processor.begin(now, quiet);
         self.history.begin(hints.row == Row::SamePrompt);
-        self.wakeups.begin(now, hints.since_output.min(hints.since_input));
+        self.wakeups.begin(now, quiet);
         let verdict = match self.terminal_now(master) {
             Some(terminal) => self.sample_terminal(&terminal, hints, now),
             None => Verdict::Unknown,
         };
+        self.history.turn(now);
+        verdict
+    }
+
+    /// Takes one sample of a job without a terminal, whose standard input is a pipe that only we write to.
+    ///
+    /// It waits for input only if the pipe is empty, and that is for the caller to know.
+    pub fn sample_stdin(&mut self, pipe: BorrowedFd<'_>, hints: &Hints<'_>) -> Verdict {
+        let now = Instant::now();
+        self.scanner.fds.forget_old(now);
+        let quiet = hints.since_output.min(hints.since_input);
+        self.processor.begin(now, quiet);
+        self.history.begin(hints.row == Row::SamePrompt);
+        self.wakeups.begin(now, quiet);
+        if self.terminal.is_none() {
+            let Ok(stat) = rustix::fs::fstat(pipe) else { return Verdict::Unknown };
+            self.terminal = Some(TtyIndex::STDIN);
+            self.scanner.fds.learn_stdin(stat.st_ino);
+        }
+        let samples = self.sample_job();
+        // There is no foreground: everybody in the group of the command may read.
+        let foreground = samples.first().map(|sample| sample.process.pgrp);
+        let terminal = Terminal { index: TtyIndex::STDIN, foreground, modes: Modes::PLAIN, depth: 0 };
+        let found = self.judge(&samples, &terminal, hints);
+        self.unconfirmed = matches!(found, Assessment::Unconfirmed);
+        let verdict = self.say(found, &samples, &terminal, hints);
         self.history.turn(now);
         verdict
     }
@@ -138,15 +169,16 @@ impl Prober {
         self.processes.drain(..).map(|process| scanner.look(process)).collect()
     }
 
-    /// A process outside the job can only serve one that waits for a Unix socket.
+    /// A process outside the job can only serve one that waits for a Unix socket, or for nothing but signals.
     fn could_have_helper(&self, samples: &[Sample], terminal: &Terminal, hints: &Hints<'_>) -> bool {
+        let is_served = |sample: &Sample| {
+            let on_socket = |doing: &Doing| matches!(doing, Doing::WaitsOutside(Outside::UnixSocket(_)));
+            let parked = |doing: &Doing| *doing == Doing::Parked(Alarm::Never);
+            sample.threads.iter().any(|thread| on_socket(&thread.doing))
+                || (!sample.threads.is_empty() && sample.threads.iter().all(|thread| parked(&thread.doing)))
+        };
         hints.since_output >= HELPER_SEARCH_QUIET
-            && samples.iter().filter(|sample| Some(sample.process.pgrp) == terminal.foreground).any(
-                |sample| {
-                    let outside = Doing::WaitsOutside(Outside::UnixSocket);
-                    sample.threads.iter().any(|thread| thread.doing == outside)
-                },
-            )
+            && samples.iter().filter(|sample| Some(sample.process.pgrp) == terminal.foreground).any(is_served)
     }
 
     fn search_helpers(&mut self, samples: &[Sample], index: TtyIndex, now: Instant) {
@@ -186,7 +218,7 @@ impl Prober {
         match found {
             Assessment::Waits(rank, finding) => {
                 let level = match rank {
-                    Rank::Certain => Level::Certain,
+                    Rank::Certain(_) => Level::Certain,
                     Rank::High | Rank::Medium => Level::Likely,
                     Rank::Low => Level::Possible,
                 };
@@ -208,7 +240,7 @@ impl Prober {
         let silent = hints.since_output.min(hints.since_input) >= LAST_RESORT_SILENCE;
         let foreground = samples.iter().find(|sample| Some(sample.process.pgrp) == terminal.foreground);
         match foreground {
-            Some(reader) if silent && text::looks_like_question(hints.text_before_cursor) => {
+            Some(reader) if silent && text::looks_like_question(hints.prompt()) => {
                 let why = "it has been silent for long, and its last line looks like a question";
                 let pid = reader.process.pid;
                 let finding = Finding { pid, call: "", fd: -1, nested: false, modes: terminal.modes, why };
@@ -223,15 +255,23 @@ impl Prober {
         let modes = finding.modes;
         Claim {
             level,
-            kind: kinds::kind(hints, modes.canonical, modes.echo, &program),
-            prompt: hints.text_before_cursor.trim().to_owned(),
+            kind: if self.terminal == Some(TtyIndex::STDIN) {
+                InputKind::Stdin
+            } else {
+                kinds::kind(hints, modes, &program)
+            },
+            prompt: hints.prompt().to_owned(),
             evidence: Evidence {
                 pid: Some(finding.pid),
                 program,
                 syscall: finding.call,
                 fd: (finding.fd >= 0).then_some(finding.fd),
                 tty: if finding.nested { Tty::Nested } else { Tty::Own },
-                why: finding.why.to_owned(),
+                why: if self.terminal == Some(TtyIndex::STDIN) {
+                    finding.why.replace("its terminal", STDIN).replace("the terminal", STDIN)
+                } else {
+                    finding.why.to_owned()
+                },
             },
         }
     }

@@ -5,7 +5,7 @@
 
 use rustix::process::Pid;
 
-use super::alarms::Alarm;
+use super::alarms::{Alarm, Width};
 use super::fds::Descriptors;
 use crate::procfs::ProcReader;
 
@@ -23,7 +23,7 @@ pub(super) struct Set {
 }
 
 /// Larger sets belong to servers, which do more than wait for a key.
-const MAX_DESCRIPTORS: usize = 64;
+const MAX_DESCRIPTORS: usize = 1024;
 
 /// epoll sets inside epoll sets are followed to this depth.
 pub(super) const MAX_EPOLL_DEPTH: u32 = 3;
@@ -50,19 +50,18 @@ pub(super) fn poll(pid: Pid, args: &[u64; 6]) -> Option<Set> {
 }
 
 /// `ppoll(fds, count, timespec, …)`.
-pub(super) fn ppoll(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    poll_set(pid, args, Alarm::relative(pid, args[2])?)
+pub(super) fn ppoll(pid: Pid, args: &[u64; 6], width: Width) -> Option<Set> {
+    poll_set(pid, args, Alarm::relative(pid, args[2], width)?)
 }
 
 fn poll_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
     const ENTRY: usize = 8;
     let mut set = Set::new(alarm);
     let count = usize::try_from(args[1]).ok()?;
-    let mut entries = [0_u8; ENTRY * MAX_DESCRIPTORS];
     let looked_at = count.min(MAX_DESCRIPTORS);
     set.truncated = count > looked_at;
-    let entries = &mut entries[..looked_at * ENTRY];
-    read_memory(pid, args[0], entries)?;
+    let mut entries = vec![0_u8; looked_at * ENTRY];
+    read_memory(pid, args[0], &mut entries)?;
     for entry in entries.chunks_exact(ENTRY) {
         let fd = i32::from_ne_bytes(entry[..4].try_into().ok()?);
         let events = i16::from_ne_bytes(entry[4..6].try_into().ok()?);
@@ -76,13 +75,13 @@ fn poll_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
 
 /// `select(count, read, write, except, timeval)`.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn select(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    select_set(pid, args, Alarm::relative_micros(pid, args[4])?)
+pub(super) fn select(pid: Pid, args: &[u64; 6], width: Width) -> Option<Set> {
+    select_set(pid, args, Alarm::relative_micros(pid, args[4], width)?)
 }
 
 /// `pselect6(count, read, write, except, timespec, …)`.
-pub(super) fn pselect(pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    select_set(pid, args, Alarm::relative(pid, args[4])?)
+pub(super) fn pselect(pid: Pid, args: &[u64; 6], width: Width) -> Option<Set> {
+    select_set(pid, args, Alarm::relative(pid, args[4], width)?)
 }
 
 fn select_set(pid: Pid, args: &[u64; 6], alarm: Alarm) -> Option<Set> {
@@ -114,7 +113,7 @@ pub(super) fn epoll_wait(reader: &mut ProcReader, pid: Pid, args: &[u64; 6]) -> 
 
 /// `epoll_pwait2(epoll, events, room, timespec, …)`.
 pub(super) fn epoll_pwait2(reader: &mut ProcReader, pid: Pid, args: &[u64; 6]) -> Option<Set> {
-    let mut set = Set::new(Alarm::relative(pid, args[3])?);
+    let mut set = Set::new(Alarm::relative(pid, args[3], Width::Native)?);
     epoll_members(reader, pid, args[0] as i32, MAX_EPOLL_DEPTH, &mut set)?;
     Some(set)
 }
@@ -206,7 +205,7 @@ mod tests {
         let (read, write) = ([1_u64, 1 << 3], [1_u64 << 5, 0]);
         let clock = [4_i64, 0];
         let (read, write, clock) = (read.as_ptr() as u64, write.as_ptr() as u64, clock.as_ptr() as u64);
-        let set = pselect(me, &[68, read, write, 0, clock, 0]).unwrap();
+        let set = pselect(me, &[68, read, write, 0, clock, 0], Width::Native).unwrap();
         let four_seconds = Alarm::After(Duration::from_secs(4));
         assert_eq!((set.reads, set.others, set.alarm), (vec![0, 67], vec![5], four_seconds));
     }

@@ -1,9 +1,10 @@
-//! The terminal in question: which one it is, its foreground group, and its modes.
+//! The terminal in question: which one it is.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::termios::{LocalModes, SpecialCodeIndex, Termios};
+
+use super::modes::Modes;
 
 /// A terminal's number: the `N` of `/dev/pts/N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +14,9 @@ pub(super) struct TtyIndex(pub(super) u32);
 const PTS_MAJOR: i32 = 136;
 
 impl TtyIndex {
+    /// Not a terminal: the pipe that is the standard input of a job without one.
+    pub(super) const STDIN: Self = Self(u32::MAX);
+
     /// From a process's controlling terminal; `None` if it has none, or a console.
     pub(super) fn of_tty_nr(tty_nr: i32) -> Option<Self> {
         let major = (tty_nr >> 8) & 0xfff;
@@ -32,42 +36,11 @@ impl TtyIndex {
     }
 }
 
-/// The input modes of a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Modes {
-    /// It passes on whole lines.
-    pub(super) canonical: bool,
-    /// It echoes what is typed.
-    pub(super) echo: bool,
-    /// A read may return nothing after a timeout, so it is really a poll.
-    pub(super) reads_time_out: bool,
-}
-
 impl Modes {
-    pub(super) fn of(terminal: impl AsFd) -> Option<Self> {
-        rustix::termios::tcgetattr(terminal).ok().map(|termios| Self::from(&termios))
-    }
-
     /// Of a terminal whose master another process holds.
     pub(super) fn of_index(index: TtyIndex) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Self::of(rustix::fs::open(index.path(), flags, Mode::empty()).ok()?)
-    }
-
-    /// It reads lines without echo.
-    pub(super) fn hides_a_line(self) -> bool {
-        self.canonical && !self.echo
-    }
-}
-
-impl From<&Termios> for Modes {
-    fn from(termios: &Termios) -> Self {
-        let canonical = termios.local_modes.contains(LocalModes::ICANON);
-        Self {
-            canonical,
-            echo: termios.local_modes.contains(LocalModes::ECHO),
-            reads_time_out: !canonical && termios.special_codes[SpecialCodeIndex::VMIN] == 0,
-        }
     }
 }
 

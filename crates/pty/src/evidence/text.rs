@@ -40,7 +40,7 @@ pub fn is_prompt_like(text: &str) -> bool {
     if trimmed.trim_start().is_empty() || is_false_friend(text) {
         return false;
     }
-    if asks_yes_or_no(text) || asks_for_secret(text) || asks_for_key(text) {
+    if asks_yes_or_no(text) || asks_for_secret(text) || asks_for_key(text) || is_library_question(text) {
         return true;
     }
     if trimmed.ends_with(PROMPT_ENDS) {
@@ -51,6 +51,38 @@ pub fn is_prompt_like(text: &str) -> bool {
     }
     // A shell's `%`, but not the end of "Building 45%".
     trimmed.strip_suffix('%').is_some_and(|before| !before.trim_end().ends_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a line is a question, for which the program reads an answer on the next one.
+#[must_use]
+pub fn is_question(line: &str) -> bool {
+    let trimmed = line.trim();
+    if trimmed.is_empty() || is_false_friend(trimmed) {
+        return false;
+    }
+    let lower = trimmed.to_lowercase();
+    let asks_in_words = ["enter ", "type ", "please ", "input ", "choose ", "select ", "provide "]
+        .iter()
+        .any(|word| lower.starts_with(word));
+    trimmed.ends_with('?')
+        || asks_yes_or_no(trimmed)
+        || asks_for_key(trimmed)
+        || (trimmed.ends_with(':') && (asks_in_words || asks_for_secret(trimmed)))
+        || (asks_in_words && !trimmed.ends_with(['.', '…']))
+}
+
+/// Whether a text says what the program is doing, like `Uploading (1/3):` or `working: `. Others' words for it are not known.
+#[must_use]
+pub fn is_progress(text: &str) -> bool {
+    const OTHERS: [&str; 8] =
+        ["string", "setting", "thing", "something", "anything", "rating", "heading", "nothing"];
+    let words =
+        || text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).map(str::to_lowercase);
+    let asks =
+        text.trim_end().ends_with('?') || asks_yes_or_no(text) || asks_for_secret(text) || asks_for_key(text);
+    let at_work = |word: &String| word.len() > 5 && word.ends_with("ing") && !OTHERS.contains(&word.as_str());
+    let ends_in_percent = text.trim_end().trim_end_matches([')', ']', ':']).ends_with('%');
+    !asks && (ends_in_percent || words().take(2).any(|word| at_work(&word)))
 }
 
 /// Whether two texts are the same except for their numbers, like two prompts with a counter.
@@ -81,6 +113,34 @@ pub fn offers_choice<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
     })
 }
 
+/// Whether the rows of a screen list several things, one of which is marked, or say which keys choose one.
+#[must_use]
+pub fn lists_choices<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
+    const MARKS: [&str; 18] =
+        ["❯", "›", "▸", "▶", "➤", "»", "→", "◉", "◯", "●", "○", "◻", "◼", "☐", "[ ]", "[x]", "[X]", ">"];
+    const KEYS: [&str; 7] =
+        ["use arrow keys", "arrow keys to", "↑↓ to move", "↑/↓", "↑↓", "<up>/<down>", "<space> to select"];
+    let marked = |row: &str| MARKS.iter().any(|mark| row.trim_start().starts_with(mark));
+    let indent = |row: &str| row.chars().take_while(|c| *c == ' ').count();
+    let mut before: Option<&str> = None;
+    for row in rows {
+        let lower = row.to_lowercase();
+        if KEYS.iter().any(|keys| lower.contains(keys)) {
+            return true;
+        }
+        if let Some(above) = before.filter(|above| !above.trim().is_empty() && !row.trim().is_empty()) {
+            // Two items below each other: both with marks, or one with a mark and one that is indented for want of it.
+            let one_marked = |with: &str, without: &str| marked(with) && indent(without) >= indent(with) + 2;
+            let both = marked(row) && marked(above) && indent(row) == indent(above);
+            if both && (row.trim().len() > 1) || one_marked(row, above) || one_marked(above, row) {
+                return true;
+            }
+        }
+        before = Some(row);
+    }
+    false
+}
+
 /// Whether a line is a question by the strict patterns of the stall watchdog: a choice of yes and no in
 /// brackets, a request for a key press, or for a password.
 #[must_use]
@@ -95,28 +155,85 @@ pub fn looks_like_question(line: &str) -> bool {
 /// Whether it offers yes and no in brackets.
 pub(super) fn asks_yes_or_no(text: &str) -> bool {
     let text = text.to_lowercase();
-    ["(y/n", "[y/n", "(yes/no", "[yes/no"].iter().any(|mark| text.contains(mark))
+    [
+        "(y/n",
+        "[y/n",
+        "(yes/no",
+        "[yes/no",
+        "(y or n",
+        "(y or [n",
+        "([y] or n",
+        "(yes or no",
+        "y/n?",
+        "(y|n",
+        "[y|n",
+    ]
+    .iter()
+    .any(|mark| text.contains(mark))
 }
 
 /// Whether it mentions a secret.
 pub(super) fn asks_for_secret(text: &str) -> bool {
     let text = text.to_lowercase();
-    ["password", "passphrase"].iter().any(|word| text.contains(word))
+    if ["password", "passphrase", "passcode", "passwort", "api key", "access key", "secret key"]
+        .iter()
+        .any(|word| text.contains(word))
+    {
+        return true;
+    }
+    let word =
+        |word: &str| ["token", "secret", "pin", "passwd", "otp", "credential", "credentials"].contains(&word);
+    text.split(|c: char| !c.is_alphanumeric()).any(word)
 }
 
 /// Whether it asks for a key press.
 pub(super) fn asks_for_key(text: &str) -> bool {
     let text = text.to_lowercase();
+    if ["hit any", "hit a key", "hit enter", "hit return", "any key"].iter().any(|words| text.contains(words))
+    {
+        return true;
+    }
     let Some(at) = text.find("press ") else { return false };
     let what = text[at + "press ".len()..].trim_start_matches(['[', '<', '\'', '"']);
-    ["any", "enter", "return"].iter().any(|key| what.starts_with(key))
+    ["any", "enter", "return", "a key", "key"].iter().any(|key| what.starts_with(key))
         || text.trim_end().ends_with("continue")
         || text.trim_end().ends_with("to continue...")
+}
+
+/// Whether it asks for one of a few keys: a key, or letters to choose from.
+pub(super) fn offers_keys(text: &str) -> bool {
+    let lower = text.trim_end().trim_end_matches(['?', ':']).to_lowercase();
+    if lower.split(|c: char| !c.is_alphanumeric()).any(|word| word == "key") {
+        return true;
+    }
+    // `(a/b/c)`, `[y,n,q]`: single characters in brackets.
+    let Some(open) = lower.rfind(['(', '[']) else { return false };
+    let inner = lower[open + 1..].trim_end_matches([')', ']']);
+    let parts: Vec<&str> = inner.split(['/', ',', '|']).map(str::trim).collect();
+    parts.len() > 1 && parts.iter().all(|part| part.chars().count() == 1)
+}
+
+/// Whether it begins as questions of prompt libraries do: `? Name: `, `[?] Name: `.
+pub(super) fn is_library_question(text: &str) -> bool {
+    let text = text.trim_start();
+    ["? ", "[?] "].iter().any(|mark| text.starts_with(mark)) && text.chars().any(char::is_alphabetic)
 }
 
 /// Whether it ends like the prompt of a program that reads commands.
 pub(super) fn is_command_prompt(text: &str) -> bool {
     let trimmed = text.trim_end();
+    if asks_yes_or_no(text) {
+        return false;
+    }
+    // `?- `, `* `, `? `: nothing but a sign or two. A lone colon is a pager's, `#?` asks for a number.
+    let bare = trimmed.trim_start();
+    if !bare.is_empty()
+        && bare.chars().count() <= 3
+        && bare.chars().all(|c| c.is_ascii_punctuation())
+        && ![":", "#?"].contains(&bare)
+    {
+        return true;
+    }
     if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%']) || trimmed == "..." {
         return true;
     }
@@ -161,6 +278,7 @@ mod tests {
             "Stage this hunk [y,n,q,a,d,e,?]? ",
             "package name: (work) ",
             "host% ",
+            "? Name ",
             "❯ ",
         ];
         for text in prompts {
@@ -224,13 +342,72 @@ mod tests {
     }
 
     #[test]
-    fn command_prompts_differ_from_questions() {
-        for text in
-            [">>> ", "... ", "> ", "(gdb) ", "(Pdb) ", "In [12]: ", "sqlite> ", "postgres=# ", "me % "]
+    fn what_a_program_does_is_no_question() {
+        for text in ["Compiling: ", "Uploading (1/3):", "- Installing packages:", "working: ", "Build 45%:"] {
+            assert!(is_progress(text), "{text:?}");
+        }
+        for text in [
+            "Name: ",
+            "String: ",
+            "Setting: ",
+            "Continue installing? ",
+            "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
+            "(gdb) ",
+            "iex(1)> ",
+        ] {
+            assert!(!is_progress(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_may_end_with_a_newline() {
+        for line in ["What is your name?", "Enter a number:", "Please enter your age", "Go on [y/N]"] {
+            assert!(is_question(line), "{line:?}");
+        }
+        for line in ["", "done", "Listening on:", "Press q to quit", "Please wait…", "Error: no such file:"]
         {
+            assert!(!is_question(line), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn lists_are_recognised() {
+        let lists = [
+            "? Pick (Use arrow keys)\n » a\n   b",
+            "Pick:\n❯ a\n  b",
+            "[?] Pick: a\n > a\n   b",
+            " ◯ a\n ◉ b",
+            "> one\n  two\n[↑↓ to move, enter to select]",
+        ];
+        for screen in lists {
+            assert!(lists_choices(screen.lines()), "{screen}");
+        }
+        for screen in ["", ">>> 1+1\n2\n>>> ", "> vite build\nready", "$ ls\na  b\n$ ", "> a\nb"] {
+            assert!(!lists_choices(screen.lines()), "{screen}");
+        }
+    }
+
+    #[test]
+    fn command_prompts_differ_from_questions() {
+        for text in [
+            ">>> ",
+            "... ",
+            "> ",
+            "(gdb) ",
+            "(Pdb) ",
+            "In [12]: ",
+            "sqlite> ",
+            "postgres=# ",
+            "me % ",
+            "?- ",
+            "* ",
+            "? ",
+        ] {
             assert!(is_command_prompt(text), "{text:?}");
         }
-        for text in ["Name: ", "Sure? ", "(y/n) ", "pick one (1-3) ", "(yes or no) "] {
+        for text in
+            ["Name: ", "Sure? ", "(y/n) ", "pick one (1-3) ", "(yes or no) ", "Quit anyway? (y or n) ", ":"]
+        {
             assert!(!is_command_prompt(text), "{text:?}");
         }
     }

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::alarms::Alarm;
+use super::alarms::{Alarm, Width};
+use super::compat::{self, NativeCall};
 use super::denied;
-use super::fds::{Descriptors, Outside, Source};
+use super::fds::{Descriptors, Link, Outside, Source};
 use super::sets::{self, Set};
 use super::terminal::TtyIndex;
 use crate::procfs::{Proc, ProcReader, State};
@@ -22,6 +23,19 @@ pub(super) struct ThreadScanner {
     /// Threads that were parked at the last sample, by process (with its start time) and thread: how often
     /// they had run. A thread that has not run since is still parked. A JVM has dozens of them.
     parked: HashMap<(Pid, u64, Pid), u64>,
+    /// Whether processes of other users are hidden, once that was asked.
+    hides_processes: Option<bool>,
+}
+
+/// What decides whether a thread can continue without input: the whole of it, for the claim that none can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Continues {
+    /// Only when another thread of the job does, or someone types.
+    WithOthers,
+    /// When whoever is at the other end of this does: another process of the job, or not.
+    With(Link),
+    /// By a timer, by the network, by somebody else, or in a way that cannot be seen.
+    ByItself,
 }
 
 /// A descriptor that a thread waits for.
@@ -71,25 +85,38 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    /// Whether it may continue without input and without another thread of the job: by a timer, by the
-    /// network, or in a way that cannot be seen.
-    pub(super) fn may_continue_by_itself(&self) -> bool {
+    /// What it takes for it to continue. Whatever is not known for sure continues by itself.
+    pub(super) fn continues(&self) -> Vec<Continues> {
+        let by_alarm = |alarm: Alarm| match alarm {
+            Alarm::Never => Continues::WithOthers,
+            Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_) => Continues::ByItself,
+        };
+        let outside = |outside: Outside| outside.link().map_or(Continues::ByItself, Continues::With);
         match self {
-            Self::Running | Self::Disk | Self::Sleeps(_) | Self::Other | Self::Denied => true,
-            // Its output will be read sooner or later.
-            Self::Writes { .. } => true,
-            Self::Parked(alarm) | Self::Idles(alarm) => *alarm != Alarm::Never,
-            Self::Watches { set, alarm, inferred, .. } => {
-                let soft = set
-                    .iter()
-                    .any(|member| matches!(member.source, Source::Soft | Source::External(Outside::Network)));
-                *inferred || *alarm != Alarm::Never || soft
+            Self::Running | Self::Disk | Self::Sleeps(_) | Self::Other | Self::Denied => {
+                vec![Continues::ByItself]
             }
-            Self::Reads { inferred, .. } => *inferred,
-            Self::WaitsOutside(Outside::Network) => true,
-            // Pipes and Unix sockets usually lead to other processes of the job.
-            Self::WaitsOutside(Outside::UnixSocket | Outside::Other) => false,
-            Self::Stopped | Self::WaitsForChild => false,
+            // Its output will be read sooner or later.
+            Self::Writes { .. } => vec![Continues::ByItself],
+            Self::Parked(alarm) | Self::Idles(alarm) => vec![by_alarm(*alarm)],
+            Self::Watches { inferred: true, .. } | Self::Reads { inferred: true, .. } => {
+                vec![Continues::ByItself]
+            }
+            Self::Watches { set, alarm, inferred: false, .. } => {
+                let members = set.iter().map(|member| match member.source {
+                    Source::Terminal(_) | Source::Internal => Continues::WithOthers,
+                    Source::Timer(alarm) => by_alarm(alarm),
+                    // The programs there are the job's, and are looked at as well.
+                    Source::Relay(_) => Continues::WithOthers,
+                    Source::Soft => Continues::ByItself,
+                    Source::External(it) => outside(it),
+                });
+                members.chain([by_alarm(*alarm)]).collect()
+            }
+            Self::Reads { inferred: false, .. } => vec![Continues::WithOthers],
+            Self::WaitsOutside(Outside::Inner(_)) => vec![Continues::WithOthers],
+            Self::WaitsOutside(it) => vec![outside(*it)],
+            Self::Stopped | Self::WaitsForChild => vec![Continues::WithOthers],
         }
     }
 }
@@ -113,7 +140,8 @@ pub(super) struct Sample {
 /// How a thread's `syscall` file reads.
 enum Call {
     Running,
-    Number(i64, [u64; 6]),
+    /// Its number, its arguments, and where the thread's stack and code are.
+    Number(i64, [u64; 6], [u64; 2]),
     /// Asleep, but not in a system call: in a page fault, for example.
     Elsewhere,
 }
@@ -137,7 +165,13 @@ const RUNTIME_THREADS: [&str; 10] = [
 
 impl ThreadScanner {
     pub(super) fn new(hardened: bool) -> Self {
-        Self { reader: ProcReader::new(), fds: Descriptors::new(), hardened, parked: HashMap::new() }
+        Self {
+            reader: ProcReader::new(),
+            fds: Descriptors::new(),
+            hardened,
+            parked: HashMap::new(),
+            hides_processes: None,
+        }
     }
 
     /// Scans every thread of a process.
@@ -185,7 +219,19 @@ impl ThreadScanner {
             Doing::Parked(alarm) if alarm != Alarm::Never && self.is_runtime_thread(process.pid, tid) => {
                 Doing::Parked(Alarm::Housekeeping)
             }
-            doing => doing,
+            doing @ (Doing::Running
+            | Doing::Disk
+            | Doing::Stopped
+            | Doing::Watches { .. }
+            | Doing::Reads { .. }
+            | Doing::Writes { .. }
+            | Doing::WaitsForChild
+            | Doing::Parked(_)
+            | Doing::Idles(_)
+            | Doing::Sleeps(_)
+            | Doing::WaitsOutside(_)
+            | Doing::Other
+            | Doing::Denied) => doing,
         };
         match runs {
             Some(runs) if doing == Doing::Parked(Alarm::Never) => self.parked.insert(key, runs),
@@ -212,10 +258,22 @@ impl ThreadScanner {
         match self.call(process.pid, tid) {
             Ok(Call::Running) => Some(Doing::Running),
             Ok(Call::Elsewhere) => Some(Doing::Other),
-            Ok(Call::Number(number, args)) => Some(self.doing(process, tid, number, &args)),
+            Ok(Call::Number(number, args, [stack, code])) => {
+                let call = if compat::may_be_narrow(stack, code) && self.is_narrow(process.pid) {
+                    compat::native(number)
+                } else {
+                    Some(NativeCall { number, width: Width::Native })
+                };
+                Some(call.map_or(Doing::Other, |call| self.doing(process, tid, call, &args)))
+            }
             Err(Errno::PERM | Errno::ACCESS) => Some(denied::infer(self, process, tid)),
             Err(_) => None,
         }
+    }
+
+    /// Whether it is a 32-bit program on a 64-bit kernel.
+    fn is_narrow(&mut self, pid: Pid) -> bool {
+        self.reader.read(format_args!("/proc/{pid}/auxv")).is_ok_and(compat::is_narrow)
     }
 
     fn call(&mut self, pid: Pid, tid: Pid) -> Result<Call, Errno> {
@@ -223,14 +281,15 @@ impl ThreadScanner {
         Ok(parse_call(line).unwrap_or(Call::Elsewhere))
     }
 
-    fn doing(&mut self, process: &Proc, tid: Pid, number: i64, args: &[u64; 6]) -> Doing {
+    fn doing(&mut self, process: &Proc, tid: Pid, call: NativeCall, args: &[u64; 6]) -> Doing {
         let pid = process.pid;
+        let NativeCall { number, width } = call;
         let fd = args[0] as i32;
         match number {
             libc::SYS_read => self.reads(process, "read", fd),
             libc::SYS_readv => self.reads(process, "readv", fd),
-            libc::SYS_ppoll => self.watches(process, "ppoll", sets::ppoll(pid, args)),
-            libc::SYS_pselect6 => self.watches(process, "pselect6", sets::pselect(pid, args)),
+            libc::SYS_ppoll => self.watches(process, "ppoll", sets::ppoll(pid, args, width)),
+            libc::SYS_pselect6 => self.watches(process, "pselect6", sets::pselect(pid, args, width)),
             libc::SYS_epoll_pwait => {
                 let set = sets::epoll_wait(&mut self.reader, pid, args);
                 self.watches(process, "epoll_pwait", set)
@@ -241,12 +300,14 @@ impl ThreadScanner {
             }
             libc::SYS_write | libc::SYS_writev | libc::SYS_ioctl => self.writes(process, fd),
             libc::SYS_wait4 | libc::SYS_waitid => Doing::WaitsForChild,
-            libc::SYS_futex => parked(Alarm::of_futex(pid, args)),
+            libc::SYS_futex => parked(Alarm::of_futex(pid, args, width)),
             libc::SYS_futex_waitv => parked(Alarm::of_futex_waitv(pid, args)),
-            libc::SYS_rt_sigtimedwait => parked(Alarm::relative(pid, args[2])),
+            libc::SYS_rt_sigtimedwait => parked(Alarm::relative(pid, args[2], width)),
             libc::SYS_rt_sigsuspend => Doing::Parked(Alarm::Never),
-            libc::SYS_nanosleep => Doing::Sleeps(Alarm::relative(pid, args[0]).unwrap_or(Alarm::Unknown)),
-            libc::SYS_clock_nanosleep => Doing::Sleeps(Alarm::of_clock_nanosleep(pid, args)),
+            libc::SYS_nanosleep => {
+                Doing::Sleeps(Alarm::relative(pid, args[0], width).unwrap_or(Alarm::Unknown))
+            }
+            libc::SYS_clock_nanosleep => Doing::Sleeps(Alarm::of_clock_nanosleep(pid, args, width)),
             libc::SYS_recvfrom
             | libc::SYS_recvmsg
             | libc::SYS_recvmmsg
@@ -256,17 +317,17 @@ impl ThreadScanner {
             | libc::SYS_sendto
             | libc::SYS_sendmsg => self.waits_for(process, fd),
             libc::SYS_restart_syscall => self.restarted(process, tid, args),
-            _ => self.doing_by_old_number(process, number, args),
+            _ => self.doing_by_old_number(process, call, args),
         }
     }
 
     /// Calls that newer architectures never had.
     #[cfg(target_arch = "x86_64")]
-    fn doing_by_old_number(&mut self, process: &Proc, number: i64, args: &[u64; 6]) -> Doing {
+    fn doing_by_old_number(&mut self, process: &Proc, call: NativeCall, args: &[u64; 6]) -> Doing {
         let pid = process.pid;
-        match number {
+        match call.number {
             libc::SYS_poll => self.watches(process, "poll", sets::poll(pid, args)),
-            libc::SYS_select => self.watches(process, "select", sets::select(pid, args)),
+            libc::SYS_select => self.watches(process, "select", sets::select(pid, args, call.width)),
             libc::SYS_epoll_wait => {
                 let set = sets::epoll_wait(&mut self.reader, pid, args);
                 self.watches(process, "epoll_wait", set)
@@ -277,7 +338,7 @@ impl ThreadScanner {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn doing_by_old_number(&mut self, _: &Proc, _: i64, _: &[u64; 6]) -> Doing {
+    fn doing_by_old_number(&mut self, _: &Proc, _: NativeCall, _: &[u64; 6]) -> Doing {
         Doing::Other
     }
 
@@ -288,7 +349,18 @@ impl ThreadScanner {
         match denied::wait_function(&mut self.reader, pid, tid) {
             Some(denied::WaitFunction::Poll) => match self.watches(process, "poll", sets::poll(pid, args)) {
                 Doing::Idles(_) => Doing::Idles(Alarm::Unknown),
-                doing => doing,
+                doing @ (Doing::Running
+                | Doing::Disk
+                | Doing::Stopped
+                | Doing::Watches { .. }
+                | Doing::Reads { .. }
+                | Doing::Writes { .. }
+                | Doing::WaitsForChild
+                | Doing::Parked(_)
+                | Doing::Sleeps(_)
+                | Doing::WaitsOutside(_)
+                | Doing::Other
+                | Doing::Denied) => doing,
             },
             Some(denied::WaitFunction::Sleep) => Doing::Sleeps(Alarm::Unknown),
             // A lock is only restarted in this way if it has a timeout.
@@ -354,14 +426,7 @@ impl ThreadScanner {
             }
             return Doing::Watches { call, set: watched, alarm, inferred };
         }
-        let outside = |wanted: Option<Outside>| {
-            watched.iter().find_map(|member| match member.source {
-                Source::External(outside) if wanted.is_none_or(|wanted| wanted == outside) => Some(outside),
-                Source::Relay(_) if wanted.is_none() => Some(Outside::Other),
-                _ => None,
-            })
-        };
-        if let Some(outside) = outside(Some(Outside::Network)).or_else(|| outside(None)) {
+        if let Some(outside) = most_telling(&watched) {
             Doing::WaitsOutside(outside)
         } else if set.truncated {
             Doing::WaitsOutside(Outside::Other)
@@ -416,12 +481,43 @@ impl ThreadScanner {
         }
     }
 
+    /// The pipes and sockets that a process holds.
+    pub(super) fn links(&mut self, pid: Pid) -> &[(i32, Link)] {
+        self.fds.holds(&mut self.reader, pid)
+    }
+
+    /// Whether the kernel hides processes of other users (`hidepid`): then even the first one cannot be seen.
+    pub(super) fn hides_processes(&mut self) -> bool {
+        let reader = &mut self.reader;
+        *self.hides_processes.get_or_insert_with(|| reader.stat(rustix::process::Pid::INIT).is_none())
+    }
+
     /// The CPU time of a thread in nanoseconds, and how often it has been scheduled.
     pub(super) fn schedstat(&mut self, pid: Pid, tid: Pid) -> Option<(u64, u64)> {
         let line = self.reader.read(format_args!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
         let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
         Some((words.next()?.parse().ok()?, words.nth(1)?.parse().ok()?))
     }
+}
+
+/// Of all that others could wake a thread by: what says most about it.
+fn most_telling(watched: &[Watched]) -> Option<Outside> {
+    let outside = |member: &Watched| match member.source {
+        Source::External(outside) => Some(outside),
+        Source::Relay(inner) => Some(Outside::Inner(inner)),
+        Source::Terminal(_) | Source::Internal | Source::Timer(_) | Source::Soft => None,
+    };
+    let weight = |outside: &Outside| match outside {
+        Outside::Inner(_) => 4,
+        Outside::Network => 3,
+        Outside::Other => 2,
+        Outside::UnixSocket(_) => 1,
+        Outside::Pipe(_) => 0,
+    };
+    let most = watched.iter().filter_map(outside).max_by_key(weight)?;
+    let several = watched.iter().filter_map(outside).any(|other| other != most);
+    // Where there are several, it cannot be told that all lead into the job.
+    Some(if several && most.link().is_some() { Outside::Other } else { most })
 }
 
 /// If the timeout of a call cannot be read, nothing is known.
@@ -435,7 +531,7 @@ fn waits_for_source(source: Source) -> Doing {
         Source::Timer(alarm) => Doing::Sleeps(alarm),
         Source::Soft => Doing::Sleeps(Alarm::Unknown),
         Source::External(outside) => Doing::WaitsOutside(outside),
-        Source::Relay(_) => Doing::WaitsOutside(Outside::Other),
+        Source::Relay(inner) => Doing::WaitsOutside(Outside::Inner(inner)),
         Source::Terminal(_) => Doing::Other,
     }
 }
@@ -452,11 +548,13 @@ fn parse_call(line: &[u8]) -> Option<Call> {
     if number < 0 {
         return Some(Call::Elsewhere);
     }
+    let mut hexadecimal = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let mut args = [0; 6];
     for arg in &mut args {
-        *arg = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+        *arg = hexadecimal()?;
     }
-    Some(Call::Number(number, args))
+    let [stack, code] = [hexadecimal(), hexadecimal()].map(Option::unwrap_or_default);
+    Some(Call::Number(number, args, [stack, code]))
 }
 
 #[cfg(test)]
@@ -467,11 +565,12 @@ mod tests {
     fn the_three_forms_of_a_syscall_line_are_read() {
         assert!(matches!(parse_call(b"running\n"), Some(Call::Running)));
         assert!(matches!(parse_call(b"-1 0x7ffd 0x7f3c\n"), Some(Call::Elsewhere)));
-        let Some(Call::Number(number, args)) = parse_call(b"0 0x3 0x7f 0x400 0x0 0x1 0x2 0x7ffd 0x7f3c\n")
+        let Some(Call::Number(number, args, places)) =
+            parse_call(b"0 0x3 0x7f 0x400 0x0 0x1 0x2 0x7ffd 0x7f3c\n")
         else {
             panic!("a call");
         };
-        assert_eq!((number, args), (0, [3, 0x7f, 0x400, 0, 1, 2]));
+        assert_eq!((number, args, places), (0, [3, 0x7f, 0x400, 0, 1, 2], [0x7ffd, 0x7f3c]));
         assert!(parse_call(b"0 0x3\n").is_none());
         assert!(parse_call(b"").is_none());
     }

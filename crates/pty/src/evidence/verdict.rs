@@ -9,9 +9,11 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::alarms::Alarm;
+use super::certainty::NothingElse;
 use super::fds::Source;
 use super::history::{ProcessorUse, SampleHistory, Wakeups};
-use super::terminal::{Modes, TtyIndex};
+use super::modes::Modes;
+use super::terminal::TtyIndex;
 use super::threads::{Doing, Sample, Thread, ThreadScanner};
 use super::witness::Witness;
 use super::{Hints, Row, SETTLE_TIME_AT_PROMPT, nested, text};
@@ -47,7 +49,7 @@ pub(super) enum Rank {
     /// Nothing else can wake it.
     High,
     /// It is in a read, and nothing else in the job can continue by itself.
-    Certain,
+    Certain(NothingElse),
 }
 
 /// Which process waits, and the evidence.
@@ -143,23 +145,36 @@ impl Judge<'_> {
         };
         let gate = match candidate.class {
             Class::Read | Class::Poll if self.hints.row == Row::SamePrompt => SETTLE_TIME_AT_PROMPT,
-            _ => SETTLE_TIME,
+            Class::Read | Class::Poll | Class::Relay(_) | Class::Timer | Class::Mixed => SETTLE_TIME,
         };
         if !sleep.seen_before || self.quiet() < gate {
             return Assessment::Unconfirmed;
         }
-        match &candidate.class {
+        let behind_socket = match candidate.class {
+            Class::Mixed => nested::behind_socket(self, samples, candidate.thread).map(Class::Relay),
+            Class::Read | Class::Poll | Class::Timer | Class::Relay(_) => None,
+        };
+        match behind_socket.as_ref().unwrap_or(&candidate.class) {
             Class::Read | Class::Poll if !sleep.unbroken => Assessment::Unconfirmed,
             Class::Read | Class::Poll if self.others_are_working(samples, terminal, pid) => listens,
-            Class::Read
-                if candidate.in_foreground
-                    && terminal.depth == 0
-                    && !candidate.inferred
-                    && !self.something_may_continue(samples, candidate.thread.tid) =>
+            Class::Read | Class::Poll | Class::Timer | Class::Mixed
+                if self.works_behind_the_screen(samples, terminal, candidate.sample, candidate.thread) =>
             {
-                claim(Rank::Certain, "it sleeps in a read of its terminal and nothing else in it can go on")
+                listens
             }
-            Class::Read => claim(Rank::High, "it sleeps in a read of the terminal"),
+            Class::Read => {
+                let may_be_certain = candidate.in_foreground && terminal.depth == 0 && !candidate.inferred;
+                let proof = may_be_certain
+                    .then(|| NothingElse::prove(self.scanner, samples, candidate.thread.tid))
+                    .flatten();
+                match proof {
+                    Some(proof) => claim(
+                        Rank::Certain(proof),
+                        "it sleeps in a read of its terminal and nothing else in it can go on",
+                    ),
+                    None => claim(Rank::High, "it sleeps in a read of the terminal"),
+                }
+            }
             Class::Poll => claim(Rank::High, "the terminal is the only thing that can wake it"),
             Class::Timer => match self.beside_timer(samples, terminal, candidate.sample) {
                 Witness::Yes => claim(
@@ -178,8 +193,7 @@ impl Judge<'_> {
                 Witness::No => listens,
             },
             Class::Relay(inner) => {
-                let inner =
-                    nested::judge_inner(self, samples, candidate.sample.process.pid, inner, terminal.depth);
+                let inner = nested::judge_inner(self, samples, candidate.sample.process.pid, inner, terminal);
                 match inner {
                     Assessment::Waits(rank, finding) => Assessment::Waits(rank.min(Rank::High), finding),
                     Assessment::Unconfirmed
@@ -201,17 +215,6 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether anything in the job except this thread may continue by itself.
-    fn something_may_continue(&mut self, samples: &[Sample], reader: Pid) -> bool {
-        let mut alive = samples.iter().filter(|sample| sample.process.is_alive());
-        alive.any(|sample| {
-            let mut others = sample.threads.iter().filter(|thread| thread.tid != reader);
-            sample.threads.is_empty()
-                || others.any(|thread| thread.doing.may_continue_by_itself())
-                || self.scanner.has_posix_timers(sample.process.pid)
-        })
-    }
-
     fn is_output_blocked(&mut self, samples: &[Sample], terminal: &Terminal) -> bool {
         in_foreground(samples, terminal).any(|sample| {
             sample.threads.iter().any(|thread| {
@@ -230,6 +233,9 @@ impl Judge<'_> {
             // The group that owns the terminal has ended; the remaining processes may be stopped for having
             // read from it.
             let left = || samples.iter().filter(|sample| sample.process.is_alive());
+            if let Some(hidden) = hidden_group(terminal) {
+                return self.judge_denied(samples, terminal, hidden);
+            }
             return match left().next() {
                 None => Assessment::Nobody,
                 Some(first) if left().all(|sample| is(sample, &Doing::Stopped)) => {
@@ -284,6 +290,14 @@ impl Judge<'_> {
     }
 }
 
+/// The foreground group, if the kernel hides it from us: it exists, and belongs to somebody else. A setuid program is like
+/// that where `/proc` is mounted with `hidepid`.
+fn hidden_group(terminal: &Terminal) -> Option<Pid> {
+    let group = Pid::from_raw(terminal.foreground?)?;
+    let asked = rustix::process::test_kill_process_group(group);
+    (terminal.depth == 0 && asked == Err(rustix::io::Errno::PERM)).then_some(group)
+}
+
 /// A process whose stop blocks the whole job: all others are stopped too, or wait for a child or a signal.
 fn stopped_for_all(samples: &[Sample], foreground: &[&Sample]) -> Option<Pid> {
     let is_stopped = |sample: &Sample| sample.threads.iter().any(|thread| thread.doing == Doing::Stopped);
@@ -304,7 +318,12 @@ fn stopped_for_all(samples: &[Sample], foreground: &[&Sample]) -> Option<Pid> {
 /// Which of two findings about the same terminal is preferred.
 fn preference(found: &Assessment) -> u32 {
     match found {
-        Assessment::Waits(rank, _) => 10 + *rank as u32,
+        Assessment::Waits(rank, _) => match rank {
+            Rank::Low => 10,
+            Rank::Medium => 11,
+            Rank::High => 12,
+            Rank::Certain(_) => 13,
+        },
         Assessment::Unconfirmed => 5,
         Assessment::OutputBlocked => 4,
         Assessment::Listens(_) => 3,
@@ -358,8 +377,15 @@ fn classify(doing: &Doing, terminal: &Terminal) -> Option<(Class, &'static str, 
             let relays: Vec<TtyIndex> = set
                 .iter()
                 .filter_map(|member| match member.source {
-                    Source::Relay(inner) if inner != terminal.index => Some(inner),
-                    _ => None,
+                    Source::Relay(inner) if inner != terminal.index && !nested::is_for_a_child(inner) => {
+                        Some(inner)
+                    }
+                    Source::Terminal(_)
+                    | Source::Relay(_)
+                    | Source::Internal
+                    | Source::Timer(_)
+                    | Source::Soft
+                    | Source::External(_) => None,
                 })
                 .collect();
             let any = |wanted: fn(Source) -> bool| {
@@ -381,7 +407,18 @@ fn classify(doing: &Doing, terminal: &Terminal) -> Option<(Class, &'static str, 
             };
             Some((class, call, fd, *inferred))
         }
-        _ => None,
+        Doing::Running
+        | Doing::Disk
+        | Doing::Stopped
+        | Doing::Reads { .. }
+        | Doing::Writes { .. }
+        | Doing::WaitsForChild
+        | Doing::Parked(_)
+        | Doing::Idles(_)
+        | Doing::Sleeps(_)
+        | Doing::WaitsOutside(_)
+        | Doing::Other
+        | Doing::Denied => None,
     }
 }
 
@@ -397,7 +434,16 @@ fn beside_siblings(class: Class, sample: &Sample, thread: &Thread, terminal: &Te
             Doing::Parked(Alarm::Unknown) => result = Class::Timer,
             Doing::Parked(alarm) | Doing::Idles(alarm) if !alarm.is_near() => {}
             Doing::Parked(_) | Doing::Idles(_) | Doing::Sleeps(_) => result = Class::Timer,
-            doing => match classify(doing, terminal) {
+            doing @ (Doing::Running
+            | Doing::Disk
+            | Doing::Stopped
+            | Doing::Watches { .. }
+            | Doing::Reads { .. }
+            | Doing::Writes { .. }
+            | Doing::WaitsForChild
+            | Doing::WaitsOutside(_)
+            | Doing::Other
+            | Doing::Denied) => match classify(doing, terminal) {
                 Some((Class::Timer, ..)) => result = Class::Timer,
                 Some(_) => {}
                 None => return Class::Mixed,

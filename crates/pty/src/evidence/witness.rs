@@ -6,6 +6,7 @@ use rustix::process::Pid;
 
 use super::alarms::{Alarm, MAX_REDRAW_PERIOD};
 use super::fds::Outside;
+use super::terminal::TtyIndex;
 use super::threads::{Doing, Sample, Thread};
 use super::verdict::{Judge, SETTLE_TIME, Terminal, in_foreground};
 use super::{Row, text};
@@ -60,6 +61,56 @@ impl Judge<'_> {
                 .any(|other| other.process.pid != pid && other.threads.iter().any(at_work))
     }
 
+    /// Whether a full-screen program takes keys while it works: a child of it, or another of its threads, runs, waits for
+    /// the network, or sleeps for longer than anything that only draws.
+    ///
+    /// A child on another terminal does not count: an editor shows that in a window, and goes on taking keys.
+    pub(super) fn works_behind_the_screen(
+        &self,
+        samples: &[Sample],
+        terminal: &Terminal,
+        reader: &Sample,
+        thread: &Thread,
+    ) -> bool {
+        if !self.hints.alternate_screen || terminal.modes.canonical || terminal.depth > 0 {
+            return false;
+        }
+        let at_work = |doing: &Doing| match doing {
+            Doing::Running | Doing::Disk | Doing::WaitsOutside(Outside::Network) => true,
+            Doing::Sleeps(Alarm::Unknown) => self.scanner.hardened,
+            Doing::Sleeps(alarm) => alarm.is_near() && !alarm.may_move_the_screen(),
+            Doing::Stopped
+            | Doing::Watches { .. }
+            | Doing::Reads { .. }
+            | Doing::Writes { .. }
+            | Doing::WaitsForChild
+            | Doing::Parked(_)
+            | Doing::Idles(_)
+            | Doing::WaitsOutside(_)
+            | Doing::Other
+            | Doing::Denied => false,
+        };
+        let mut siblings = reader.threads.iter().filter(|sibling| sibling.tid != thread.tid);
+        if siblings.any(|sibling| at_work(&sibling.doing)) {
+            return true;
+        }
+        // Parents come before their children.
+        let mut below = vec![reader.process.pid];
+        for sample in samples {
+            let is_child = sample.process.ppid.is_some_and(|parent| below.contains(&parent));
+            let elsewhere = sample.process.tty_nr != 0
+                && TtyIndex::of_tty_nr(sample.process.tty_nr) != Some(terminal.index);
+            if !is_child || elsewhere {
+                continue;
+            }
+            below.push(sample.process.pid);
+            if sample.threads.iter().any(|child| at_work(&child.doing)) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The second witness for a program that also has a timer running.
     ///
     /// Text beside the cursor is not enough: spinners and progress bars have that, too. It must end like a
@@ -74,7 +125,7 @@ impl Judge<'_> {
     ) -> Witness {
         let hints = self.hints;
         let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
-        let prompt = known || text::is_prompt_like(hints.text_before_cursor);
+        let prompt = known || hints.asks();
         // Until something is printed after the input, it is unknown what became of it.
         let choice = hints.cursor_hidden
             && !terminal.modes.canonical
@@ -126,6 +177,12 @@ impl Judge<'_> {
         all
     }
 
+    /// The second witness for a multiplexer in which one program waits and another works: the cursor is where somebody
+    /// types, and its row asks.
+    pub(super) fn one_of_several(&mut self, samples: &[Sample], outer: &Terminal) -> Witness {
+        self.witness(samples, outer, self.hints.asks(), QUIET_WITH_OTHERS)
+    }
+
     /// The second witness for a program that others can wake too.
     pub(super) fn beside_others(
         &mut self,
@@ -135,7 +192,7 @@ impl Judge<'_> {
     ) -> Witness {
         let hints = self.hints;
         let hides = terminal.modes.hides_a_line();
-        if text::is_prompt_like(hints.text_before_cursor) || hides {
+        if hints.asks() || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
             let still = known || hides || self.timers_have_fired(terminal, reader);
             return self.witness(samples, terminal, true, QUIET_WITH_OTHERS).once(still);
@@ -153,7 +210,10 @@ impl Judge<'_> {
             return Witness::NotYet;
         }
         // A prompt that it was seen to wait at before needs no long silence to count again.
-        let quiet = if self.hints.row == Row::SamePrompt { SETTLE_TIME } else { quiet };
+        let quiet = match self.hints.row {
+            Row::SamePrompt | Row::LikePrompt => SETTLE_TIME,
+            Row::New | Row::Echo => quiet,
+        };
         let share = self.processor.share(self.scanner, in_foreground(samples, terminal));
         match share {
             Some(share) if share > IDLE_SHARE => Witness::No,

@@ -44,13 +44,20 @@ pub(crate) struct Screen {
     parser: Processor,
     answers: Receiver<String>,
     text_before_cursor: String,
+    line_above: String,
 }
 
 impl Screen {
     pub(crate) fn new(rows: usize, cols: usize) -> Self {
         let (send, answers) = channel();
         let term = Term::new(Config::default(), &Cells { rows, cols }, Answers(send));
-        Self { term, parser: Processor::new(), answers, text_before_cursor: String::new() }
+        Self {
+            term,
+            parser: Processor::new(),
+            answers,
+            text_before_cursor: String::new(),
+            line_above: String::new(),
+        }
     }
 
     /// Takes output, and returns what the terminal answers to questions in it.
@@ -58,6 +65,9 @@ impl Screen {
         self.parser.advance(&mut self.term, bytes);
         let cursor = self.term.grid().cursor.point;
         self.text_before_cursor = self.row(cursor.line, cursor.column.0);
+        let above = (0..cursor.line.0).rev().map(|line| self.row(Line(line), self.term.columns()));
+        self.line_above =
+            above.map(|row| row.trim_end().to_owned()).find(|row| !row.is_empty()).unwrap_or_default();
         self.answers.try_iter().collect()
     }
 
@@ -75,6 +85,7 @@ impl Screen {
         let mode = self.term.mode();
         Hints {
             text_before_cursor: &self.text_before_cursor,
+            line_above: &self.line_above,
             alternate_screen: mode.contains(TermMode::ALT_SCREEN),
             bracketed_paste: mode.contains(TermMode::BRACKETED_PASTE),
             cursor_hidden: !mode.contains(TermMode::SHOW_CURSOR),
@@ -82,6 +93,8 @@ impl Screen {
             since_input,
             row: Row::New,
             offers_choice: !mode.contains(TermMode::SHOW_CURSOR) && text::offers_choice(self.text().lines()),
+            lists_choices: text::lists_choices(self.text().lines()),
+            answered: false,
         }
     }
 }
