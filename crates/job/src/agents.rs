@@ -2,13 +2,13 @@
 
 use outlast_protocol::AgentState;
 use outlast_pty::procfs::{self, Proc};
-use rustix::process::getpid;
+use rustix::process::{Pid, getpid};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::outbox::{Entry, Outbox};
 use crate::registry::Home;
-use crate::session::agent_lives;
+use crate::session::{agent_lives, conversation};
 use crate::spec::Handle;
 use crate::wire::event::{EntryKind, EventKind};
 
@@ -44,7 +44,7 @@ pub fn agents(home: &Home) -> Vec<Agent> {
 }
 
 fn lives(session: &str) -> Option<bool> {
-    agent_lives(session.rsplit_once('#')?.1)
+    agent_lives(conversation(session)?)
 }
 
 fn of(outbox: &Outbox) -> Option<Agent> {
@@ -72,25 +72,76 @@ pub fn tell(home: &Home, agent: &str, state: AgentState, folder: &str, text: &st
     outbox.append(&mut [entry]).map_err(|error| Failure::system("the outbox can't be written", error))
 }
 
+/// What the hooks of these conversations told last.
+pub(crate) fn last_word(home: &Home, conversations: &[String]) -> Option<Agent> {
+    let is_one = |outbox: &Outbox| {
+        conversation(outbox.session()).is_some_and(|name| conversations.iter().any(|other| other == name))
+    };
+    Outbox::all(home).iter().filter(|outbox| is_one(outbox)).filter_map(of).max_by_key(|agent| agent.since)
+}
+
+/// The agent that runs this process as a hook.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// The first process above us that is not a shell.
+    pub(crate) agent: Proc,
+    /// It and all processes above it, by the names that conversations have.
+    above: Vec<String>,
+}
+
+impl Caller {
+    pub(crate) fn find() -> Option<Self> {
+        let above: Vec<Proc> = ancestors().collect();
+        let is_agent = |process: &&Proc| {
+            let comm = std::fs::read_to_string(format!("/proc/{}/comm", process.pid.as_raw_nonzero()));
+            !SHELLS.contains(&comm.unwrap_or_default().trim())
+        };
+        let agent = above.iter().find(is_agent)?.clone();
+        Some(Self { agent, above: above.iter().map(name).collect() })
+    }
+
+    /// Its name as a conversation.
+    pub(crate) fn name(&self) -> String {
+        name(&self.agent)
+    }
+
+    /// Whether a session is named after it: an agent may be more than one process.
+    pub(crate) fn is_of(&self, session: &str) -> bool {
+        conversation(session).is_some_and(|name| self.above.iter().any(|other| other == name))
+    }
+
+    /// How it is, as its hooks told.
+    pub(crate) fn state(&self, home: &Home) -> Option<AgentState> {
+        last_word(home, &self.above).map(|agent| agent.state)
+    }
+}
+
+/// Whether an agent talks with a person at a terminal, and can be woken between two prompts: one that was started for a single prompt
+/// (`-p`), or by another program, would wait for its hook instead of ending its turn.
+pub(crate) fn is_interactive(agent: Pid) -> bool {
+    let agent = agent.as_raw_nonzero();
+    let is_terminal = |fd: u8| {
+        std::fs::read_link(format!("/proc/{agent}/fd/{fd}"))
+            .is_ok_and(|file| file.starts_with("/dev/pts") || file.starts_with("/dev/tty"))
+    };
+    let line = std::fs::read(format!("/proc/{agent}/cmdline")).unwrap_or_default();
+    let mut words = line.split(|byte| *byte == 0).skip(1).map(String::from_utf8_lossy);
+    let is_print = |word: &str| {
+        let flags = word.strip_prefix('-').filter(|flags| flags.chars().all(|c| c.is_ascii_lowercase()));
+        word == "--print" || flags.is_some_and(|flags| flags.contains('p'))
+    };
+    is_terminal(0) && is_terminal(1) && !words.any(|word| is_print(&word))
+}
+
+fn name(process: &Proc) -> String {
+    format!("{}-{}", process.pid.as_raw_nonzero(), process.start_time)
+}
+
 /// The session of the agent's jobs, if it has one: it is named after a process above this one.
 fn session_of_hook(home: &Home, agent: &str, folder: &str) -> String {
-    let above: Vec<Proc> = ancestors().collect();
-    let name = |process: &Proc| format!("{}-{}", process.pid.as_raw_nonzero(), process.start_time);
-    let known = Outbox::all(home).into_iter().find(|outbox| {
-        let conversation = outbox.session().rsplit_once('#').map(|(_, conversation)| conversation);
-        conversation.is_some_and(|conversation| above.iter().any(|process| name(process) == conversation))
-    });
-    if let Some(outbox) = known {
-        return outbox.session().to_owned();
-    }
-    let is_agent = |process: &&Proc| {
-        let comm = std::fs::read_to_string(format!("/proc/{}/comm", process.pid.as_raw_nonzero()));
-        !SHELLS.contains(&comm.unwrap_or_default().trim())
-    };
-    match above.iter().find(is_agent) {
-        Some(process) => format!("{agent}:{folder}#{}", name(process)),
-        None => format!("{agent}:{folder}"),
-    }
+    let Some(caller) = Caller::find() else { return format!("{agent}:{folder}") };
+    let known = Outbox::all(home).into_iter().find(|outbox| caller.is_of(outbox.session()));
+    known.map_or_else(|| format!("{agent}:{folder}#{}", caller.name()), |outbox| outbox.session().to_owned())
 }
 
 fn ancestors() -> impl Iterator<Item = Proc> {

@@ -5,9 +5,11 @@
 //! the machine that the job is on.
 
 mod attach;
+mod compare;
 mod follow;
 mod job;
 mod lines;
+mod shells;
 mod wait;
 
 pub use outlast_pty::init;
@@ -20,10 +22,12 @@ pub use crate::local::replay::{CastVersion, Played, Recording};
 pub use crate::local::wait::PendingWait;
 pub use crate::local::waiter::Waiting;
 pub use attach::{Seen, Viewing};
+pub use compare::{CompareLines, ComparedLine, Difference, Hunk, MAX_COMPARED, Side, compare_lines};
 pub use follow::Follower;
 pub use job::Job;
 pub(crate) use job::Place;
 pub use lines::{Given, Lines, Pace};
+pub use shells::{ShellPlace, StepBegun};
 pub use wait::check_wait;
 
 /// Signals to the front end itself, as something to poll.
@@ -52,8 +56,7 @@ use std::time::Duration;
 use outlast_protocol::request::{
     Answer, List, ListedJob, PruneLimits, Pruned, Request, SessionEvents, Subscription,
 };
-use outlast_protocol::shell::{Step, StepOrder};
-use outlast_protocol::{Call, Hint, HostName, JobRef};
+use outlast_protocol::{Call, Hint, HostName, JobRef, Load};
 
 use crate::elsewhere::{Elsewhere, ElsewhereJob};
 use crate::failure::{Failure, Kind};
@@ -112,22 +115,6 @@ impl HostTable {
         Err(Failure::new(Kind::NoSuchJob, format!("there is no host {name}"))
             .hint(Hint::call(format!("known hosts: {known}; jobs of this machine: "), Call::AllJobs)))
     }
-}
-
-/// How often a shell that has just ended, or is made by others too, is tried again.
-const MAX_TRIES: usize = 8;
-/// How long a shell that takes no more steps may take to end.
-const ENDING_SHELL: Duration = Duration::from_secs(5);
-
-/// A step that a shell has taken.
-#[derive(Clone, Debug)]
-pub struct StepBegun {
-    /// The shell.
-    pub job: Job,
-    /// The step: it runs, or waits for its turn.
-    pub step: Step,
-    /// Whether the shell was made for it.
-    pub made: bool,
 }
 
 /// A home, and how jobs are started in it; and other machines, by name.
@@ -322,77 +309,6 @@ impl Outlast {
         }
     }
 
-    /// The shell of a name, which may have ended; none if there never was one.
-    ///
-    /// # Errors
-    /// When the host cannot be asked.
-    pub fn find_shell(&self, scope: &str, name: &str) -> Result<Option<Job>, Failure> {
-        let ask = Request::FindShell { scope: scope.to_owned(), name: name.to_owned() };
-        match (self.ask(ask)?, &self.at) {
-            (Answer::FoundShell(None), _) => Ok(None),
-            (Answer::FoundShell(Some(handle)), None) => self.job(&handle.to_string()).map(Some),
-            (Answer::FoundShell(Some(handle)), Some(host)) => Ok(Some(self.there(host, handle))),
-            (other, _) => Err(crate::elsewhere::unexpected(&other)),
-        }
-    }
-
-    /// The folder that the shell of a name is in; where there is none, this process's own.
-    ///
-    /// # Errors
-    /// When the host cannot be asked, or this process's folder was deleted.
-    pub fn folder_of_shell(&self, scope: &str, name: &str) -> Result<String, Failure> {
-        if let Some(job) = self.find_shell(scope, name)?
-            && !job.has_ended_on_record()
-            && let Ok(status) = job.shell()
-        {
-            return Ok(status.folder);
-        }
-        let own = std::env::current_dir().map_err(|_| crate::spec::deleted_folder())?;
-        Ok(own.to_string_lossy().into_owned())
-    }
-
-    /// Runs a command in a shell that remembers. A shell that is not there, or has ended, is made first, as `spec` says;
-    /// then it says whether it was. What becomes of the step is to be waited for: [`Wait::of_step`].
-    ///
-    /// # Errors
-    /// What is wrong with the command, or why there can be no shell.
-    pub fn step(&self, spec: &JobSpec, order: &StepOrder) -> Result<StepBegun, Failure> {
-        let Some(shell) = &spec.shell else { return Err(Failure::usage("a step needs a shell")) };
-        shell.check()?;
-        order.check()?;
-        let mut made = false;
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let known = self.find_shell(&shell.scope, &shell.name)?;
-            let job = match known.filter(|job| !job.has_ended_on_record()) {
-                Some(job) => job,
-                None => match self.start(spec.clone()) {
-                    Ok(job) => {
-                        made = true;
-                        job
-                    }
-                    // Somebody else was faster.
-                    Err(failure) if failure.kind == Kind::Usage && tries < MAX_TRIES => {
-                        if self.find_shell(&shell.scope, &shell.name)?.is_none() {
-                            return Err(failure);
-                        }
-                        continue;
-                    }
-                    Err(failure) => return Err(failure),
-                },
-            };
-            match job.step(order.clone()) {
-                Ok(step) => return Ok(StepBegun { job, step, made }),
-                // It ended just now: its record says so in a moment.
-                Err(failure) if failure.kind == Kind::NotRunning && tries < MAX_TRIES => {
-                    let _ = job.wait(&Wait::for_exit(), Some(ENDING_SHELL));
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-
     /// Answers a request: all that a front end may ask, as plain data.
     ///
     /// # Errors
@@ -404,7 +320,7 @@ impl Outlast {
     /// As [`answer`](Self::answer), for an order that may have been given before under the same name: it is carried out once.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer); [`Kind::OutcomeUnknown`] if whoever carried it out is gone.
+    /// As [`answer`](Self::answer); [`Kind::OutcomeUnknown`] if the process that carried it out is gone.
     pub fn answer_once(&self, order: &str, request: Request) -> Result<Answer, Failure> {
         self.local.answer_once(self.masked, order, request)
     }
@@ -427,27 +343,29 @@ impl Outlast {
         if let Some(host) = &self.at {
             return host.begin(self.masked, request, answered);
         }
-        match request {
-            Request::Wait(wait) => {
-                let pending = self.local.pending(self.masked, wait)?;
+        match request.as_wait() {
+            Some(wait) => {
+                let pending = self.local.pending(self.masked, wait.clone())?;
                 let done = move |ended: Result<(usize, Waited), Failure>| {
                     answered(ended.map(|(which, waited)| Answer::Waited { which, waited }));
                 };
                 self.local.park(pending, Box::new(done))
             }
-            Request::Start(_)
-            | Request::PlanWakes(_)
-            | Request::Find { .. }
-            | Request::FindShell { .. }
-            | Request::List(_)
-            | Request::Job { .. }
-            | Request::Events(_)
-            | Request::Ack(_)
-            | Request::Remove { .. }
-            | Request::Prune { .. } => {
+            None => {
                 answered(self.answer(request));
                 Ok(Waiting::over())
             }
+        }
+    }
+
+    /// How busy the machine is where jobs are started.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or is too old to say.
+    pub fn load(&self) -> Result<Load, Failure> {
+        match self.ask(Request::Load {})? {
+            Answer::Load(load) => Ok(*load),
+            other => Err(crate::elsewhere::unexpected(&other)),
         }
     }
 
@@ -553,10 +471,15 @@ impl Outlast {
         }
     }
 
-    /// Looks at everything that a job needs of this machine.
+    /// Looks at everything that a job needs of this machine. Each check is named before it begins: some take seconds.
+    pub fn examine(&self, begins: impl FnMut(&'static str)) -> Vec<Finding> {
+        crate::local::probe::examine(&self.local, begins)
+    }
+
+    /// What takes jobs along here when it ends: a unit of systemd, or a login. Says it once for each of them.
     #[must_use]
-    pub fn examine(&self) -> Vec<Finding> {
-        crate::local::probe::examine(&self.local)
+    pub fn unit_trouble_once(&self) -> Option<String> {
+        crate::systemd::trouble_once(&self.local.home)
     }
 
     /// How far the home was over its budget when it was last looked after.

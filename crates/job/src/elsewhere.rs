@@ -132,7 +132,7 @@ impl ElsewhereJob {
         to: Option<u64>,
         mut each: impl FnMut(u64, Piece<'_>) -> bool,
     ) -> Result<(), Failure> {
-        let mut read = ReadBytes { stream, from, to, lines: None, max: BYTES_PER_ANSWER };
+        let mut read = ReadBytes { stream, from, to, lines: None, max: BYTES_PER_ANSWER, as_is: false };
         loop {
             let bytes = match self.ask(JobRequest::ReadBytes(read))? {
                 Answer::Bytes(bytes) => bytes,

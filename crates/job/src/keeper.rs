@@ -13,10 +13,12 @@
 
 mod start;
 mod nursery;
+mod queue;
 mod shell_line;
 mod ready;
 mod inherited;
 mod confinement;
+mod proxy;
 pub(crate) mod guard;
 mod shared;
 mod heir;
@@ -38,10 +40,12 @@ mod reap_children;
 mod record;
 mod log_sync;
 mod disk_reserve;
+mod scope;
 mod events;
 mod outbox_writer;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -57,6 +61,7 @@ use guard::Guard;
 use inherited::Inherited;
 use peers::{PeerId, Peers};
 use probe::ProbeThread;
+use proxy::Proxy;
 use record::PreparedFiles;
 use request_notes::{NotedKey, RequestNotes};
 use watched_command::WatchedCommand;
@@ -95,6 +100,7 @@ struct Keeper {
     search_buffer: SearchBuffer,
     probe: Option<ProbeThread>,
     guard: Option<Guard>,
+    proxy: Option<Proxy>,
     /// For a shell that remembers.
     shell_line: Option<shell_line::ShellLine>,
     signals: outlast_pty::signals::Signals,
@@ -110,6 +116,10 @@ struct Keeper {
     syncing: log_sync::Syncing,
     reserve: DiskReserve,
     prepared: PreparedFiles,
+    /// What the job waits for before it runs.
+    queue: Option<queue::Queue>,
+    /// When the job leaves its starter's unit of systemd, if it does.
+    scope_due: Option<Instant>,
 }
 
 impl Keeper {
@@ -119,22 +129,25 @@ impl Keeper {
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
         let (channels, outputs): (Vec<Channel>, Vec<core::Output>) =
             channel::open_all(&inherited, &info)?.into_iter().unzip();
-        let events = EventLog::new(inherited.events.try_clone()?);
+        let shell = info.shell.as_ref().map(|_| &inherited.job);
+        let events = EventLog::new(inherited.events.try_clone()?, shell);
         let silent_since = Duration::from_millis(inherited.shared.last_output_ms());
         let end = channels.first().map_or(0, |channel| channel.log.end());
         let conditions = watches::conditions_of(&inherited, &info, end);
+        // Looked at once: it may end at any moment, and is waited for if it was there.
+        let helper = outbox_writer::helper_of(&inherited);
         let core = Core::new(Beginning {
             command,
             has_heir: net != Net::None,
             outputs,
             limits: TimeLimits {
-                started: inherited.started,
+                started: started_at(&inherited, &info),
                 timeout: inherited.spec.timeout,
                 inactivity: inherited.spec.inactivity_timeout,
             },
             last_output: inherited.started + silent_since,
             next_event: events.next_number(),
-            notifier: outbox_writer::notifier(&inherited, &info, &conditions),
+            notifier: outbox_writer::notifier(&inherited, &info, &conditions, helper),
             conditions,
             watchdog: watchdog::Watchdog::new(&inherited.settings.watchdog),
             masks: inherited.masks.clone(),
@@ -153,16 +166,19 @@ impl Keeper {
             search_buffer: SearchBuffer::default(),
             probe: None,
             guard: inherited.guard.take(),
+            proxy: inherited.proxy.take(),
             shell_line: shell_line::ShellLine::of(&inherited)?,
             signals,
             net,
             watched: None,
             childless: outlast_pty::reap::peek(None) == outlast_pty::reap::Peeked::NoChildren,
             children_changed: false,
-            helper: outbox_writer::helper_of(&inherited),
+            helper,
             syncing: log_sync::Syncing::default(),
             reserve: DiskReserve::Held,
             prepared: PreparedFiles::default(),
+            queue: None,
+            scope_due: None,
             inherited,
         };
         for channel in &mut keeper.channels {
@@ -175,6 +191,15 @@ impl Keeper {
     /// The loop: sleeps until something happens, deals with it, until the job and all it left behind are
     /// gone.
     fn run(mut self) {
+        // The looks at a program that may be back at its prompt are a tenth of a millisecond apart: half of that again, which
+        // the kernel may add to every sleep, would be the caller's time. The command was started before, and has its own.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        // What a dead keeper lost is named before the first output is taken.
+        self.note_log_changes();
+        if self.core.has_ended() {
+            // Nothing may ever happen any more: whether all is done is looked at before the first sleep.
+            self.settle();
+        }
         while !self.core.is_over() {
             let deadline = self.next_deadline();
             let ready = poll::wait(&self, deadline);
@@ -207,6 +232,8 @@ impl Keeper {
         }
         next = earliest(next, self.reserve.next());
         next = earliest(next, self.syncing.next());
+        next = earliest(next, self.queue.as_ref().and_then(queue::Queue::next));
+        next = earliest(next, self.scope_due);
         next = earliest(next, self.watched.as_ref().and_then(WatchedCommand::next));
         if self.timing.holds() {
             next = earliest(next, Some(last_output + TIMING_FLUSH));
@@ -222,17 +249,20 @@ impl Keeper {
         self.release_held(now);
         self.reserve_if_due(now);
         self.sync_if_due(now);
+        self.move_into_scope_if_due(now);
         self.look_at_watched(now);
+        self.advance_queue_if_due(now);
     }
 
-    /// After each round: what changed goes to the disk and to whoever follows.
+    /// After each round: what changed goes to the disk and to followers.
     fn settle(&mut self) {
         self.search();
         self.perform_all();
-        // Whoever waited for a pattern hears of it before anything else is done.
+        // Answer waits for a pattern before anything else is done.
         self.peers.flush();
         self.note_log_changes();
         self.feed(Input::Time);
+        self.leave_slot_if_ended();
         if self.children_changed {
             self.reap_children();
         }
@@ -242,15 +272,20 @@ impl Keeper {
             self.forget_notes_of(peer);
             self.feed(Input::PeerLeft(peer));
         }
+        self.core.get_patterns_ready();
     }
 
     fn note_log_changes(&mut self) {
         for channel in 0..self.channels.len() {
             let log = &mut self.channels[channel].log;
-            if log.take_changed() {
-                let failing = log.failing().map(|error| error.to_string());
-                let lost = log.gone().clone();
-                self.feed(Input::LogChanged { channel, failing, lost });
+            if !log.take_changed() {
+                continue;
+            }
+            let failing = log.failing().map(|error| error.to_string());
+            let lost = log.gone().clone();
+            self.feed(Input::LogChanged { channel, failing, lost });
+            if self.channels[channel].log.has_unnamed() {
+                self.name_losses(channel);
             }
         }
     }
@@ -278,4 +313,10 @@ impl Keeper {
         );
         self.inherited.shared.set_done();
     }
+}
+
+/// When the command was started: later than the job, if that was queued.
+fn started_at(inherited: &Inherited, info: &Info) -> Instant {
+    let queued_ms = info.started_at.map_or(0, |at| at.saturating_sub(info.created_at));
+    inherited.started + Duration::from_millis(queued_ms)
 }

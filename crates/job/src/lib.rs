@@ -51,6 +51,8 @@ pub mod sandbox;
 #[doc(hidden)]
 pub mod limits;
 #[doc(hidden)]
+pub mod systemd;
+#[doc(hidden)]
 pub mod clock;
 #[doc(hidden)]
 pub mod registry;
@@ -67,6 +69,7 @@ pub mod wakes;
 #[doc(hidden)]
 pub mod wire;
 mod search;
+mod slots;
 mod shells;
 #[doc(hidden)]
 pub mod wiped;
@@ -84,7 +87,7 @@ pub mod process_tree;
 pub use outlast_protocol::{EntryKind, condition, failure, units};
 
 pub use client::{
-    Follower, Job, Lines, Link, Outlast, PendingWait, StepBegun, Waiting, check_wait, wait_any,
+    Follower, Job, Lines, Link, Outlast, PendingWait, ShellPlace, StepBegun, Waiting, check_wait, wait_any,
 };
 pub use failure::{Failure, Kind};
 pub use local::start::keep_if_asked;

@@ -13,5 +13,6 @@ pub(crate) fn used(usage: outlast_pty::reap::Usage) -> Used {
 
 /// A process as `/proc` shows it.
 pub(crate) fn process(process: outlast_pty::procfs::Proc) -> Process {
-    Process { pid: process.pid.as_raw_nonzero().get(), started: process.start_time, program: process.comm }
+    let (pid, started) = (process.pid.as_raw_nonzero().get(), process.start_time);
+    Process { pid, started, program: process.comm, ports: Vec::new() }
 }

@@ -17,6 +17,7 @@ pub(crate) mod kill;
 pub(crate) mod leftover;
 pub(crate) mod list;
 mod log_slice;
+mod moments;
 mod outcome;
 pub(crate) mod probe;
 pub(crate) mod read;
@@ -55,7 +56,7 @@ use cached_file::CachedFile;
 use connection::{Answered, Connection, RequestKey};
 use folders::FolderKind;
 use idle_connections::IdleConnections;
-use outlast_protocol::{Call, Hint};
+use outlast_protocol::{After, Call, Hint};
 use start::{Nursery, Starter};
 use wait::PendingWait;
 use waiter::{Done, Followed, Tell, Waiter, Waiting};
@@ -109,9 +110,11 @@ impl Local {
     pub(crate) fn start(&self, spec: JobSpec) -> Result<Arc<OpenJob>, Failure> {
         // A job that starts with other settings than the user wrote would be wrong for as long as it runs.
         self.settings.all()?;
+        let after = self.find_all(&spec.after)?;
         let mut spec = KeeperSpec::resolve(spec, &self.settings.settings)?;
         spec.wakes.iter_mut().for_each(|wake| wake.pin(&spec.wake_env));
         self.remember_shell(&mut spec);
+        spec.after = after;
         let confined = spec.sandbox.is_some();
         let order = start::order(self.home.path(), &self.settings.settings, spec);
         // Our standard input goes along with an order to a keeper of its own.
@@ -125,6 +128,18 @@ impl Local {
         let (info, line) = starter.started()?;
         self.idle.put(info.handle, line);
         self.job(info.handle)
+    }
+
+    /// The jobs that another must wait for.
+    fn find_all(&self, after: &[After]) -> Result<Vec<(Handle, bool)>, Failure> {
+        let find = |one: &After| {
+            if one.job.contains('/') {
+                return Err(Failure::usage(format!("{} is a job of another host", one.job))
+                    .hint("a job can be queued after jobs of its own host; start it there"));
+            }
+            Ok((self.find(&one.job)?.dir.handle(), one.any_end))
+        };
+        after.iter().map(find).collect()
     }
 
     /// Makes a keeper for the next job ahead; returns at once.
@@ -267,6 +282,7 @@ pub(crate) struct OpenJob {
     secrets_seen: std::sync::Mutex<Option<std::time::SystemTime>>,
     idle: Arc<IdleConnections>,
     last_known: truth::LastKnown,
+    moments: Arc<Mutex<moments::Moments>>,
 }
 
 impl OpenJob {
@@ -274,7 +290,8 @@ impl OpenJob {
         let record = CachedFile::new(layout::INFO, INFO_LIMIT);
         let masks = CachedFile::new(layout::MASKS, secrets::MAX_MASKS_BYTES);
         let secrets_seen = std::sync::Mutex::default();
-        Self { dir, record, masks, secrets_seen, idle, last_known: truth::LastKnown::default() }
+        let last_known = truth::LastKnown::default();
+        Self { dir, record, masks, secrets_seen, idle, last_known, moments: Arc::default() }
     }
 }
 
@@ -356,7 +373,7 @@ impl LocalJob {
     pub(crate) fn status(&self) -> Result<Option<Status>, Failure> {
         match self.ask(&Verb::Status { brief: false }, REPLY_TIMEOUT)? {
             Some(Answer::Status(mut status)) => {
-                status.info = self.hide_in_info(status.info);
+                status.info = self.hide_in_info(self.located(status.info));
                 Ok(Some(*status))
             }
             Some(other) => Err(unexpected(&other)),
@@ -523,7 +540,9 @@ fn hide_texts(info: &mut Info, mut hide: impl FnMut(&mut String)) {
         inactivity_timeout_ms: _,
         log_cap: _,
         created_at: _,
+        started_at: _,
         boot_id: _,
+        pid_namespace: _,
         process: _,
         endpoints: _,
         mark: _,
@@ -540,6 +559,7 @@ fn hide_texts(info: &mut Info, mut hide: impl FnMut(&mut String)) {
         limits: _,
         limited_by: _,
         guard_by: _,
+        allowed_hosts: _,
         tells_end: _,
         takeovers: _,
         state: _,

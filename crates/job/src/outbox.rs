@@ -3,7 +3,7 @@
 //! ```text
 //! <home>/outbox/<session>/
 //!   events.jsonl      one entry a line; only ever appended to, or replaced as a whole by a shorter one
-//!   lock              held by whoever appends or replaces, for a moment
+//!   lock              held for a moment to append or replace
 //!   acked             the highest number that was acknowledged
 //!   reader-<name>     how far a reader with a name has come, see [`reader`]
 //! <home>/outbox/.highest    no number up to this one is used again; known from outboxes that were removed
@@ -316,7 +316,9 @@ impl Outbox {
     /// taken goes too, and then what must go. Leaves at most `target` bytes, the newest entry, and a word about
     /// what went unread.
     fn shorten(&self, target: u64) -> Result<(), Errno> {
-        let done = self.acked();
+        let acked = self.acked();
+        // What the fleet was not told yet stays, although it is acknowledged here.
+        let done = reader::told_to_fleet(&self.path).map_or(acked, |told| acked.min(told));
         let all = self.entries(0);
         let mut kept: Vec<&Entry> = all.iter().filter(|entry| entry.n > done).collect();
         let mut lines: Vec<Vec<u8>> = kept.iter().map(line).collect();
@@ -350,7 +352,7 @@ impl Outbox {
         lines.iter().for_each(|line| bytes.extend_from_slice(line));
         if bytes.is_empty() {
             // The number of the last one must not be forgotten.
-            let last = all.last().map_or(done, |entry| entry.n).max(done);
+            let last = all.last().map_or(acked, |entry| entry.n).max(acked);
             replace(&self.dir, ACKED, last.to_string().as_bytes(), Durability::Process)?;
         }
         replace(&self.dir, EVENTS, &bytes, Durability::Process)
@@ -380,7 +382,7 @@ impl Outbox {
         Ok(number)
     }
 
-    /// Whoever acknowledges the end of a job knows it.
+    /// Acknowledging the end of a job means that it is known.
     fn mark_read(&self, up_to: u64) {
         let Some(home) = self.path.ancestors().nth(2).and_then(|home| Home::open(home).ok()) else { return };
         for job in self.ended(up_to) {
@@ -402,7 +404,7 @@ impl Outbox {
         reader::furthest(&self.path).map_or_else(Vec::new, |up_to| self.ended(up_to))
     }
 
-    /// The entries after a number, once they are on the disk: whoever is told of them may remember their numbers, and a
+    /// The entries after a number, once they are on the disk: a reader may remember their numbers, and a
     /// number that a crash of the machine has taken back would be given to something else.
     #[must_use]
     pub fn settled(&self, after: u64) -> Vec<Entry> {

@@ -15,6 +15,7 @@ pub mod replace;
 pub mod stable_name;
 pub mod summary;
 pub mod sweep;
+mod event_lines;
 mod untold;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -295,7 +296,7 @@ impl JobDir {
             let restarted = is_of_earlier_boot(&info);
             let lost = || State::Lost { found_at: crate::clock::now_ms(), restarted };
             info.state = self.told_end(&info).unwrap_or_else(lost);
-            // Before the record says so: whoever finds that is sure that it was told.
+            // Before the record says so: a process that finds the record is sure that it was told.
             self.tell_end(&info);
             // A read-only or full disk must not hide the job from the caller.
             let _ = self.write_info(&info, Durability::Process);
@@ -311,9 +312,8 @@ impl JobDir {
     /// How the job ended, if its event log or its session's outbox says so: perhaps only the record could not
     /// be written.
     fn told_end(&self, info: &Info) -> Option<State> {
-        let ended = |event: Event| match event.what {
-            EventKind::Exit { state } => Some(state),
-            _ => None,
+        let ended = |event: Event| {
+            if let EventKind::Exit { state } = event.what { Some(state) } else { None }
         };
         let home = self.path.ancestors().nth(2)?;
         let in_events = self.events().into_iter().rev().find_map(ended);
@@ -354,19 +354,6 @@ impl JobDir {
 
     fn has_mark(&self, name: &str) -> bool {
         rustix::fs::statat(&self.dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
-    }
-
-    /// The events in the last megabyte of the event log.
-    pub(crate) fn events(&self) -> Vec<Event> {
-        let Ok(file) = self.open(layout::EVENTS) else { return Vec::new() };
-        let size = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-        let from = size.saturating_sub(1 << 20);
-        let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
-        let got = crate::log::writer::read_exact_at(&file, &mut bytes, from);
-        bytes[..got]
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect()
     }
 
     pub(crate) fn write_info(&self, info: &Info, durability: Durability) -> Result<(), Errno> {

@@ -5,15 +5,29 @@
 //! keeper, to any other Unix socket, or to processes outside. See `docs/guide/sandbox.md`.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod closed;
+pub(crate) mod hosts;
+#[cfg(target_os = "linux")]
 pub(crate) mod protected;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+pub use closed::can_close_files;
 pub use outlast_protocol::sandbox::{By, Git, Network, Protect, Sandbox, Server};
 
 use crate::failure::Failure;
 use outlast_protocol::{Call, Hint};
+
+/// Whether files can be closed to a job on this system.
+///
+/// # Errors
+/// It has no namespaces.
+#[cfg(not(target_os = "linux"))]
+pub fn can_close_files() -> Result<(), String> {
+    Err("this system has none".into())
+}
 
 /// This process, as the server that starts an agent's job.
 pub(crate) fn this_server() -> Server {
@@ -151,6 +165,13 @@ pub(crate) struct Folders {
 /// # Errors
 /// A usage failure if a folder does not exist, or would let the job escape.
 pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Failure> {
+    for host in &sandbox.hosts {
+        hosts::AllowedHost::parse(host)?;
+    }
+    if !sandbox.hosts.is_empty() && sandbox.network != Network::Hosts {
+        return Err(Failure::usage("hosts are named, and the network is not \"hosts\"")
+            .hint("say --network hosts, or network = \"hosts\" in [agents.sandbox]"));
+    }
     let user = place.user();
     let own = match place.server {
         Some(server) => roots_of(sandbox, server, place)?,
@@ -280,6 +301,15 @@ pub(crate) fn bwrap_options(
     for mount in &protected.mounts {
         let (source, target) = (mount.source.to_string_lossy(), mount.target.to_string_lossy());
         add(&[if mount.read_only { "--ro-bind" } else { "--bind" }, &source, &target]);
+    }
+    for closed in &protected.closed {
+        let path = closed.path.to_string_lossy();
+        if closed.is_folder {
+            add(&["--tmpfs", &path, "--remount-ro", &path]);
+        } else {
+            // A device that may not be opened: bubblewrap mounts without them.
+            add(&["--ro-bind", "/dev/null", &path]);
+        }
     }
     for (name, value) in place.env {
         add(&["--setenv", name, value]);

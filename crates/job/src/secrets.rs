@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::registry::replace::{Durability, read_small, replace, write_new};
 use crate::registry::{JobDir, layout};
+pub use known_in_home::KnownSecret;
 
 /// The shortest value of a variable that counts as a secret.
 const MIN_VALUE_BYTES: usize = 6;
@@ -128,7 +129,7 @@ pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) 
     let mut key = [0; 32];
     let _ = getrandom(&mut key, GetRandomFlags::empty());
     let mut masks = Masks::new(key);
-    for value in values(env, settings) {
+    for (_, value) in values(env, settings) {
         masks.add(value, false);
     }
     for pattern in &settings.patterns {
@@ -143,18 +144,18 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     is_named_like_a_secret(name) && is_worth_hiding(value)
 }
 
-/// The secrets that a job is given.
-fn values<'a>(env: &'a BTreeMap<String, String>, settings: &'a SecretSettings) -> Vec<&'a str> {
+/// The secrets that a job is given, each with where it comes from.
+fn values<'a>(env: &'a BTreeMap<String, String>, settings: &'a SecretSettings) -> Vec<(&'a str, &'a str)> {
     let mut values = Vec::new();
     for (name, value) in env.iter().filter(|(name, _)| !settings.not_env.contains(name)) {
         let is_set = settings.env.contains(name);
         if is_set || is_secret(name, value) {
-            values.push(value.as_str());
+            values.push((name.as_str(), value.as_str()));
         } else if let Some(password) = password_of_address(value) {
-            values.push(password);
+            values.push((name.as_str(), password));
         }
     }
-    values.extend(settings.values.iter().map(String::as_str));
+    values.extend(settings.values.iter().map(|value| ("settings", value.as_str())));
     values
 }
 
@@ -165,7 +166,25 @@ pub(crate) fn share(home: &Path, env: &BTreeMap<String, String>, settings: &Secr
 
 /// Lets all jobs of a home know a typed secret.
 pub(crate) fn share_typed(home: &Path, value: &str) {
-    let _ = known_in_home::add(home, [value]);
+    let _ = known_in_home::add(home, [("typed", value)]);
+}
+
+/// The secrets that all jobs of a home know, the last given first.
+///
+/// # Errors
+/// A system failure if they can't be read.
+pub fn list(home: &Path) -> Result<Vec<KnownSecret>, Failure> {
+    known_in_home::list(home).map_err(|error| Failure::system("the known secrets can't be read", error))
+}
+
+/// Lets all jobs of a home forget the secrets of these ids, or all. Those of a job itself it knows for as long as it is kept.
+/// Returns those that were known.
+///
+/// # Errors
+/// A system failure if they can't be read or written.
+pub fn forget(home: &Path, ids: Option<&[String]>) -> Result<Vec<KnownSecret>, Failure> {
+    known_in_home::forget(home, ids)
+        .map_err(|error| Failure::system("the known secrets can't be changed", error))
 }
 
 /// Adds what all jobs of a home know.

@@ -3,9 +3,12 @@
 
 mod file;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outlast_protocol::DetachKey;
+use outlast_protocol::shell::ShellKind;
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +50,86 @@ pub struct Settings {
     /// How long a job may take to end by itself.
     #[serde(default)]
     pub kill: KillGrace,
+    /// How many jobs may have a place in each slot.
+    #[serde(default)]
+    pub slots: BTreeMap<String, u32>,
+    /// How busy the machine may be when a job gets a place.
+    #[serde(default)]
+    pub pressure: PressureLimits,
+    /// Whether jobs leave the unit of systemd that their starter is in.
+    #[serde(default)]
+    pub systemd_scope: SystemdScope,
+    /// What holds for a person at a terminal, and for nobody else.
+    #[serde(default)]
+    pub terminal: AtTerminal,
+    /// Shells that remember.
+    #[serde(default)]
+    pub shells: ShellSettings,
+}
+
+/// How busy the machine may be when a queued job gets its place, in percent of the last ten seconds in which nothing went on for
+/// want of memory or disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PressureLimits {
+    /// For want of memory; with 100, memory holds nobody back.
+    pub memory: u32,
+    /// For disks.
+    pub io: u32,
+    /// A job is held back at most this long, or it might never run.
+    pub hold: Duration,
+}
+
+impl Default for PressureLimits {
+    fn default() -> Self {
+        Self { memory: 10, io: 40, hold: Duration::from_secs(300) }
+    }
+}
+
+/// Whether the jobs of a session get a scope of systemd of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SystemdScope {
+    /// Where systemd can be asked and they would be ended with a unit.
+    #[default]
+    Auto,
+    /// They stay where they were started.
+    Never,
+}
+
+/// What a person at a terminal has chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtTerminal {
+    /// The program that reads command lines; bash if none is named.
+    pub shell: Option<String>,
+    /// The key that leaves a job.
+    pub detach_key: DetachKey,
+}
+
+/// How shells are made, and what is kept of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShellSettings {
+    /// Which one a person's new shell is, where nothing is said.
+    pub with: ShellKind,
+    /// Where it is kept what a shell remembers.
+    pub state: KeptState,
+}
+
+impl Default for ShellSettings {
+    fn default() -> Self {
+        Self { with: ShellKind::Bash, state: KeptState::Disk }
+    }
+}
+
+/// Where it is kept what a shell remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptState {
+    /// In the job's folder, without secrets: a shell that ended is made again with it.
+    #[default]
+    Disk,
+    /// Nowhere but in the shell itself.
+    Memory,
 }
 
 /// When what a job printed, its record and what is told of it are brought to the disk, in this order: so that they survive
@@ -54,7 +137,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSync {
-    /// When the job is over. Whoever waits for its end does not wait for the disk.
+    /// When the job is over. A wait for its end does not wait for the disk.
     #[default]
     End,
     /// Also every five seconds while it prints.
@@ -107,7 +190,7 @@ impl Default for Watchdog {
 /// space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
-    /// How long it must be silent.
+    /// How long after its end.
     pub age: Duration,
     /// How many.
     pub jobs: usize,
@@ -165,6 +248,11 @@ impl Default for Settings {
             agents_limits: Limits::default(),
             agents_hosts: Vec::new(),
             kill: KillGrace::default(),
+            shells: ShellSettings::default(),
+            slots: BTreeMap::new(),
+            pressure: PressureLimits::default(),
+            systemd_scope: SystemdScope::default(),
+            terminal: AtTerminal::default(),
         }
     }
 }
@@ -215,6 +303,16 @@ pub enum Section {
     Agents,
     /// `[kill]`
     Kill,
+    /// `[shells]`
+    Shells,
+    /// `[slots]`
+    Slots,
+    /// `[pressure]`
+    Pressure,
+    /// `[systemd]`
+    Systemd,
+    /// `[terminal]`
+    Terminal,
 }
 
 /// What is wrong with the file.
@@ -328,6 +426,10 @@ mod tests {
             ("[secrets]\n\npatterns = [\"(\"]\n", "line 1", "secrets"),
             ("[agents.limits]\nmemory = \"much\"\n", "line 2", "memory"),
             ("[kill]\ngrace_at_terminal = \"soon\"\n", "line 2", "kill.grace_at_terminal"),
+            ("[slots]\nbuild = 0\n", "line 2", "slots"),
+            ("[slots]\n\"../x\" = 1\n", "line 2", "slots"),
+            ("[pressure]\nio = 101\n", "line 2", "pressure.io"),
+            ("[terminal]\n\ndetach_key = \"Ctrl-C\"\n", "line 3", "terminal.detach_key"),
         ] {
             let failure = Settings::parse(text).unwrap_err();
             assert!(failure.message.contains(line) && failure.message.contains(key), "{}", failure.message);

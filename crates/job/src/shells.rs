@@ -1,11 +1,14 @@
 //! How a shell that remembers is driven: what it runs first, and how a step is written for it.
 //!
-//! The shell takes its commands from a private socket and says over the same socket how each ended. Nothing is typed into
+//! The shell takes its commands from a private line and says over it how each ended. Nothing is typed into
 //! its terminal and nothing that it prints is parsed: the terminal belongs to the commands. Each dialect is a script that
-//! the shell evaluates once; `docs/formats/shell-line.md` has what goes over the socket.
+//! the shell evaluates once; `docs/formats/shell-line.md` has what goes over the line.
 
-pub(crate) mod bash;
+mod bash;
+mod dash;
+mod fish;
 pub(crate) mod state;
+mod zsh;
 
 use std::collections::BTreeMap;
 
@@ -28,18 +31,63 @@ pub(crate) struct Frame<'a> {
     pub(crate) token: &'a str,
 }
 
-/// What is run for a shell, and the variables that it needs; `line` is the number of its private descriptor.
-pub(crate) fn start(shell: &Shell, line: i32) -> (Vec<String>, Vec<(String, String)>) {
+/// What the descriptors of its line are called in a shell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Numbers {
+    /// The socket.
+    pub(crate) line: i32,
+    /// What lies [beside](Beside) it.
+    pub(crate) beside: i32,
+}
+
+/// What a shell needs besides the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// A script that it can read again and again.
+    Script(&'static str),
+    /// A pipe for what it is told: it can read no other descriptors than those it opens itself.
+    Pipe,
+    /// The socket is its standard input when it begins.
+    Stdin,
+}
+
+/// What a kind of shell needs besides the socket.
+pub(crate) fn beside(kind: ShellKind) -> Beside {
+    match kind {
+        ShellKind::Bash => Beside::Nothing,
+        ShellKind::Zsh => Beside::Script(zsh::PUMP),
+        ShellKind::Fish => Beside::Pipe,
+        ShellKind::Dash => Beside::Stdin,
+    }
+}
+
+/// What is run for a shell, and the variables that it needs.
+pub(crate) fn start(shell: &Shell, numbers: Numbers) -> (Vec<String>, Vec<(String, String)>) {
     match shell.kind {
-        ShellKind::Bash => bash::start(line),
+        ShellKind::Bash => bash::start(numbers.line),
+        ShellKind::Zsh => zsh::start(numbers),
+        ShellKind::Fish => fish::start(shell.rc, numbers),
+        ShellKind::Dash => dash::start(shell.rc),
     }
 }
 
 /// The first thing that goes over the line: what the shell evaluates before its first step. `state` is what a shell of
 /// the same name remembered.
-pub(crate) fn driver(shell: &Shell, line: i32, state: Option<&str>) -> Vec<u8> {
+pub(crate) fn driver(shell: &Shell, numbers: Numbers, state: Option<&str>) -> Vec<u8> {
     match shell.kind {
-        ShellKind::Bash => bash::driver(shell.rc, line, state),
+        ShellKind::Bash => bash::driver(shell.rc, numbers.line, state),
+        ShellKind::Zsh => zsh::driver(shell.rc, state),
+        ShellKind::Fish => fish::driver(numbers, state),
+        ShellKind::Dash => Vec::new(),
+    }
+}
+
+/// What a shell is told with its first step, as if it had said so itself.
+pub(crate) fn first_carried(kind: ShellKind, state: Option<&str>) -> String {
+    match kind {
+        ShellKind::Bash | ShellKind::Zsh | ShellKind::Fish => String::new(),
+        ShellKind::Dash => state.unwrap_or_default().to_owned(),
     }
 }
 
@@ -47,17 +95,86 @@ pub(crate) fn driver(shell: &Shell, line: i32, state: Option<&str>) -> Vec<u8> {
 pub(crate) fn frame(kind: ShellKind, frame: &Frame<'_>) -> Vec<u8> {
     match kind {
         ShellKind::Bash => bash::frame(frame),
+        ShellKind::Zsh => zsh::frame(frame),
+        ShellKind::Fish => fish::frame(frame),
+        ShellKind::Dash => dash::frame(frame),
+    }
+}
+
+/// Lets the person at the terminal type a command; it will be this step.
+pub(crate) fn prompt(kind: ShellKind, step: u64, carried: &str, token: &str) -> Vec<u8> {
+    match kind {
+        ShellKind::Bash | ShellKind::Zsh => format!("p {step} 0 0 0 0\0{token}").into_bytes(),
+        ShellKind::Fish => format!("p\0{step}\0{token}\0\0").into_bytes(),
+        ShellKind::Dash => dash::ask('p', step, carried, Some(token)),
     }
 }
 
 /// Asks a shell what it would have to be told to become what it is.
-pub(crate) fn ask_for_state(kind: ShellKind) -> &'static [u8] {
+pub(crate) fn ask_for_state(kind: ShellKind, carried: &str) -> Vec<u8> {
     match kind {
-        ShellKind::Bash => b"s 0 0 0 0 0\0",
+        ShellKind::Bash | ShellKind::Zsh => b"s 0 0 0 0 0\0".to_vec(),
+        ShellKind::Fish => b"s\0".to_vec(),
+        ShellKind::Dash => dash::ask('s', 0, carried, None),
     }
 }
 
 /// A word that a POSIX shell reads as this text.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What a step says that can't go where it was told to.
+fn no_such_folder(folder: &str) -> String {
+    format!("outlast: there is no folder {folder}, or it can't be entered")
+}
+
+/// The frame of a shell that reads bytes by their number.
+fn counted(kind: char, frame: &Frame<'_>, (setup, carried, restore): (&str, &str, &str)) -> Vec<u8> {
+    let (step, command) = (frame.step, frame.command);
+    let (s, n, m, z) = (setup.len(), carried.len(), command.len(), restore.len());
+    format!("{kind} {step} {s} {n} {m} {z}\0{setup}{carried}{command}{}{restore}", frame.token).into_bytes()
+}
+
+/// Whether a line can be added behind a command without changing what the command means: that line notes the codes of a
+/// pipeline and the last argument for the next step. The exit code is known without it.
+fn may_add_line(command: &str) -> bool {
+    let says = |words: &[&str]| words.iter().any(|word| command.contains(word));
+    !command.ends_with('\\')
+        && !says(&["set ", "set\t", "shopt", "setopt", "trap", "verbose", "xtrace"])
+        && here_documents_end(command)
+}
+
+/// Whether every here-document of a command has its last line in it, as far as that can be seen.
+fn here_documents_end(command: &str) -> bool {
+    let mut rest = command;
+    while let Some(at) = rest.find("<<") {
+        rest = &rest[at + 2..];
+        if let Some(here_string) = rest.strip_prefix('<') {
+            rest = here_string;
+            continue;
+        }
+        let word = rest.trim_start_matches('-').trim_start();
+        let end = word.find(|c: char| c.is_whitespace() || ";&|()<>".contains(c)).unwrap_or(word.len());
+        let name: String = word[..end].chars().filter(|c| !"'\"\\".contains(*c)).collect();
+        if name.is_empty() || !word.lines().skip(1).any(|line| line.trim_start_matches('\t') == name) {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_added_only_where_it_changes_nothing() {
+        for fine in ["echo hi", "a | b", "cat <<E\nx\nE", "cat <<-'E' | b\n\tE", "cat <<<x", "echo 'open"] {
+            assert!(may_add_line(fine), "{fine}");
+        }
+        for not in ["cat <<E\nx", "echo $((1<<2))", "set -x", "trap x DEBUG", "echo \\", "cat <<"] {
+            assert!(!may_add_line(not), "{not}");
+        }
+    }
 }

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::registry::{JobDir, layout};
@@ -46,6 +45,8 @@ pub(crate) enum PeerTrust {
     Ours,
     /// Our own user, in a sandbox: it must not control keepers, or it could escape.
     Confined,
+    /// Our own user, but its process can't be seen from our namespace of processes.
+    Unseen,
     /// Another user.
     Stranger,
 }
@@ -79,13 +80,15 @@ impl PeerCheck {
 
     /// Checks the peer: by user, by ancestors, and by seccomp filters.
     pub(crate) fn who(&mut self, peer: &UnixStream) -> PeerTrust {
-        if !peer_is_us(peer).unwrap_or(false) {
+        if !peer_is_us(peer) {
             return PeerTrust::Stranger;
         }
         match outlast_pty::procfs::peer_of(peer) {
             Some(pid) if self.is_confined(pid) => PeerTrust::Confined,
-            // It is outside our pid namespace, so it is not a descendant of ours, nor of a keeper beside us.
-            _ => PeerTrust::Ours,
+            Some(_) => PeerTrust::Ours,
+            // It may be in a sandbox, for all that we can see.
+            None if cfg!(target_os = "linux") => PeerTrust::Unseen,
+            None => PeerTrust::Ours,
         }
     }
 
@@ -116,7 +119,8 @@ impl PeerCheck {
                 return false;
             }
             walked.push((process.pid, process.start_time));
-            confined = keeps_confined(&arguments.read());
+            // A keeper itself is none of its descendants: that of a queued job waits for the end of others.
+            confined = process.pid != pid && keeps_confined(&arguments.read());
             !confined
         });
         if confined || !whole {
@@ -138,16 +142,15 @@ fn keeps_confined(arguments: &[&[u8]]) -> bool {
 }
 
 /// Whether the peer runs as our own user.
-pub(crate) fn peer_is_us(peer: &UnixStream) -> Result<bool, Errno> {
+pub(crate) fn peer_is_us(peer: &UnixStream) -> bool {
     #[cfg(target_os = "linux")]
     {
-        let peer = rustix::net::sockopt::socket_peercred(peer)?;
-        Ok(peer.uid == rustix::process::geteuid())
+        outlast_pty::procfs::peer_user(peer) == Some(rustix::process::geteuid().as_raw())
     }
     #[cfg(not(target_os = "linux"))]
     {
         // The socket is in a folder that only its owner can enter.
         let _ = peer;
-        Ok(true)
+        true
     }
 }

@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::notify::Notify;
-use crate::settings::Settings;
+use crate::settings::{KeptState, Settings};
+use crate::shells::Numbers;
 use crate::wakes::Wake;
 pub use outlast_protocol::Size;
 pub use outlast_protocol::job::{Handle, Input, Run, Streams};
 pub use outlast_protocol::request::JobSpec;
-use outlast_protocol::{Call, Hint};
+use outlast_protocol::{Call, Hint, Shell, Slot};
+
+/// Why a job was not started: whoever wanted it was gone before its command ran. It can be asked for again.
+pub const CALLER_GONE: &str = "its caller was gone by then";
 
 /// Everything a keeper needs to know to start a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,11 +57,11 @@ pub struct KeeperSpec {
     /// Whom to wake when something does, besides those of the settings.
     #[serde(default)]
     pub wakes: Vec<Wake>,
-    /// The environment of whoever is woken: the client's own. What a call adds to `env` is the job's alone, for a
+    /// The environment of a wake's helper: the client's own. What a call adds to `env` is the job's alone, for a
     /// helper that wakes runs outside of the job and its sandbox. Never written to disk.
     #[serde(default)]
     pub wake_env: BTreeMap<String, String>,
-    /// The folder that it runs in: that of whoever starts the job, whatever folder the job gets.
+    /// The folder that it runs in: that of the client that starts the job, whatever folder the job gets.
     #[serde(default)]
     pub wake_folder: Option<String>,
     /// The sandbox it runs in.
@@ -78,10 +82,16 @@ pub struct KeeperSpec {
     pub order: Option<String>,
     /// It is a shell that remembers.
     #[serde(default)]
-    pub shell: Option<outlast_protocol::Shell>,
+    pub shell: Option<Shell>,
     /// What a shell of that name remembered, as it would be told to the new one. Never written to disk.
     #[serde(default)]
     pub shell_state: Option<String>,
+    /// A place that it must have before it runs.
+    #[serde(default)]
+    pub slot: Option<Slot>,
+    /// The jobs that must have ended before it runs, each with whether any end will do.
+    #[serde(default)]
+    pub after: Vec<(Handle, bool)>,
 }
 
 /// What names a pager.
@@ -127,9 +137,14 @@ impl KeeperSpec {
         } else {
             (spec.sandbox, spec.limits)
         };
+        let in_memory = settings.shells.state == KeptState::Memory;
+        let shell = spec.shell.map(|shell| Shell { in_memory: shell.in_memory || in_memory, ..shell });
         let session = if spec.session.is_empty() { crate::session::current() } else { spec.session };
         Ok(Self {
-            run: spec.shell.as_ref().map_or(spec.run, |shell| Run::Program(crate::shells::start(shell, 0).0)),
+            run: match &shell {
+                Some(shell) => Run::Program(crate::shells::start(shell, Numbers::default()).0),
+                None => spec.run,
+            },
             description: spec.description,
             shown_as: spec.shown_as,
             name: spec.name,
@@ -155,9 +170,18 @@ impl KeeperSpec {
             sandbox,
             limits,
             order: spec.order,
-            shell: spec.shell,
+            shell,
             shell_state: None,
+            slot: spec.slot,
+            // By number, once they are looked up.
+            after: Vec::new(),
         })
+    }
+
+    /// Whether it may connect to some hosts only, through a proxy.
+    pub(crate) fn reaches_hosts(&self) -> bool {
+        use crate::sandbox::Network;
+        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.network == Network::Hosts)
     }
 
     /// The files that its program's name could mean, the best one first. None if there is no such program.

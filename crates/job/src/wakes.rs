@@ -5,6 +5,7 @@
 //! keeper stays until all its orders are final; should it die, the next process of the home goes on with them. What
 //! can't be delivered becomes an entry of the outbox.
 
+mod agent;
 pub(crate) mod attempt;
 pub(crate) mod deliver;
 mod left;
@@ -21,20 +22,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::outbox::Entry;
+use crate::registry::Home;
 use crate::wire::event::EntryKind;
+pub use agent::{ring, wait_as_hook};
+pub use attempt::Trouble as PostTrouble;
 pub use left::{cancel, go_on, retry};
 pub use notice::{LONGEST_NOTICE, SUBMISSION_ASKS, SUBMISSION_DEADLINE};
 use outlast_protocol::WakeKind;
 pub use outlast_protocol::report::WakePlan;
+use outlast_protocol::wake::WakeEffect;
 use outlast_tmux::{Identity, Tmux};
+pub use webhook::post_json;
 
 /// How long a command may take, unless told otherwise.
 const EXEC_LIMIT_MS: u64 = 10_000;
 /// How long it is tried to type a notice into a pane, unless told otherwise.
 const PANE_LIMIT_MS: u64 = 300_000;
 
+/// How long an order waits until its agent takes it, unless told otherwise.
+const AGENT_LIMIT_MS: u64 = 3_600_000;
+/// Where Codex names the thread that a process belongs to.
+const THREAD: &str = "CODEX_THREAD_ID";
+
 fn pane_limit() -> u64 {
     PANE_LIMIT_MS
+}
+
+fn agent_limit() -> u64 {
+    AGENT_LIMIT_MS
 }
 
 /// Somebody to wake, and for what.
@@ -87,9 +102,15 @@ pub enum Delivery {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         says: Option<Says>,
     },
+    /// The agent that the job belongs to, by its own means.
+    Agent {
+        /// How long it is tried, in milliseconds.
+        #[serde(default = "agent_limit")]
+        timeout_ms: u64,
+    },
     /// A message queued for a Codex thread.
     Codex {
-        /// The thread; none means `$CODEX_THREAD_ID` of whoever started the job.
+        /// The thread; none means `$CODEX_THREAD_ID` of the process that started the job.
         thread: Option<String>,
     },
     /// A line of JSON at the end of a file.
@@ -125,7 +146,7 @@ impl Says {
     }
 }
 
-/// Whom to wake for what a job has to tell: kept in its folder, for whoever finds that its keeper is dead.
+/// Whom to wake for what a job has to tell: kept in its folder, for the process that finds its keeper dead.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Standing {
     pub(crate) wakes: Vec<Wake>,
@@ -157,7 +178,11 @@ impl Table {
         };
         let limit = self.timeout.as_deref().map(crate::units::parse_duration).transpose()?;
         let kind: WakeKind = self.kind.parse().map_err(|_| unknown(&self.kind))?;
-        let usual = if kind == WakeKind::Tmux { PANE_LIMIT_MS } else { EXEC_LIMIT_MS };
+        let usual = match kind {
+            WakeKind::Tmux => PANE_LIMIT_MS,
+            WakeKind::Agent => AGENT_LIMIT_MS,
+            WakeKind::Exec | WakeKind::Webhook | WakeKind::Codex | WakeKind::File => EXEC_LIMIT_MS,
+        };
         let timeout_ms = limit.map_or(usual, crate::clock::millis);
         let how = match kind {
             WakeKind::Exec => Delivery::Exec { command: needs(self.command, "command")?, timeout_ms },
@@ -174,6 +199,7 @@ impl Table {
                     says: None,
                 }
             }
+            WakeKind::Agent => Delivery::Agent { timeout_ms },
             WakeKind::Codex => Delivery::Codex { thread: self.thread },
             WakeKind::File => Delivery::File { path: needs(self.path, "path")? },
         };
@@ -195,7 +221,12 @@ impl Wake {
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let (kind, target) = text.split_once(':').unwrap_or((text, ""));
         let kind: WakeKind = kind.parse().map_err(|_| unknown(kind))?;
-        if target.is_empty() && kind != WakeKind::Codex {
+        let is_said = match kind {
+            WakeKind::Codex => true,
+            WakeKind::Agent => target.is_empty(),
+            WakeKind::Exec | WakeKind::Webhook | WakeKind::Tmux | WakeKind::File => !target.is_empty(),
+        };
+        if !is_said {
             return Err(unknown(text));
         }
         let how = match kind {
@@ -208,6 +239,7 @@ impl Wake {
                 pinned: None,
                 says: None,
             },
+            WakeKind::Agent => Delivery::Agent { timeout_ms: AGENT_LIMIT_MS },
             WakeKind::Codex => {
                 Delivery::Codex { thread: Some(target.to_owned()).filter(|thread| !thread.is_empty()) }
             }
@@ -226,6 +258,21 @@ impl Wake {
         serde_json::to_value(self).unwrap_or_default()
     }
 
+    /// What a wake in a request for this host would run or write here, for rules about commands.
+    ///
+    /// # Errors
+    /// A usage failure that says what is wrong.
+    pub fn effect_of(value: &serde_json::Value) -> Result<WakeEffect, Failure> {
+        Ok(match Self::requested(value.clone())?.how {
+            Delivery::Exec { command, .. } => WakeEffect::RunsLine(command),
+            Delivery::File { path } => WakeEffect::WritesFile(path),
+            Delivery::Webhook { .. }
+            | Delivery::Tmux { .. }
+            | Delivery::Agent { .. }
+            | Delivery::Codex { .. } => WakeEffect::Tells,
+        })
+    }
+
     /// Reads what a request of a host has.
     ///
     /// # Errors
@@ -234,11 +281,26 @@ impl Wake {
         serde_json::from_value(value).map_err(|error| Failure::usage(format!("invalid wake: {error}")))
     }
 
-    /// Notes which pane is meant, while whoever means it is there: its number may be another's later.
+    /// Notes which pane is meant, while the caller is there: its number may be another's later.
     pub(crate) fn pin(&mut self, env: &BTreeMap<String, String>) {
         if let Delivery::Tmux { pane, pinned: pinned @ None, .. } = &mut self.how {
             let found = Tmux::of_env(env).pane(pane).ok();
             *pinned = found.map(|pane| pane.for_its_program().identity().clone());
+        }
+    }
+
+    /// Whether a wake of the settings is about a job of this session: a person's own job has no agent to wake.
+    pub(crate) fn applies(&self, session: &str, env: &BTreeMap<String, String>) -> bool {
+        match self.how {
+            Delivery::Agent { .. } => {
+                let agent = crate::session::conversation(session).and_then(crate::session::agent_lives);
+                agent.is_some() || env.contains_key(THREAD)
+            }
+            Delivery::Exec { .. }
+            | Delivery::Webhook { .. }
+            | Delivery::Tmux { .. }
+            | Delivery::Codex { .. }
+            | Delivery::File { .. } => true,
         }
     }
 
@@ -253,6 +315,7 @@ impl Wake {
             Delivery::Exec { .. } => WakeKind::Exec,
             Delivery::Webhook { .. } => WakeKind::Webhook,
             Delivery::Tmux { .. } => WakeKind::Tmux,
+            Delivery::Agent { .. } => WakeKind::Agent,
             Delivery::Codex { .. } => WakeKind::Codex,
             Delivery::File { .. } => WakeKind::File,
         }
@@ -265,6 +328,7 @@ impl Wake {
             Delivery::Exec { command, .. } => command.clone(),
             Delivery::Webhook { url, .. } => url.clone(),
             Delivery::Tmux { pane, .. } => pane.clone(),
+            Delivery::Agent { .. } => String::new(),
             Delivery::Codex { thread } => thread.clone().unwrap_or_default(),
             Delivery::File { path } => path.clone(),
         }
@@ -273,7 +337,33 @@ impl Wake {
     /// Tries, without waking anybody, whether it will happen for a job with this environment.
     #[must_use]
     pub fn will(&self, env: &BTreeMap<String, String>, tells: bool) -> WakePlan {
-        let tried = if tells { self.try_it(env) } else { Err("the job tells nothing: see --notify".into()) };
+        self.plan(tells, || self.try_it(env))
+    }
+
+    /// As [`will`](Self::will), for a job of a session of this home.
+    pub(crate) fn will_for(
+        &self,
+        (home, session): (&Home, &str),
+        env: &BTreeMap<String, String>,
+        tells: bool,
+    ) -> WakePlan {
+        self.plan(tells, || match self.how {
+            Delivery::Agent { .. } => match agent::means(home, session, env) {
+                agent::Means::Queue => Ok(format!("queued for its thread {}", env[THREAD])),
+                agent::Means::Hook => Ok("by its own hook, when it is idle".into()),
+                agent::Means::Pane(pane, _) => Ok(format!("typed into its pane {pane} when it is idle")),
+                agent::Means::None(why) => Err(why.to_owned()),
+            },
+            Delivery::Exec { .. }
+            | Delivery::Webhook { .. }
+            | Delivery::Tmux { .. }
+            | Delivery::Codex { .. }
+            | Delivery::File { .. } => self.try_it(env),
+        })
+    }
+
+    fn plan(&self, tells: bool, try_it: impl FnOnce() -> Result<String, String>) -> WakePlan {
+        let tried = if tells { try_it() } else { Err("the job tells nothing: see --notify".into()) };
         let (will, why) = match tried {
             Ok(why) => (true, why),
             Err(why) => (false, why),
@@ -315,10 +405,10 @@ impl Wake {
                     "typed into {pane} if an agent waits there at an empty input line within {tried} s"
                 ))
             }
+            Delivery::Agent { .. } => Ok("by the agent's own means".into()),
             Delivery::Codex { thread } => {
-                let thread = thread.as_ref().or_else(|| env.get("CODEX_THREAD_ID"));
-                let Some(thread) = thread else {
-                    return Err("no thread is known: CODEX_THREAD_ID is not set".into());
+                let Some(thread) = thread.as_ref().or_else(|| env.get(THREAD)) else {
+                    return Err(format!("no thread is known: {THREAD} is not set"));
                 };
                 let path = env.get("PATH").map_or("", String::as_str);
                 if !std::env::split_paths(path).any(|folder| folder.join("codex").is_file()) {
@@ -343,7 +433,7 @@ mod tests {
     use super::*;
     use crate::spec::Handle;
 
-    /// Whoever adds a kind says here how it is written, in a table and after `--wake`.
+    /// A new kind says here how it is written, in a table and after `--wake`.
     #[test]
     fn each_kind_is_read_from_a_table_and_from_words() {
         for kind in WakeKind::ALL {
@@ -353,6 +443,7 @@ mod tests {
                     ("webhook:http://x", Table { url: Some("http://x".into()), ..Table::default() })
                 }
                 WakeKind::Tmux => ("tmux:%1", Table { pane: Some("%1".into()), ..Table::default() }),
+                WakeKind::Agent => ("agent", Table::default()),
                 WakeKind::Codex => ("codex", Table::default()),
                 WakeKind::File => ("file:/x", Table { path: Some("/x".into()), ..Table::default() }),
             };
@@ -361,6 +452,7 @@ mod tests {
             assert_eq!(Table { kind: kind.name().into(), ..table }.wake().unwrap(), parsed, "{words}");
             assert_eq!(Wake::requested(parsed.to_request()).unwrap(), parsed, "{words}");
         }
+        assert!(Wake::parse("agent:smith").is_err(), "it is whoever the job belongs to");
         let refused = Wake::parse("pigeon:x").unwrap_err();
         assert!(refused.to_string().contains(&WakeKind::usages()), "{refused}");
     }

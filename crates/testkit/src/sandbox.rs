@@ -195,8 +195,13 @@ impl Sandbox {
     /// The events of a job on the disk.
     #[must_use]
     pub fn events(&self, handle: u64) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.job(handle).join("events.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let mut text = std::fs::read_to_string(self.job(handle).join("events.jsonl")).unwrap();
+        for steps in ["steps.old.jsonl", "steps.jsonl"] {
+            text += &std::fs::read_to_string(self.job(handle).join(steps)).unwrap_or_default();
+        }
+        let mut events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        events.sort_by_key(|event| event["seq"].as_u64());
+        events
     }
 
     /// The process that `info.json` names as `keeper`, `heir` or `process`.

@@ -409,7 +409,7 @@ impl Job {
     }
 
     /// Ends the job and all that it started: `SIGTERM`, and `SIGKILL` after the grace. That it has already ended
-    /// is no error. What is left of a lost job is found and ended too.
+    /// is not an error. What is left of a lost job is found and ended too.
     ///
     /// # Errors
     /// When the keeper cannot be reached, or refuses.
@@ -485,7 +485,7 @@ impl Job {
     /// Runs a command in a shell, when the steps before it are over.
     ///
     /// # Errors
-    /// [`Kind::NotRunning`] when the shell has ended, [`Kind::Usage`] for a job that is no shell.
+    /// [`Kind::NotRunning`] when the shell has ended, [`Kind::Usage`] for a job that is not a shell.
     pub fn step(&self, order: StepOrder) -> Result<Step, Failure> {
         answered!(self.ask(JobRequest::Step(Box::new(order)))?, Answer::Step(step) => *step)
     }
@@ -493,15 +493,23 @@ impl Job {
     /// How a shell is, with its last steps.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a job that is no shell.
+    /// [`Kind::Usage`] for a job that is not a shell.
     pub fn shell(&self) -> Result<ShellStatus, Failure> {
-        answered!(self.ask(JobRequest::Shell)?, Answer::Shell(status) => *status)
+        answered!(self.ask(JobRequest::Shell { brief: false })?, Answer::Shell(status) => *status)
+    }
+
+    /// The folder that a shell is in.
+    ///
+    /// # Errors
+    /// As [`shell`](Self::shell).
+    pub fn shell_folder(&self) -> Result<String, Failure> {
+        answered!(self.ask(JobRequest::Shell { brief: true })?, Answer::Shell(status) => status.folder)
     }
 
     /// Ends a step of a shell, the one that runs unless told; the shell stays.
     ///
     /// # Errors
-    /// [`Kind::NotRunning`] when the shell has ended, [`Kind::Usage`] for a job that is no shell.
+    /// [`Kind::NotRunning`] when the shell has ended, [`Kind::Usage`] for a job that is not a shell.
     pub fn end_step(&self, step: Option<u64>, grace: Duration, session: &str) -> Result<Killed, Failure> {
         let ask = JobRequest::EndStep { step, grace_ms: millis(grace), session: session.into() };
         answered!(self.ask(ask)?, Answer::Killed(killed) => killed)

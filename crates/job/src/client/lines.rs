@@ -1,7 +1,7 @@
 //! A job's output as lines, while it runs: batches in order, until the last one at its end.
 //!
 //! A parallel observer: it reads the log as every reader does, takes nothing from anybody, and slows nobody. A batch
-//! goes out 200 ms after its first output, or at once when the job ends. Whoever can't keep up gets less, with counts and
+//! goes out 200 ms after its first output, or at once when the job ends. A slow reader gets less, with counts and
 //! offsets of what is missing, and never something out of order.
 
 use std::time::{Duration, Instant};

@@ -25,7 +25,7 @@ use crate::wire::event::EventKind;
 use crate::wire::watch::{Fired, Watch};
 use crate::wire::{Awaiting, Reason, Wait, Waited};
 use check::{Check, Fact, Hit, Mode, Start, Wanted};
-use pattern_search::PatternCache;
+use pattern_search::{PatternCache, Patterns};
 use subscription::{Listener, Subscription};
 
 /// More waits than this on one job are refused.
@@ -105,6 +105,8 @@ pub(super) struct Conditions {
     cache: PatternCache,
     had_patterns: bool,
     watches_changed: bool,
+    /// Patterns came that nothing was made ready for.
+    unready: bool,
 }
 
 impl Conditions {
@@ -182,7 +184,7 @@ impl Conditions {
             began: facts.moment.now,
             deadline: None,
             known: facts.moment.end,
-            // What it finds goes to whoever is told, agents among them.
+            // What it finds goes to readers of events, agents among them.
             masked: true,
             step: None,
             over: false,
@@ -220,6 +222,7 @@ impl Conditions {
         hits.iter_mut().for_each(|hit| hit.already = true);
         if subscription.tell(&mut hits, moment, &self.own, &mut met) {
             self.had_patterns |= subscription.patterns().is_some();
+            self.unready |= subscription.patterns().is_some();
             self.subscriptions.push(subscription);
         }
         met
@@ -262,6 +265,13 @@ impl Conditions {
         std::mem::replace(&mut self.had_patterns, has_patterns) && !has_patterns
     }
 
+    /// Makes what the matches of new patterns need, while there is nothing else to do.
+    pub(super) fn get_ready(&mut self) {
+        if std::mem::take(&mut self.unready) {
+            self.subscriptions.iter().filter_map(Subscription::patterns).for_each(Patterns::get_ready);
+        }
+    }
+
     /// Forgets compiled patterns that nobody uses.
     pub(super) fn forget_patterns(&mut self) {
         self.cache.clear();
@@ -281,13 +291,16 @@ impl Conditions {
                     || self.subscriptions.iter().any(|it| it.watch().is_some() && it.checks.iter().any(exit))
             }
             // Somebody must agree, or the job stands still for nothing.
-            EventKind::Asking { .. } | EventKind::Answered { .. } => true,
-            // Whoever drives the job must know that it does not listen to them.
+            EventKind::Asking { .. } | EventKind::HostRefused { .. } | EventKind::Answered { .. } => true,
+            // The one who drives the job must know that it does not take their input.
             EventKind::Taken { .. } | EventKind::GivenBack { .. } => true,
             EventKind::AwaitingInput { .. } | EventKind::WentOn => own(Reason::AwaitingInput),
             EventKind::Port { .. } => own(Reason::Port),
-            EventKind::Started { .. }
+            EventKind::Queued { .. }
+            | EventKind::Started { .. }
             | EventKind::AllGone
+            // Nobody has to do anything about it. Who wants to know asks for the condition.
+            | EventKind::Listening { .. }
             | EventKind::Stopped
             | EventKind::Continued
             | EventKind::LogCapped { .. }

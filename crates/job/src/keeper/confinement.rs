@@ -43,7 +43,10 @@ impl Inherited {
             limits::prepare(&self.spec.limits, &name).map_err(|failure| refused("no_such_limit", failure))?;
         let confinement = Confinement { limits, ..Confinement::default() };
         let argv = self.spec.argv();
+        let closed = self.closed_files().map_err(|failure| refused("no_guard", failure))?;
         let Some(sandbox) = &self.spec.sandbox else {
+            let mut confinement = confinement;
+            close_files(&mut confinement, closed).map_err(|failure| refused("no_guard", failure))?;
             return Ok(ConfinedCommand { argv, env, confinement, sandbox_by: None, limited_by });
         };
         let temporary = self.make_temporary_folder()?;
@@ -54,6 +57,9 @@ impl Inherited {
         for (variable, folder) in [("XDG_CACHE_HOME", "cache"), ("npm_config_cache", "npm")] {
             let own = temporary.join(folder).to_string_lossy().into_owned();
             env.entry(variable.into()).or_insert(own);
+        }
+        if self.spec.reaches_hosts() {
+            env.extend(proxy_variables());
         }
         let terminal = match &self.ends {
             Ends::Terminal { .. } => self.endpoints().first().map(PathBuf::from),
@@ -68,10 +74,36 @@ impl Inherited {
             server: self.spec.server.as_ref(),
         };
         let folders = sandbox::folders(sandbox, place).map_err(|failure| refused("bad_sandbox", failure))?;
-        let built = build(sandbox, &folders, place, (argv, confinement))
+        let built = build(sandbox, &folders, place, (argv, confinement, closed))
             .map_err(|failure| refused("no_sandbox", failure))?;
         let Built { argv, env, confinement, by } = built;
         Ok(ConfinedCommand { argv, env, confinement, sandbox_by: Some(by), limited_by })
+    }
+
+    /// What rules about files close to this job; nothing if there is no such rule.
+    fn closed_files(&self) -> Result<Option<ClosedFiles>, Failure> {
+        let rules = self.file_rules();
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        closed_files(rules, &self.file_folders()).map(Some)
+    }
+
+    fn file_rules(&self) -> &[outlast_rules::files::FileRule] {
+        self.spec.guard.as_ref().map_or(&[], |guard| &guard.files)
+    }
+
+    /// Where names of closed files are looked for: where the job starts, and where whoever started it stands.
+    fn file_folders(&self) -> Vec<PathBuf> {
+        let full = |path: &str| Path::new(path).canonicalize().ok();
+        let roots = self.spec.sandbox.iter().flat_map(|sandbox| &sandbox.roots).map(String::as_str);
+        let folders = [self.spec.cwd.as_str()].into_iter().chain(self.spec.wake_folder.as_deref());
+        let mut folders: Vec<PathBuf> = folders.chain(roots).filter_map(full).collect();
+        // A server that was started in the root of the file system works nowhere in particular.
+        folders.retain(|folder| folder != Path::new("/") || self.spec.cwd == "/");
+        folders.sort();
+        folders.dedup();
+        folders
     }
 
     fn temporary_folder(&self) -> PathBuf {
@@ -80,6 +112,11 @@ impl Inherited {
 
     /// Removes it, with all that is in it, and what is left of the placeholders for protected names.
     pub(super) fn remove_temporary_folder(&self) {
+        #[cfg(target_os = "linux")]
+        if !self.file_rules().is_empty() {
+            let left = sandbox::closed::placeholders(self.file_rules(), &self.file_folders());
+            outlast_pty::confine::remove_placeholders(&left);
+        }
         let Some(sandbox) = &self.spec.sandbox else { return };
         let temporary = self.temporary_folder();
         #[cfg(target_os = "linux")]
@@ -130,6 +167,14 @@ impl Keeper {
     }
 }
 
+/// Variables by which programs know their proxy.
+fn proxy_variables() -> impl Iterator<Item = (String, String)> {
+    let proxy = format!("http://127.0.0.1:{}", outlast_pty::confine::PROXY_PORT);
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    let own = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    names.into_iter().map(move |name| (name.to_owned(), proxy.clone())).chain(own)
+}
+
 fn refused(kind: &str, failure: Failure) -> StartError {
     StartError {
         kind: kind.into(),
@@ -138,12 +183,46 @@ fn refused(kind: &str, failure: Failure) -> StartError {
     }
 }
 
+/// What is mounted to close files.
+#[cfg(target_os = "linux")]
+type ClosedFiles = outlast_pty::confine::Namespaces;
+#[cfg(not(target_os = "linux"))]
+type ClosedFiles = ();
+
+#[cfg(target_os = "linux")]
+fn closed_files(
+    rules: &[outlast_rules::files::FileRule],
+    folders: &[PathBuf],
+) -> Result<ClosedFiles, Failure> {
+    sandbox::closed::namespaces(rules, folders)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn closed_files(_: &[outlast_rules::files::FileRule], _: &[PathBuf]) -> Result<ClosedFiles, Failure> {
+    Err(Failure::usage("rules about files can't be enforced on this system"))
+}
+
+/// Closes files to a command that has no sandbox.
+#[cfg(target_os = "linux")]
+fn close_files(confinement: &mut Confinement, closed: Option<ClosedFiles>) -> Result<(), Failure> {
+    let Some(closed) = closed else { return Ok(()) };
+    let prepared = outlast_pty::confine::PreparedSandbox::files_only(&closed)
+        .map_err(|error| Failure::usage(format!("rules about files can't be enforced: {error}")))?;
+    confinement.sandbox = Some(prepared);
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn close_files(_: &mut Confinement, _: Option<ClosedFiles>) -> Result<(), Failure> {
+    Ok(())
+}
+
 #[cfg(target_os = "linux")]
 fn build(
     sandbox: &Sandbox,
     folders: &Folders,
     place: Place<'_>,
-    (argv, mut confinement): (Vec<String>, Confinement),
+    (argv, mut confinement, closed): (Vec<String>, Confinement, Option<ClosedFiles>),
 ) -> Result<Built, Failure> {
     use crate::sandbox::Network;
     use outlast_pty::confine::{self, Plan, PreparedSandbox};
@@ -152,6 +231,7 @@ fn build(
     let network = match sandbox.network {
         Network::Off => confine::Network::Off,
         Network::Loopback => confine::Network::Loopback,
+        Network::Hosts => confine::Network::Hosts,
         Network::On => confine::Network::On,
     };
     let cannot = |error: confine::ConfineError| {
@@ -162,8 +242,11 @@ fn build(
         By::Kernel => {
             let protection = Protection::of(sandbox, place);
             // What must be there is tried when the command starts.
-            let enclosed = protection == Protection::Required || confine::can_enclose().is_ok();
-            let namespaces = enclosed.then(|| protection.namespaces(sandbox, folders, place));
+            let is_needed =
+                protection == Protection::Required || closed.is_some() || sandbox.network == Network::Hosts;
+            let enclosed = is_needed || confine::can_enclose().is_ok();
+            let namespaces =
+                enclosed.then(|| with_closed(protection.namespaces(sandbox, folders, place), closed));
             let plan = Plan {
                 readable: folders.readable.clone(),
                 writable: folders.writable.clone(),
@@ -184,6 +267,10 @@ fn build(
             };
             Ok(Built { argv, env: place.env.clone(), confinement, by })
         }
+        By::Bwrap if sandbox.network == Network::Hosts => {
+            Err(Failure::usage("a sandbox by bubblewrap can't reach hosts through a proxy")
+                .hint("let the kernel make it: --sandbox, or by = \"kernel\""))
+        }
         By::Bwrap => {
             let program = crate::sandbox::bwrap().ok_or_else(|| {
                 Failure::usage("bubblewrap is not on this machine")
@@ -195,6 +282,7 @@ fn build(
             // Bubblewrap reads its options from a descriptor: they hold the job's environment, and a command
             // line can be read by every user.
             let protected = Protection::of(sandbox, place).namespaces(sandbox, folders, place);
+            let protected = with_closed(protected, closed);
             let held = confine::HeldPlaceholders::make(&protected.placeholders)
                 .map_err(|error| Failure::system("cannot protect names", error))?;
             let options = sandbox::bwrap_options(sandbox, folders, place, &protected, filter.as_raw_fd());
@@ -210,11 +298,22 @@ fn build(
             // It runs outside the sandbox: nothing of the job may act in it, neither LD_PRELOAD nor anything
             // like it.
             let env = BTreeMap::new();
-            // As long as this keeper lives: whoever else works there does not take them away.
+            // As long as this keeper lives: no other process takes them away.
             std::mem::forget(held);
             Ok(Built { argv: wrapped, env, confinement, by: "bubblewrap and seccomp".into() })
         }
     }
+}
+
+/// Protected names and closed files together. Files are closed last, so also in folders that are mounted before.
+#[cfg(target_os = "linux")]
+fn with_closed(mut protected: ClosedFiles, closed: Option<ClosedFiles>) -> ClosedFiles {
+    if let Some(closed) = closed {
+        protected.mounts.extend(closed.mounts);
+        protected.placeholders.extend(closed.placeholders);
+        protected.closed.extend(closed.closed);
+    }
+    protected
 }
 
 /// Whether protected names are out of a job's reach.
@@ -266,6 +365,11 @@ fn memory_file(name: &str, bytes: &[u8]) -> std::io::Result<std::os::fd::OwnedFd
 }
 
 #[cfg(not(target_os = "linux"))]
-fn build(_: &Sandbox, _: &Folders, _: Place<'_>, _: (Vec<String>, Confinement)) -> Result<Built, Failure> {
+fn build(
+    _: &Sandbox,
+    _: &Folders,
+    _: Place<'_>,
+    _: (Vec<String>, Confinement, Option<ClosedFiles>),
+) -> Result<Built, Failure> {
     Err(Failure::usage("there is no sandbox for this system yet").hint("run it without --sandbox"))
 }

@@ -5,8 +5,9 @@
 //! an effect, if that matters, is another input. So every decision can be tested without a process: see
 //! `core/tests.rs`.
 
-mod awaiting_input;
 mod command_end;
+mod condition_answers;
+mod effect;
 mod exec_questions;
 mod ending;
 mod events;
@@ -14,17 +15,17 @@ mod hold;
 mod notifier;
 mod output;
 mod phase;
+mod probe_schedule;
+mod queued;
 mod record;
 mod requests;
 mod several_lines;
 mod steps;
 mod typing;
 mod viewers;
-mod waits;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use outlast_pty::reap::End;
@@ -32,28 +33,29 @@ use rustix::process::{Pid, Signal};
 
 use super::conditions::{Conditions, Unread};
 use super::peers::PeerId;
+use super::proxy::Refused;
 use super::watchdog::Watchdog;
 use crate::clock::earliest;
 use crate::failure::Failure;
-use crate::lifecycle::{Process, State, Used};
+use crate::lifecycle::{Process, StartError, State, Used};
 use crate::log::gone::Gone;
 use crate::outbox::Entry;
 use crate::registry::format::Info;
 use crate::registry::replace::Durability;
 use crate::secrets::SharedMasks;
 use crate::spec::{Handle, Size};
-use crate::wire::event::{Event, EventKind, ExecQuestion, ExecRefused};
-use crate::wire::watch::Watch;
+use crate::wire::event::{EventKind, ExecQuestion, ExecRefused};
 use crate::wire::{Answer, Awaiting, Verb};
-use outlast_protocol::shell::StepOrder;
+use outlast_protocol::Queued;
 use phase::Phase;
 use record::Record;
 
 pub(super) use super::conditions::Client;
-pub(super) use awaiting_input::{Probe, ProbeResult};
+pub(super) use effect::{Effect, Effects};
 pub(super) use notifier::{Notifier, is_pushed};
 pub(super) use output::{Output, planted_panic};
 pub(super) use phase::{CommandEnd, receipt_of};
+pub(super) use probe_schedule::{Probe, ProbeResult};
 pub(super) use steps::{KnownSteps, StepEnd};
 pub(super) use typing::{HiddenInput, LineModes};
 
@@ -76,6 +78,12 @@ impl Now {
 pub(super) enum Input<'a> {
     /// The command runs.
     Started { command: Pid },
+    /// The command waits at its gate, or what it waits for has changed.
+    Queued { command: Option<Pid>, queued: Box<Queued> },
+    /// The gate is open: the command runs now.
+    Admitted,
+    /// The command never goes through its gate.
+    Refused(StartError),
     /// We were the heir of a dead keeper. So much of what was typed is lost; `last_line` is there if nobody
     /// was told of the job's end yet.
     /// `grace_end` is there if it was ending the job.
@@ -118,11 +126,11 @@ pub(super) enum Input<'a> {
     Reaped { used: Option<Used>, last_line: String },
     /// What is left of the job.
     Surveyed { nothing_left: bool, processes: Vec<Process> },
-    /// The processes of the job, for whoever asked for its status.
+    /// The processes of the job, for callers that ask for its status.
     Processes { client: Client, processes: Vec<Process> },
-    /// The first signal of an ending reached so many processes.
+    /// How many processes the first signal of an ending reached.
     Signalled(usize),
-    /// A signal that somebody asked for reached so many.
+    /// How many processes a requested signal reached.
     SignalSent { client: Client, count: usize },
     /// The record was written, or could not be.
     RecordWritten(bool),
@@ -136,6 +144,10 @@ pub(super) enum Input<'a> {
     ExecAsked(Box<ExecQuestion>),
     /// The process that asked is gone.
     ExecWithdrawn(u64),
+    /// The job was not connected to a host.
+    HostRefused(Refused),
+    /// The same, as a question with a number.
+    HostAsked { refused: Refused, number: u64 },
     /// We were asked to end (`SIGTERM`).
     Terminated,
     /// A probe is done.
@@ -162,6 +174,10 @@ pub(super) enum Input<'a> {
     SearchedAll,
     /// A step of a shell has ended, and all that it printed was fed.
     StepEnded(Box<StepEnd>),
+    /// The person at a shell's prompt has typed a command, and it begins.
+    StepBegan(String),
+    /// A shell has told what was changed in it since it was made, by names.
+    ShellChanged(std::collections::BTreeMap<String, Vec<String>>),
     /// Patterns have seen all that a step printed.
     StepSearched(u64),
     /// So many processes of a step got a signal.
@@ -172,111 +188,6 @@ pub(super) enum Input<'a> {
     Time,
     /// Nothing comes after this.
     Close,
-}
-
-/// Everything that a core can have done.
-#[derive(Debug)]
-pub(super) enum Effect {
-    /// Answers a request.
-    Reply { client: Client, answer: Answer },
-    /// Shows a person who is attached the screen anew.
-    Repaint { client: Client, answer: Answer },
-    /// From now on this client is told of growth and events.
-    Follow(PeerId),
-    /// Listens to a client no more for now, or again.
-    Hold { peer: PeerId, held: bool },
-    /// Writes an event down, and tells followers.
-    Event(Box<Event>),
-    /// Writes the text that waits to a transcript.
-    WriteTranscript { channel: usize },
-    /// Notes for the heir how far an output has come.
-    NoteProgress { channel: usize },
-    /// Writes the last screen.
-    WriteScreen(String),
-    /// Gives the program what is typed, as far as it takes it.
-    WriteInput,
-    /// Reads the modes of the terminal.
-    ReadLineModes,
-    /// Ends the input of a job on pipes.
-    CloseInput,
-    /// Hides a secret everywhere.
-    LearnSecret(HiddenInput),
-    /// Gives the terminal a size.
-    SetSize { size: Size, before: Size, client: Option<Client> },
-    /// Sends signals to every process of the job, and counts who got the first if that is wanted.
-    SignalAll { signals: &'static [Signal], counts: bool },
-    /// Sends one signal to every process of the job, for somebody.
-    Signal { signal: Signal, client: Client },
-    /// Looks whether anything is left of the job, and lists what is if that is wanted.
-    Survey { lists: bool },
-    /// Lists the processes of the job.
-    ListProcesses(Client),
-    /// Writes the record.
-    WriteRecord(Durability),
-    /// Gives the disk space back that was reserved for the end.
-    GiveReserveBack,
-    /// Marks the job as one whose end no record says, or no longer.
-    MarkEndUnsaved(bool),
-    /// Leaves the end to the heir, in memory that both share.
-    RememberEnd { end: End, at_ms: u64 },
-    /// Leaves to the heir until when the job may take to end by itself; none when nobody ends it any more.
-    RememberGrace(Option<Instant>),
-    /// Looks whether the job's folder is still there.
-    CheckFolder,
-    /// Lets the kernel forget the command.
-    Reap(Pid),
-    /// Lets patterns see all that the command printed.
-    SearchAll,
-    /// Gives a shell its next command.
-    FeedStep { step: u64, order: Box<StepOrder> },
-    /// Lets patterns see all that a step printed.
-    SearchStep(u64),
-    /// Asks a shell what it remembers.
-    CaptureShell,
-    /// Interrupts what has a shell's terminal.
-    InterruptForeground,
-    /// Signals what a step has started since then, in milliseconds since 1970.
-    SignalStep { signals: &'static [Signal], since: u64 },
-    /// Writes watches down.
-    SaveWatches(Vec<Watch>),
-    /// Gives memory back that only patterns needed.
-    GiveMemoryBack,
-    /// Lets a program execute what it asked for, or not.
-    AnswerExec { question: u64, allow: bool },
-    /// Probes the job.
-    Probe(Box<Probe>),
-    /// No probes are wanted for now.
-    StopProbes,
-    /// Looks whether all that was typed has been read.
-    CheckInputRead,
-    /// Looks how often a process has run.
-    CountRuns(Pid),
-    /// Writes entries to the outbox.
-    AppendOutbox(Vec<Entry>),
-    /// Syncs the outbox to the disk.
-    SyncOutbox,
-    /// Wakes whoever is to be woken: for what is in the spool, and these.
-    Wake(Vec<Entry>),
-}
-
-/// What is to be done, in order. The buffer is used again and again.
-#[derive(Debug, Default)]
-pub(super) struct Effects {
-    queue: VecDeque<Effect>,
-}
-
-impl Effects {
-    pub(super) fn push(&mut self, effect: Effect) {
-        self.queue.push_back(effect);
-    }
-
-    pub(super) fn next(&mut self) -> Option<Effect> {
-        self.queue.pop_front()
-    }
-
-    fn reply(&mut self, client: Client, answer: Answer) {
-        self.push(Effect::Reply { client, answer });
-    }
 }
 
 /// The process that takes over should we die.
@@ -323,13 +234,15 @@ pub(super) struct Core {
     viewers: viewers::Viewers,
     /// A person who has taken the job over.
     holding: Option<hold::Holding>,
-    probing: awaiting_input::Probing,
+    probing: probe_schedule::Probing,
     watchdog: Watchdog,
     conditions: Conditions,
     /// When memory that only patterns need is given back.
     tidy_at: Option<Instant>,
     /// What the job waits for, if it does.
     awaiting: Option<Awaiting>,
+    /// Who takes input, of a job that does not wait for it.
+    listening: Option<Awaiting>,
     /// What a person is asked about programs of the job.
     questions: exec_questions::ExecQuestions,
     ports: Vec<u16>,
@@ -365,11 +278,12 @@ impl Core {
             typing: typing::Typing::default(),
             viewers: viewers::Viewers::default(),
             holding: None,
-            probing: awaiting_input::Probing::default(),
+            probing: probe_schedule::Probing::default(),
             watchdog: beginning.watchdog,
             conditions: beginning.conditions,
             tidy_at: None,
             awaiting: None,
+            listening: None,
             questions: exec_questions::ExecQuestions::default(),
             ports: Vec::new(),
             sockets: Vec::new(),
@@ -409,6 +323,9 @@ impl Core {
                 self.on_log_changed(channel, failing, &lost, now, effects);
             }
             Input::Started { command } => self.on_started(command, now, effects),
+            Input::Queued { command, queued } => self.on_queued(command, queued, now, effects),
+            Input::Admitted => self.on_admitted(now, effects),
+            Input::Refused(error) => self.on_refused(error, effects),
             Input::TookOver { input_lost, unreadable, untold_end, grace_end, hung_up } => {
                 self.hung_up |= hung_up;
                 self.on_take_over((input_lost, unreadable), untold_end, now, effects);
@@ -442,6 +359,8 @@ impl Core {
             }
             Input::ExecAsked(question) => self.on_exec_asked(*question, now, effects),
             Input::ExecWithdrawn(question) => self.on_exec_withdrawn(question, now, effects),
+            Input::HostRefused(refused) => self.on_host_refused(refused, now, effects),
+            Input::HostAsked { refused, number } => self.on_host_asked(&refused, number, now, effects),
             Input::HeirDied => self.on_heir_died(now, effects),
             Input::Terminated => self.on_terminated(now, effects),
             Input::Probed(result) => self.on_probed(*result, now, effects),
@@ -471,6 +390,8 @@ impl Core {
             Input::Searched { piece, bytes, end } => self.on_searched((&piece, end), bytes, now, effects),
             Input::SearchedAll => self.on_searched_all(now, effects),
             Input::StepEnded(end) => self.on_step_ended(*end, now, effects),
+            Input::StepBegan(command) => self.on_step_began(&command, now, effects),
+            Input::ShellChanged(changed) => self.on_shell_changed(changed),
             Input::StepSearched(step) => self.on_step_searched(step, now, effects),
             Input::StepSignalled(count) => self.on_step_signalled(count),
             Input::StepForged(why) => self.on_step_forged(why, now, effects),
@@ -500,7 +421,7 @@ impl Core {
     /// The next moment at which time itself is an input.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let next = earliest(self.next_end(), self.probing.next());
-        let next = earliest(next, self.conditions.next_deadline(self.last_output));
+        let next = earliest(next, self.conditions.next_deadline(self.silent_since()));
         let next = earliest(next, self.tidy_at);
         let next = earliest(next, self.questions.next_deadline());
         let next = earliest(next, self.steps.next_deadline());
@@ -516,7 +437,7 @@ impl Core {
         effects: &mut Effects,
     ) {
         self.forget_what_was_typed();
-        // Whoever was attached comes again if they still can.
+        // Attached clients connect again if they still can.
         self.settle_size(None, effects);
         effects.push(Effect::WriteRecord(Durability::Process));
         self.event(EventKind::TookOver { input_lost, unreadable }, now, effects);
@@ -525,6 +446,7 @@ impl Core {
             self.event(EventKind::HeirGone, now, effects);
         }
         self.take_up_steps(now, effects);
+        self.watch_seat(now);
         if let Some(last_line) = untold_end {
             // The receipt was on the disk, and its keeper was killed before it could tell of it.
             self.note_end(last_line, now, effects);
@@ -533,14 +455,16 @@ impl Core {
 
     /// All that could be answered is answered.
     fn on_close(&mut self, now: Now, effects: &mut Effects) {
-        self.end_of_ending(Vec::new(), now, effects);
+        self.end_of_ending(ending::Left::default(), now, effects);
         self.answer_senders(true, effects);
         self.close_waits(now, effects);
         match std::mem::replace(&mut self.phase, Phase::Starting) {
             Phase::Left(ended) | Phase::Ended(ended) | Phase::Leaving { ended, .. } => {
                 self.phase = Phase::Closed(ended);
             }
-            other => self.phase = other,
+            other @ (Phase::Starting | Phase::Running(_) | Phase::Judging { .. } | Phase::Closed(_)) => {
+                self.phase = other
+            }
         }
     }
 
@@ -609,20 +533,5 @@ impl Core {
 
     pub(super) fn last_output(&self) -> Instant {
         self.last_output
-    }
-
-    /// How much is kept that grows with what happens, in bytes and entries.
-    #[cfg(test)]
-    fn kept(&self) -> usize {
-        self.typing.bytes()
-            + self.typing.pending()
-            + self.notifier.entries()
-            + self.viewers.count()
-            + self.conditions.count()
-            + self.phase.ending().map_or(0, ending::Ending::pending)
-            + self.ports.len()
-            + self.questions.count()
-            + self.steps.count()
-            + self.sockets.len()
     }
 }

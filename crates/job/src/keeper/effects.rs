@@ -11,12 +11,14 @@ use rustix::termios::{LocalModes, SpecialCodeIndex, Termios, tcgetattr};
 use super::channel::log_masks;
 use super::core::{Effect, Input, LineModes, Now, Probe};
 use super::inherited::Ends;
-use super::probe::ProbeThread;
+use super::probe::{InputEnd, ProbeThread};
+use super::proxy::Refused;
 use super::watches::SearchBuffer;
 use super::{Keeper, Net};
 use crate::failure::Failure;
 use crate::lifecycle::{self, Process, State};
 use crate::registry::claim::set_end_unsaved;
+use crate::sandbox::hosts::AllowedHost;
 use crate::secrets;
 use crate::spec::Size;
 
@@ -101,11 +103,13 @@ impl Keeper {
                 return Some(Input::SearchedAll);
             }
             Effect::FeedStep { step, order } => self.feed_step(step, &order),
+            Effect::ShowPrompt(step) => self.show_prompt(step),
             Effect::SearchStep(step) => {
                 while self.search() {}
                 return Some(Input::StepSearched(step));
             }
             Effect::CaptureShell => self.ask_shell_for_state(),
+            Effect::LeavePrompt => self.leave_prompt(),
             Effect::InterruptForeground => self.interrupt_foreground(),
             Effect::SignalStep { signals, since } => {
                 return Some(Input::StepSignalled(self.signal_step(signals, since)));
@@ -120,6 +124,8 @@ impl Keeper {
                     guard.answer(question, allow);
                 }
             }
+            Effect::NumberQuestion(refused) => return self.number_question(refused),
+            Effect::AllowHost(host) => self.allow_host(&host),
             Effect::Probe(probe) => return self.start_probe(probe),
             Effect::StopProbes => self.probe = None,
             Effect::CheckInputRead => return Some(Input::AllRead(self.is_input_read())),
@@ -129,6 +135,17 @@ impl Keeper {
             Effect::Wake(entries) => return Some(self.wake(&entries)),
         }
         None
+    }
+
+    fn number_question(&self, refused: Refused) -> Option<Input<'static>> {
+        let number = self.inherited.guard_ends.as_ref()?.notes.next_question();
+        Some(Input::HostAsked { refused, number })
+    }
+
+    fn allow_host(&self, host: &str) {
+        if let (Some(proxy), Ok(host)) = (&self.proxy, AllowedHost::parse(host)) {
+            proxy.allow(host);
+        }
     }
 
     /// Gives the program what it takes of the input now.
@@ -165,6 +182,8 @@ impl Keeper {
     }
 
     fn close_input(&mut self) {
+        // The thread that looks has an end of the pipe, too.
+        self.probe = None;
         self.inherited.close_stdin();
         self.inherited.shared.set_stdin_closed();
         let heir = match self.net {
@@ -180,7 +199,7 @@ impl Keeper {
 
     /// From now on a secret is hidden everywhere, in the log too.
     pub(super) fn learn_secret(&mut self, value: &[u8]) -> Result<(), Failure> {
-        // What is no text can't be known again in text; the terminal does not show it either.
+        // Bytes that are not text can't be found in text; the terminal does not show them either.
         let Ok(text) = std::str::from_utf8(value) else { return Ok(()) };
         let is_new = match self.inherited.masks.write() {
             Ok(mut masks) => masks.add(text, true),
@@ -229,8 +248,11 @@ impl Keeper {
         }
     }
 
-    fn survey(&self, lists: bool) -> Input<'static> {
+    fn survey(&mut self, lists: bool) -> Input<'static> {
         let nothing_left = self.nothing_left();
+        if !nothing_left {
+            self.watch_strays();
+        }
         let mut processes = if nothing_left || !lists { Vec::new() } else { self.processes() };
         if processes.is_empty() && lists && !nothing_left {
             processes.push(self.hidden_process());
@@ -241,7 +263,7 @@ impl Keeper {
     /// The kernel says that a child of ours is there, and `/proc` does not show it.
     fn hidden_process(&self) -> Process {
         let pid = self.core.command().map_or(0, |pid| pid.as_raw_nonzero().get());
-        Process { pid, started: 0, program: "a process that /proc does not show".into() }
+        Process { pid, started: 0, program: "a process that /proc does not show".into(), ports: Vec::new() }
     }
 
     fn check_folder(&self) -> Option<Input<'static>> {
@@ -257,7 +279,8 @@ impl Keeper {
     fn line_of_failure(&self) -> String {
         match self.core.state() {
             State::Failed(_) => self.last_line_of_transcript(),
-            State::Starting
+            State::Queued(_)
+            | State::Starting
             | State::Running { .. }
             | State::Completed(_)
             | State::Killed(_)
@@ -267,11 +290,12 @@ impl Keeper {
 
     fn start_probe(&mut self, probe: Box<Probe>) -> Option<Input<'static>> {
         if self.probe.is_none() {
-            let fd = match &self.inherited.ends {
-                Ends::Terminal { master, .. } => master.try_clone(),
-                Ends::Pipes { stdout, .. } => stdout.try_clone(),
+            let end = match &self.inherited.ends {
+                Ends::Terminal { master, .. } => master.try_clone().map(InputEnd::Terminal),
+                Ends::Pipes { stdin: Some(stdin), .. } => stdin.try_clone().map(InputEnd::Pipe),
+                Ends::Pipes { stdin: None, .. } => Ok(InputEnd::Closed),
             };
-            self.probe = fd.and_then(ProbeThread::start).ok();
+            self.probe = end.and_then(ProbeThread::start).ok();
         }
         let asked = self.probe.as_ref().is_some_and(|thread| thread.ask(probe));
         (!asked).then_some(Input::ProbeFailed)

@@ -3,7 +3,7 @@
 //! The keeper's loop never waits for it, and it never waits for the loop: a program that starts a thousand others is
 //! judged here. The rules came with the order to start the job, as data; [`judge`] finds out what an execution really
 //! runs. The heir holds the listener too, and [`CallNotes`] tells it which calls were begun, so that nobody stands still
-//! for ever if the keeper is killed.
+//! forever if the keeper is killed.
 
 mod call_notes;
 mod judge;
@@ -93,7 +93,7 @@ impl Guard {
         std::thread::Builder::new().name("guard".into()).stack_size(STACK_SIZE).spawn(move || {
             let listener = match from {
                 From::Inherited(listener) => Some(listener),
-                From::Line(line) => Listener::receive(line.as_fd(), true).ok().flatten(),
+                From::Line(line) => Listener::receive(line.as_fd()).ok().flatten(),
             };
             if let Some(listener) = listener {
                 let told = Teller { tell, waker, refusals: 0 };
@@ -219,8 +219,9 @@ impl GuardThread {
         match self.judge.judge(&call, |grant| notes.use_grant(grant), still_waits) {
             Judgement::Allow => self.listener.allow(call.id),
             Judgement::Refuse(refused) => {
-                self.refuse(call.id);
+                // Told first: the command may end of it at once, and nothing is told after its end.
                 self.told.tell_refused(refused);
+                self.refuse(call.id);
             }
             Judgement::Ask(asks) => {
                 let was_refused = self.refused.contains(&(call.pid, asks.command.clone()));

@@ -4,7 +4,7 @@
 //! Before it does, it makes an heir of its own: a child that holds the same, and a descriptor of the command. That one is no
 //! ancestor of the job's processes, so should it have to take over, the kernel does not make it their parent; but it is told when
 //! the command ends and how, knows the others by their mark, and goes on. What it can't keep is a terminal: that is hung up when
-//! the leader of its session dies, whoever else has it open.
+//! the leader of its session dies, no matter who else has it open.
 
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 
 use super::core::{Input, receipt_of};
 use super::inherited::{Inherited, system_error};
+use super::queue::Queue;
 use super::start::{answer, describe_command, not_started, process_of, this_process};
-use super::watched_command::WatchedCommand;
 use super::{Keeper, Net, outbox_writer};
 use crate::lifecycle::State;
 use crate::registry::format::Info;
@@ -29,7 +29,7 @@ pub(super) const WAKES: &[Signal] = &[Signal::CHILD, Signal::USR1];
 /// How long it may take until a dead process is reaped, and the kernel says how it ended.
 const REAPED_WITHIN: Duration = Duration::from_millis(200);
 
-/// Sleeps until the keeper is gone; takes over if it was not done. `client` is whoever started the job: told
+/// Sleeps until the keeper is gone; takes over if it was not done. `client` is the process that started the job: told
 /// by us, should the keeper die before it could. Returns this process's exit code.
 pub(super) fn supervise(mut inherited: Inherited, keeper: Pid, client: UnixStream) -> i32 {
     loop {
@@ -46,7 +46,7 @@ pub(super) fn supervise(mut inherited: Inherited, keeper: Pid, client: UnixStrea
 
 /// What we are to the command when its keeper has died.
 enum Role {
-    /// The kernel makes us its parent. Whoever started the job may still wait for a word.
+    /// The kernel makes us its parent. The process that started the job may still wait for a word.
     Parent(UnixStream),
     /// We only see when it ends and how.
     Watcher(Watched),
@@ -77,6 +77,7 @@ fn take_over(mut inherited: Inherited, end: End, role: Role) -> i32 {
         return 0;
     }
     let Some(command) = inherited.shared.command().or_else(first_child) else {
+        inherited.let_go();
         if let Role::Parent(client) = role {
             let error = system_error("the keeper", "was killed before it could start the command");
             answer(&client, &not_started(&inherited.job, info, error));
@@ -92,7 +93,12 @@ fn take_over(mut inherited: Inherited, end: End, role: Role) -> i32 {
     }
     if info.state == State::Starting {
         describe_command(&inherited, &mut info, command);
-        info.state = State::Running { ending: None };
+        info.state = if inherited.queue.is_some() {
+            // If it has its place already, it is let go on at once.
+            State::Queued(Box::new(Queue::of(&inherited).described(&inherited)))
+        } else {
+            State::Running { ending: None }
+        };
     }
     let (mut inherited, role, net) = make_heir(inherited, command, role);
     let (client, watched) = match role {
@@ -106,10 +112,13 @@ fn take_over(mut inherited: Inherited, end: End, role: Role) -> i32 {
     let input_lost = inherited.shared.queued_input();
     let hung_up = watched.is_some() && info.has_terminal();
     inherited.take_up_guard();
+    inherited.take_up_proxy(&info.allowed_hosts);
     let Ok(mut keeper) = Keeper::new(inherited, info, command, net.map_or(Net::None, Net::Child)) else {
         return 1;
     };
-    keeper.watched = watched.map(WatchedCommand::new);
+    if let Some(watched) = watched {
+        keeper.watch_command(watched);
+    }
     let record = keeper.inherited.job.open_to_rewrite(crate::registry::layout::INFO).ok();
     keeper.hold_record(record);
     let is_end_untold = ended && !outbox_writer::is_end_noted(&keeper.inherited.job);
@@ -122,7 +131,13 @@ fn take_over(mut inherited: Inherited, end: End, role: Role) -> i32 {
         answer(&client, &StartReply::Started(Box::new(keeper.core.info())));
         keeper.inherited.shared.set_answered();
     }
-    // Whoever still waits for an answer of the dead on that line has learnt by now that it will not come.
+    let left = keeper.core.state().queued().map(|queued| queued.after.clone());
+    if let Some(left) = left {
+        keeper.queue = Some(Queue::of(&keeper.inherited).only(&left));
+        keeper.advance_queue();
+    }
+    keeper.plan_scope();
+    // A caller that still waits for an answer of the dead on that line has learnt by now that it will not come.
     keeper.reap_children();
     keeper.run();
     0
@@ -146,7 +161,7 @@ fn make_heir(inherited: Inherited, command: Pid, role: Role) -> (Inherited, Role
     let parent = getpid();
     match fork() {
         Ok(Forked::Child) => {
-            // The line to whoever started the job ends with the process that answers on it.
+            // The line to the process that started the job ends with the process that answers on it.
             drop(role);
             stand_by(inherited, watched, parent);
             leave()

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use outlast_pty::exec_guard::Listener;
-use outlast_pty::spawn::{Confinement, Stdio, above_stdio};
+use outlast_pty::spawn::{Confinement, Gate, Stdio, above_stdio};
 use outlast_pty::{Command, Pty, SessionLeader, SpawnError};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -13,12 +13,15 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
 use super::guard::{self, CallNotes, Guard, Marker};
+use super::proxy::Proxy;
+use super::queue::QueueEnds;
 use super::shared::Shared;
 use super::shell_line::ShellEnds;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
 use crate::registry::format::Info;
 use crate::registry::{Home, JobDir, layout};
+use crate::sandbox::hosts::AllowedHost;
 use crate::secrets::SharedMasks;
 use crate::settings::Settings;
 use crate::spec::{KeeperSpec, Size, Streams, terminal_env, with_own_variables};
@@ -26,6 +29,9 @@ use outlast_protocol::{Call, Hint};
 
 /// As much as a pipe may hold for us: fewer, larger moves when a job floods.
 const PIPE_SIZE: usize = 256 << 10;
+
+/// What closes files to a job, in words.
+const CLOSED_BY: &str = "files closed by mounts";
 
 /// Our ends of the command's streams.
 #[derive(Debug)]
@@ -79,8 +85,12 @@ pub(super) struct Inherited {
     pub(super) guard_ends: Option<GuardEnds>,
     /// The thread that judges, until the keeper takes it.
     pub(super) guard: Option<Guard>,
+    /// The proxy of a job that reaches some hosts only, until the keeper takes it.
+    pub(super) proxy: Option<Proxy>,
     /// The private line to a shell that remembers.
     pub(super) shell: Option<ShellEnds>,
+    /// For a job that is queued before it runs, and while it has a place.
+    pub(super) queue: Option<QueueEnds>,
     pub(super) _lock: Lock,
 }
 
@@ -92,12 +102,14 @@ pub(super) struct GuardEnds {
     /// Where the command sends it.
     pub(super) sent: OwnedFd,
     pub(super) notes: CallNotes,
+    /// Where the socket waits that the proxy listens on, and where the command sends it.
+    pub(super) proxy: (OwnedFd, OwnedFd),
 }
 
 impl GuardEnds {
     pub(super) fn open() -> std::io::Result<Self> {
-        let (arrives, sent) = outlast_pty::exec_guard::line()?;
-        Ok(Self { arrives, sent, notes: CallNotes::new()? })
+        let (arrives, sent) = outlast_pty::fd_line::line()?;
+        Ok(Self { arrives, sent, notes: CallNotes::new()?, proxy: outlast_pty::fd_line::line()? })
     }
 }
 
@@ -185,17 +197,16 @@ pub(super) fn open_to_append(job: &JobDir, name: &str) -> Result<OwnedFd, Errno>
 }
 
 impl Inherited {
-    /// Starts the command. Only the keeper does, and only once.
-    pub(super) fn spawn(&mut self, info: &mut Info) -> Result<Pid, StartError> {
+    /// Starts the command, up to its gate if it has to wait there. Only the keeper does, and only once.
+    pub(super) fn spawn(&mut self, info: &mut Info, waits: bool) -> Result<Pid, StartError> {
         let env = match &self.ends {
             Ends::Terminal { .. } => terminal_env(&self.spec.env),
             Ends::Pipes { .. } => self.spec.env.clone(),
         };
         let mut env = env;
-        if let Some(shell) = &self.shell
-            && let Some(number) = shell.number()
-        {
-            env.extend(crate::shells::start(&shell.shell, number).1);
+        if let Some(shell) = &mut self.shell {
+            env.extend(crate::shells::start(&shell.shell, shell.numbers()).1);
+            self.input = shell.stdin.take().or(self.input.take());
         }
         let mark = self.home.mark_of(info.handle, info.created_at);
         let is_confined = self.spec.sandbox.is_some();
@@ -203,7 +214,11 @@ impl Inherited {
         info.mark = Some(mark);
         let mut confined = self.confine(env)?;
         info.guard_by = self.install_guard(&mut confined.confinement)?;
-        confined.confinement.inherited.extend(self.shell.as_mut().and_then(|shell| shell.given.take()));
+        confined.confinement.inherited.extend(self.shell.iter_mut().flat_map(|shell| shell.given.drain(..)));
+        let opens = self.queue.as_mut().and_then(|queue| queue.opens.take()).filter(|_| waits);
+        let finds_program_later = !self.spec.after.is_empty();
+        confined.confinement.gate = opens.map(|opens| Gate { opens, finds_program_later });
+        self.send_listener(&mut confined.confinement)?;
         info.sandbox_by = confined.sandbox_by;
         info.limited_by = confined.limited_by;
         let stdio = match &mut self.ends {
@@ -232,13 +247,46 @@ impl Inherited {
         };
         let pid = command.spawn().map_err(|error| explain(&error, is_confined))?;
         self.shared.set_command(pid);
+        self.take_up_proxy(&info.allowed_hosts);
         Ok(pid)
+    }
+
+    /// Starts the proxy, on the socket that waits for whoever is the keeper now.
+    pub(super) fn take_up_proxy(&mut self, allowed_since: &[String]) {
+        let (true, Some(ends), Some(sandbox)) =
+            (self.spec.reaches_hosts(), &self.guard_ends, &self.spec.sandbox)
+        else {
+            return;
+        };
+        // It stays on the line: our heir needs it too.
+        if let Ok(Some(listener)) = outlast_pty::fd_line::peek(ends.proxy.0.as_fd()) {
+            let hosts = sandbox.hosts.iter().chain(allowed_since);
+            let hosts = hosts.filter_map(|host| AllowedHost::parse(host).ok()).collect();
+            self.proxy = Proxy::start(listener, hosts).ok();
+        }
+    }
+
+    /// Has the command send the socket that its proxy listens on.
+    fn send_listener(&self, confinement: &mut Confinement) -> Result<(), StartError> {
+        let (true, Some(ends), Some(sandbox)) =
+            (self.spec.reaches_hosts(), &self.guard_ends, &mut confinement.sandbox)
+        else {
+            return Ok(());
+        };
+        let line = ends.proxy.1.try_clone().map_err(|error| system_error("cannot open a socket", error))?;
+        sandbox.send_listener(vec![line]);
+        Ok(())
     }
 
     /// Starts the thread that judges what the job executes, and has the command install the filter. Returns what does it,
     /// in words.
     fn install_guard(&mut self, confinement: &mut Confinement) -> Result<Option<String>, StartError> {
         let (Some(rules), Some(ends)) = (&self.spec.guard, &self.guard_ends) else { return Ok(None) };
+        let by_mounts = (!rules.files.is_empty()).then(|| CLOSED_BY.to_owned());
+        if rules.rules.is_empty() {
+            return Ok(by_mounts);
+        }
+        let and_mounts = by_mounts.map(|by| format!("; {by}")).unwrap_or_default();
         let cannot = |error: std::io::Error| StartError {
             kind: "no_guard".into(),
             message: format!("the rules for programs of this job can't be enforced: {error}"),
@@ -248,9 +296,9 @@ impl Inherited {
         };
         if let Some(outer) = guard::guarding(self.home.path(), rustix::process::getpid()) {
             // One tree of processes can have one guard.
-            return Ok(Some(format!("the guard of job {outer}")));
+            return Ok(Some(format!("the guard of job {outer}{and_mounts}")));
         }
-        let (arrives, sent) = outlast_pty::exec_guard::line().map_err(cannot)?;
+        let (arrives, sent) = outlast_pty::fd_line::line().map_err(cannot)?;
         let heirs = ends.sent.try_clone().map_err(cannot)?;
         let marker = Marker::leave(&self.home, self.job.handle()).map_err(cannot)?;
         let path = self.spec.env.get("PATH").map(String::as_str);
@@ -258,13 +306,14 @@ impl Inherited {
         let guard = Guard::start(guard::From::Line(arrives), order, marker).map_err(cannot)?;
         confinement.guard = Some(outlast_pty::exec_guard::Installer::new(vec![sent, heirs]).map_err(cannot)?);
         self.guard = Some(guard);
-        Ok(Some("seccomp user notification".into()))
+        Ok(Some(format!("seccomp user notification{and_mounts}")))
     }
 
     /// The heir of a keeper that judged goes on with it: who waits for an answer gets one.
     pub(super) fn take_up_guard(&mut self) {
         let (Some(rules), Some(ends)) = (&self.spec.guard, &self.guard_ends) else { return };
-        let listener = Listener::receive(ends.arrives.as_fd(), false);
+        // It stays on the line: our own heir needs it too.
+        let listener = Listener::peek(ends.arrives.as_fd());
         let marker = Marker::leave(&self.home, self.job.handle());
         if let (Ok(Some(listener)), Ok(marker)) = (listener, marker) {
             let path = self.spec.env.get("PATH").map(String::as_str);
@@ -287,8 +336,11 @@ impl Inherited {
     /// What only the keeper needs: the heir lets go of the command's ends, or its pipes would never end.
     pub(super) fn let_go_of_given(&mut self) {
         self.input = None;
+        if let Some(queue) = &mut self.queue {
+            queue.opens = None;
+        }
         if let Some(shell) = &mut self.shell {
-            shell.given = None;
+            shell.let_go_of_given();
         }
         if let Ends::Pipes { given, .. } = &mut self.ends {
             *given = None;
@@ -299,6 +351,14 @@ impl Inherited {
     pub(super) fn close_stdin(&mut self) {
         if let Ends::Pipes { stdin, .. } = &mut self.ends {
             *stdin = None;
+        }
+    }
+
+    /// The job never runs: what was made for it goes.
+    pub(super) fn let_go(&self) {
+        self.remove_temporary_folder();
+        if let Some(queue) = &self.queue {
+            queue.leave();
         }
     }
 

@@ -132,7 +132,7 @@ impl Keeper {
         }
     }
 
-    /// Whether whoever waits for the end also waits for the disk.
+    /// Whether a wait for the end also waits for the disk.
     pub(super) fn waits_for_disk(&self) -> bool {
         self.log_sync() == LogSync::Answer
     }

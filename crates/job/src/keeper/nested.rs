@@ -61,12 +61,16 @@ fn is_a_keeper(process: &Proc) -> bool {
         return false;
     };
     let Ok(home) = Home::open(Path::new(&home)) else { return false };
-    let pid = process.pid.as_raw_nonzero().get();
-    let me = getpid().as_raw_nonzero().get();
-    pid != me
+    let me = getpid();
+    // In a sandbox it knows itself by another number than we do.
+    let numbers = procfs::numbers(process.pid);
+    process.pid != me
         && home.handles().into_iter().filter_map(|handle| home.job(handle).ok()?.info().ok()).any(|info| {
             let is = |known: &Option<crate::lifecycle::Process>| {
-                known.as_ref().is_some_and(|known| known.pid == pid && known.started == process.start_time)
+                let is_it = |known: &crate::lifecycle::Process| {
+                    known.started == process.start_time && numbers.contains(&known.pid)
+                };
+                known.as_ref().is_some_and(is_it)
             };
             is(&info.heir) || is(&info.keeper)
         })

@@ -64,7 +64,7 @@ pub(super) fn serve_forks(home: &Path, client: UnixStream, first: UnixStream) ->
     0
 }
 
-/// Forks twice, so that the keeper is nobody's child: whoever walks down from the client does not find it.
+/// Forks twice, so that init becomes the keeper's parent: walking down from the client does not find it.
 /// Says whether this is it.
 fn is_keeper() -> bool {
     match fork() {

@@ -1,4 +1,4 @@
-//! Writes to the session's outbox what the notifier decides to tell, and starts the helper that wakes whoever
+//! Writes to the session's outbox what the notifier decides to tell, and starts the helper that wakes those who
 //! is to be woken. Orders to wake are in the spool before their entries are in the outbox. Nothing here waits: not for
 //! the lock, not for the disk, not for the helper.
 
@@ -30,13 +30,13 @@ pub(super) fn is_end_noted(job: &JobDir) -> bool {
 pub(super) fn is_all_told(inherited: &Inherited, info: &Info) -> bool {
     let conditions = super::watches::conditions_of(inherited, info, 0);
     is_end_noted(&inherited.job)
-        && notifier(inherited, info, &conditions).is_quiet()
+        && notifier(inherited, info, &conditions, None).is_quiet()
         && !has_orders(inherited)
         && helper_of(inherited).is_none()
 }
 
 /// Whether wakes of the job are neither delivered nor given up.
-fn has_orders(inherited: &Inherited) -> bool {
+pub(super) fn has_orders(inherited: &Inherited) -> bool {
     Spool::existing(&inherited.home).is_some_and(|spool| spool.has_pending(inherited.job.handle()))
 }
 
@@ -49,13 +49,30 @@ pub(super) fn helper_of(inherited: &Inherited) -> Option<Pid> {
 
 /// Whom to wake: those that the job was given, and those of the settings.
 fn wakes(inherited: &Inherited) -> Vec<Wake> {
-    inherited.spec.wakes.iter().chain(&inherited.settings.wakes).cloned().collect()
+    let (session, env) = (&inherited.spec.session, &inherited.spec.wake_env);
+    let set = inherited.settings.wakes.iter().filter(|wake| wake.applies(session, env));
+    inherited.spec.wakes.iter().chain(set).cloned().collect()
+}
+
+/// Writes down whom to wake for what, should nobody be left who knows. Before the command runs: keeper and heir may be
+/// killed at once after it has begun. A full disk does not keep a job from running: its keeper knows them by heart.
+pub(super) fn save_wakes(inherited: &Inherited) {
+    let wakes = wakes(inherited);
+    if !wakes.is_empty() {
+        let bytes = crate::wire::line(&Standing { wakes });
+        let _ = replace(&inherited.job, layout::WAKES, &bytes, Durability::Process);
+    }
 }
 
 /// A notifier that takes up where a dead keeper was: events that are written down and were not told are told
-/// now.
-pub(super) fn notifier(inherited: &Inherited, info: &Info, conditions: &Conditions) -> Notifier {
-    let wakes = !inherited.spec.wakes.is_empty() || !inherited.settings.wakes.is_empty();
+/// now. `helper` is its helper, if that is still at work.
+pub(super) fn notifier(
+    inherited: &Inherited,
+    info: &Info,
+    conditions: &Conditions,
+    helper: Option<Pid>,
+) -> Notifier {
+    let wakes = !wakes(inherited).is_empty();
     let past = inherited.job.events();
     let (mut told, mut end_told) = (inherited.shared.told(), inherited.shared.end_told());
     if !past.is_empty()
@@ -72,7 +89,7 @@ pub(super) fn notifier(inherited: &Inherited, info: &Info, conditions: &Conditio
     let untold = past.iter().filter(|event| event.seq > told && conditions.tells(&event.what));
     untold.for_each(|event| notifier.note(event, now));
     if wakes {
-        notifier.take_up_wakes(helper_of(inherited).is_some(), has_orders(inherited), now);
+        notifier.take_up_wakes(helper.is_some(), has_orders(inherited), now);
     }
     notifier
 }
@@ -88,15 +105,6 @@ impl Keeper {
             && let Some(outbox) = self.outbox()
         {
             outbox.hold_room();
-        }
-    }
-
-    /// Writes down whom to wake for what, should nobody be left who knows.
-    pub(super) fn save_wakes(&self) {
-        let wakes = wakes(&self.inherited);
-        if !wakes.is_empty() {
-            let bytes = crate::wire::line(&Standing { wakes });
-            let _ = replace(&self.inherited.job, layout::WAKES, &bytes, Durability::Process);
         }
     }
 
@@ -163,7 +171,7 @@ impl Keeper {
         }
     }
 
-    /// Leaves out the helper and an heir of ours, and all below them: they are no part of the job.
+    /// Leaves out the helper and an heir of ours, and all below them: they are not part of the job.
     pub(super) fn without_our_own(&self, mut processes: Vec<Proc>) -> Vec<Proc> {
         let heir = match self.net {
             Net::Child(heir) => Some(heir),

@@ -195,7 +195,7 @@ impl Peers {
         self.all.iter().map(|(id, peer)| (*id, peer))
     }
 
-    /// Accepts whoever connects, if it is our own user, and says who that is: it may have asked something
+    /// Accepts a connection, if it comes from our own user, and says who that is: it may have asked something
     /// already.
     pub(super) fn accept(&mut self, listener: &OwnedFd, handle: Handle) -> Vec<PeerId> {
         let mut new = Vec::new();
@@ -205,7 +205,18 @@ impl Peers {
             if who == PeerTrust::Stranger || stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            let place = if who == PeerTrust::Confined { Place::None } else { self.find_place() };
+            let denied = match who {
+                PeerTrust::Confined => Some(
+                    Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
+                        .hint("do it from outside the sandbox"),
+                ),
+                PeerTrust::Unseen => Some(
+                    Failure::new(Kind::Denied, "the keeper of this job runs where it can't see who asks")
+                        .hint("it was started from inside another job, or a container: ask from there; outlast kill works from here too"),
+                ),
+                PeerTrust::Ours | PeerTrust::Stranger => None,
+            };
+            let place = if denied.is_some() { Place::None } else { self.find_place() };
             let hello = Hello {
                 outlast: OLDEST_PROTOCOL,
                 newest: PROTOCOL,
@@ -215,12 +226,7 @@ impl Peers {
             let mut peer = Peer::new(stream, matches!(place, Place::Reserve));
             peer.queue(&line(&hello));
             if matches!(place, Place::None) {
-                let failure = if who == PeerTrust::Confined {
-                    Failure::new(Kind::Denied, "a process in a sandbox can't talk to keepers")
-                        .hint("do it from outside the sandbox")
-                } else {
-                    self.busy(handle)
-                };
+                let failure = denied.unwrap_or_else(|| self.busy(handle));
                 let answer = Answer::Error(failure.into());
                 peer.queue(&line(&Line::Reply(Reply { id: 0, answer })));
                 peer.flush();
@@ -303,7 +309,7 @@ impl Peers {
         if peer.reserve && (!urgent || peer.owed > 1) { Err(self.busy(handle)) } else { Ok(()) }
     }
 
-    /// Listens to whoever has started the job, on the line over which it did.
+    /// Listens to the process that started the job, on the line over which it did.
     pub(super) fn adopt(&mut self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_ok() {
             self.all.insert(self.next, Peer::new(stream, false));
@@ -493,7 +499,7 @@ impl Keeper {
     }
 }
 
-/// The number of a request that can't be parsed, as far as it can be found: whoever asked waits for an answer to it.
+/// The number of a request that can't be parsed, as far as it can be found: the caller waits for an answer to it.
 fn id_of_line(line: &[u8]) -> u64 {
     const ID: &[u8] = br#""id":"#;
     let after = line.windows(ID.len()).position(|part| part == ID).map(|at| &line[at + ID.len()..]);

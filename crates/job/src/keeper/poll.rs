@@ -10,6 +10,7 @@ use super::core::Input;
 use super::guard::{Guard, Told};
 use super::peers::PeerId;
 use super::probe::ProbeThread;
+use super::proxy::Proxy;
 use super::watched_command::WatchedCommand;
 use super::{Keeper, Net};
 
@@ -32,12 +33,18 @@ pub(super) enum Ready {
     Probe,
     /// The guard has something to tell.
     Guard,
-    /// A command that is no child of ours has ended.
+    /// The proxy has refused something.
+    Proxy,
+    /// A command that is not our child has ended.
     Command,
+    /// Something else of the job that is not our child has ended.
+    OtherWatched,
     /// The shell says something over its line.
     Shell,
     /// The shell can be told more.
     ShellRoom,
+    /// What a queued job waits for may be there.
+    Queue,
 }
 
 /// Sleeps until something happens or the deadline comes.
@@ -64,16 +71,25 @@ pub(super) fn wait(keeper: &Keeper, deadline: Option<Instant>) -> Vec<Ready> {
     if let Some(guard) = &keeper.guard {
         sources.push((Ready::Guard, PollFd::from_borrowed_fd(guard.wake(), PollFlags::IN)));
     }
+    if let Some(proxy) = &keeper.proxy {
+        sources.push((Ready::Proxy, PollFd::from_borrowed_fd(proxy.wake(), PollFlags::IN)));
+    }
     if let Some(command) = keeper.watched.as_ref().and_then(WatchedCommand::source) {
         sources.push((Ready::Command, PollFd::from_borrowed_fd(command, PollFlags::IN)));
+    }
+    for other in keeper.watched.iter().flat_map(WatchedCommand::others) {
+        sources.push((Ready::OtherWatched, PollFd::from_borrowed_fd(other, PollFlags::IN)));
     }
     if let Some(line) = &keeper.shell_line
         && let Some(source) = line.source()
     {
         sources.push((Ready::Shell, PollFd::from_borrowed_fd(source, PollFlags::IN)));
-        if line.has_unsent() {
-            sources.push((Ready::ShellRoom, PollFd::from_borrowed_fd(source, PollFlags::OUT)));
+        if let Some(sink) = line.sink() {
+            sources.push((Ready::ShellRoom, PollFd::from_borrowed_fd(sink, PollFlags::OUT)));
         }
+    }
+    for source in keeper.queue.iter().flat_map(super::queue::Queue::sources) {
+        sources.push((Ready::Queue, PollFd::from_borrowed_fd(source, PollFlags::IN)));
     }
     for (id, peer) in keeper.peers.all() {
         if peer.may_ask() {
@@ -131,12 +147,19 @@ impl Keeper {
             }
             Ready::Guard => self.on_guard(),
             Ready::Command => self.on_watched_ready(),
+            Ready::OtherWatched => self.on_other_watched_ready(),
+            Ready::Proxy => {
+                for refused in self.proxy.as_ref().map(Proxy::take).unwrap_or_default() {
+                    self.feed(Input::HostRefused(refused));
+                }
+            }
             Ready::Shell => self.on_shell(),
             Ready::ShellRoom => self.on_shell_room(),
+            Ready::Queue => self.advance_queue(),
         }
     }
 
-    fn on_guard(&mut self) {
+    pub(super) fn on_guard(&mut self) {
         for told in self.guard.as_ref().map(Guard::take).unwrap_or_default() {
             match told {
                 Told::Refused(refused) => self.feed(Input::ExecRefused(refused)),

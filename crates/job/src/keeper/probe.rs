@@ -2,7 +2,7 @@
 //! HTTP?
 //!
 //! Probes are taken by a thread of its own, because reading `/proc` can block. It is there only while probes
-//! are wanted; when they are, and what is made of them, is decided in `core/awaiting_input.rs`.
+//! are wanted; when they are, and what is made of them, is decided in `core/probe_schedule.rs`.
 //!
 //! An HTTP request has a short-lived thread of its own, so that a server that never answers holds nothing up. It is a
 //! GET; only the status line is read, and redirects are not followed.
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use outlast_pty::evidence::Prober;
+use outlast_pty::evidence::{Prober, Verdict};
 use outlast_pty::ports::Port;
 use outlast_pty::{ports, procfs};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -38,9 +38,33 @@ pub(super) struct ProbeThread {
     wake: OwnedFd,
 }
 
+/// Where the job's programs read.
+pub(super) enum InputEnd {
+    /// A terminal, by its master.
+    Terminal(OwnedFd),
+    /// A pipe, by the end that only we write to.
+    Pipe(OwnedFd),
+    /// Nobody can type.
+    Closed,
+}
+
+impl InputEnd {
+    fn sample(&self, prober: &mut Prober, probe: &Probe) -> Verdict {
+        match self {
+            Self::Terminal(master) => prober.sample(master.as_fd(), &probe.hints()),
+            Self::Pipe(pipe) => {
+                // Whoever has not read all of it yet will go on.
+                let is_empty = rustix::io::ioctl_fionread(pipe).is_ok_and(|left| left == 0);
+                if is_empty { prober.sample_stdin(pipe.as_fd(), &probe.hints()) } else { Verdict::Busy }
+            }
+            Self::Closed => Verdict::Busy,
+        }
+    }
+}
+
 impl ProbeThread {
-    /// Starts the thread. `terminal` is where the job's programs read, or its output.
-    pub(super) fn start(terminal: OwnedFd) -> std::io::Result<Self> {
+    /// Starts the thread.
+    pub(super) fn start(input: InputEnd) -> std::io::Result<Self> {
         let (wake, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let (ask, asked) = channel::<Box<Probe>>();
         let (give, results) = channel();
@@ -50,8 +74,17 @@ impl ProbeThread {
             let mut watch = ports::PortWatch::new(root);
             let mut sockets = Vec::new();
             let mut http = HttpRequests::new();
-            while let Ok(probe) = asked.recv() {
-                let verdict = prober.sample(terminal.as_fd(), &probe.hints());
+            while let Ok(mut probe) = asked.recv() {
+                let began = Instant::now();
+                let mut verdict = input.sample(&mut prober, &probe);
+                if let Some(at) = probe.again_at(began).filter(|_| prober.is_unconfirmed()) {
+                    // A tenth of a millisecond at most: to sleep and be woken takes as long again.
+                    while Instant::now() < at {
+                        std::hint::spin_loop();
+                    }
+                    probe.put_off(began.elapsed());
+                    verdict = input.sample(&mut prober, &probe);
+                }
                 let listening = probe.ports.then(|| {
                     if watch.refresh() {
                         sockets = ports::unix_listening(root).into_iter().map(|socket| socket.path).collect();

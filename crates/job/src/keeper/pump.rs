@@ -237,6 +237,7 @@ impl Keeper {
         self.inherited.shared.set_last_output_ms(millis(since));
         self.timing.grown(since, index, end);
         self.plan_sync(now);
+        self.note_log_changes();
         self.feed(Input::OutputPaused { channel: index, end });
     }
 

@@ -74,8 +74,9 @@ impl Ready {
     }
 }
 
-/// Works out what is the same for every job: whoever is forked after it has it.
+/// Works out what is the same for every job: processes forked after it have it.
 pub(super) fn warm_up() {
     let _ = outlast_stream::Masks::new([0; 32]).text("://");
     let _ = outlast_pty::procfs::boot_id();
+    let _ = outlast_pty::procfs::pid_namespace();
 }

@@ -12,6 +12,8 @@ use crate::lifecycle::{self, Process};
 impl Keeper {
     /// Looks at every child that changed.
     pub(super) fn reap_children(&mut self) {
+        // What was refused before an end is told before it.
+        self.on_guard();
         loop {
             if self.core.is_judging() {
                 // The command is left alone until it is known who ended it, and it would be seen first again
@@ -84,7 +86,7 @@ impl Keeper {
         super::nested::without_nested_jobs(self.without_our_own(self.walk()))
     }
 
-    /// Every process that may be of the job: below us, or by what it carries where we are no parent of it.
+    /// Every process that may be of the job: below us, or by what it carries where we are not its parent.
     pub(super) fn walk(&self) -> Vec<Proc> {
         match &self.watched {
             None => procfs::descendants(getpid()),

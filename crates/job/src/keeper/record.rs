@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::Keeper;
+use super::core::Input;
 use super::disk_reserve::DiskReserve;
 use crate::registry::JobDir;
 use crate::registry::format::Info;
@@ -47,7 +48,6 @@ impl Keeper {
     pub(super) fn prepare_files(&mut self) {
         self.prepare_record();
         self.reserve_outbox();
-        self.save_wakes();
         if self.core.has_terminal() {
             self.prepared.screen = PreparedFile::make(&self.inherited.job, SCREEN).ok();
         }
@@ -83,6 +83,18 @@ impl Keeper {
         self.mark_logs(&mut info, true);
         let is_synced = self.inherited.settings.log_sync != LogSync::None;
         self.put_record(&info, if is_synced { Durability::Machine } else { Durability::Process })
+    }
+
+    /// The record tells which bytes of a log are lost before the log goes on behind them. If it can't tell, the job goes on
+    /// all the same.
+    pub(super) fn name_losses(&mut self, channel: usize) {
+        let written = self.write_record(Durability::Process).or_else(|_| {
+            let mut info = self.core.info();
+            self.mark_logs(&mut info, false);
+            self.rewrite_record(&info, Durability::Process)
+        });
+        self.channels[channel].log.set_named();
+        self.feed(Input::RecordWritten(written.is_ok()));
     }
 
     fn put_record(&mut self, info: &Info, durability: Durability) -> Result<(), Errno> {

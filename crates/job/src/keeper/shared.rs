@@ -28,6 +28,7 @@ const CHECKPOINTS: usize = 16;
 const DONE: usize = 500;
 const INTERPRETED: usize = 501;
 const TOKEN: usize = 510;
+const PROMPT: usize = 511;
 /// Two slots for each channel: one is whole while the other is written.
 const SLOT: usize = 120;
 const PRELUDE: usize = (SLOT - 4) * 8;
@@ -106,6 +107,15 @@ impl Shared {
 
     pub(super) fn token(&self) -> u64 {
         self.page.get(TOKEN)
+    }
+
+    /// The step that the person at a shell's prompt may type; 0 if there is no prompt.
+    pub(super) fn set_prompt(&self, step: u64) {
+        self.page.set(PROMPT, step);
+    }
+
+    pub(super) fn prompt(&self) -> u64 {
+        self.page.get(PROMPT)
     }
 
     /// A shell has only half of what it is told.

@@ -15,10 +15,11 @@ use rustix::process::{Signal, setsid};
 use super::core::Input as CoreInput;
 use super::inherited::{Ends, Files, GuardEnds, Inherited, system_error};
 use super::nursery::{self, FirstWord};
+use super::queue::{Queue, QueueEnds, Verdict};
 use super::ready::{Made, Ready};
 use super::shared::Shared;
 use super::shell_line::ShellEnds;
-use super::{Keeper, Net, heir};
+use super::{Keeper, Net, heir, outbox_writer};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{self, EndedBy, Outcome, Process, Receipt, StartError, State};
@@ -27,7 +28,7 @@ use crate::registry::replace::Durability;
 use crate::registry::{JobDir, layout, names, orders};
 use crate::secrets::{self, SharedMasks};
 use crate::settings::Settings;
-use crate::spec::{Input, KeeperSpec, Streams};
+use crate::spec::{Input, KeeperSpec, Run, Streams};
 use crate::wire::{PROTOCOL, StartOrder, StartReply, WireFailure, line};
 
 /// Signals that a terminal or a shell sends to whole groups; a keeper is not meant by any of them.
@@ -44,6 +45,8 @@ const NOT_FOR_US: &[Signal] = &[
     Signal::USR2,
 ];
 
+/// The kernel's limit for one argument, with the byte that ends it.
+const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 /// What a keeper has open for a job, and as much again for clients and looks.
 const DESCRIPTORS: u64 = 48;
 
@@ -51,7 +54,7 @@ const DESCRIPTORS: u64 = 48;
 /// Returns the exit code of whichever process this then is.
 pub(crate) fn keep(home: &Path) -> i32 {
     close_inherited();
-    // An heir is told of its keeper's end by SIGCHLD, which whoever started us may ignore.
+    // An heir is told of its keeper's end by SIGCHLD, which the process that started us may ignore.
     signals::reset_inherited();
     // Nor do its limits end us; the command gets them back.
     outlast_pty::heritage::set_aside();
@@ -80,7 +83,7 @@ pub(crate) fn keep(home: &Path) -> i32 {
 /// already. The order may come much later.
 pub(super) fn keep_one(home: &Path, client: UnixStream, begun: Vec<u8>, input: Option<OwnedFd>) -> i32 {
     let _ = become_subreaper();
-    // What is wrong with the home is told to whoever gives an order.
+    // What is wrong with the home is told to the caller of an order.
     let ready = Ready::make(home).ok();
     match take_order(&client, begun) {
         Some(order) => become_heir(order, client, ready, input),
@@ -215,7 +218,8 @@ fn prepare(
             }
             let Made { output, timing, events, listener } = made;
             let masks = SharedMasks::new(masks.into());
-            let guard_ends = match spec.guard.as_ref().map(|_| GuardEnds::open()).transpose() {
+            let asks = spec.guard.is_some() || spec.reaches_hosts();
+            let guard_ends = match asks.then(GuardEnds::open).transpose() {
                 Ok(ends) => ends,
                 Err(error) => {
                     return Err(not_started(&job, info, system_error("cannot open a socket", error)));
@@ -225,6 +229,12 @@ fn prepare(
                 Ok(shell) => shell,
                 Err(error) => {
                     return Err(not_started(&job, info, system_error("cannot open a socket", error)));
+                }
+            };
+            let queue = match QueueEnds::open(&home, job.handle(), &spec) {
+                Ok(queue) => queue,
+                Err(error) => {
+                    return Err(not_started(&job, info, system_error("cannot use the slot", error)));
                 }
             };
             let inherited = Inherited {
@@ -244,7 +254,9 @@ fn prepare(
                 masks,
                 guard_ends,
                 guard: None,
+                proxy: None,
                 shell,
+                queue,
                 _lock: lock,
             };
             Ok((inherited, info))
@@ -257,6 +269,7 @@ fn prepare(
 /// can look.
 fn check(ready: &Ready, spec: &KeeperSpec, settings: &Settings) -> Result<Masks, Failure> {
     check_descriptors()?;
+    check_length(&spec.run)?;
     if let Some(name) = &spec.name {
         names::check_free(&ready.home, name)?;
     }
@@ -279,6 +292,21 @@ fn check_descriptors() -> Result<(), Failure> {
             Err(Failure::new(Kind::CannotStart, said).hint("raise the limit first: ulimit -n 1024"))
         }
     }
+}
+
+/// What is too long to be executed is refused before there is a record that holds it.
+fn check_length(run: &Run) -> Result<(), Failure> {
+    let longest = match run {
+        Run::Shell(line) => line.len(),
+        Run::Program(words) => words.iter().map(String::len).max().unwrap_or(0),
+    };
+    if longest < MAX_ARGUMENT_BYTES {
+        return Ok(());
+    }
+    let said =
+        format!("a word of the command is {longest} bytes long, and this system takes {MAX_ARGUMENT_BYTES}");
+    Err(Failure::new(Kind::CannotStart, said)
+        .hint("write the data to a file, and give the command that file's name"))
 }
 
 /// What only the order tells how to open.
@@ -343,17 +371,30 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
     let _ = become_subreaper();
     // Before the command can close its own folder.
     let record = inherited.job.open_to_rewrite(layout::INFO).ok();
-    let line = inherited.shell.as_ref().and_then(ShellEnds::number);
-    // Whoever gave up waiting has been told that nothing was started, and so it must stay.
+    // A caller that gave up waiting was told that nothing was started. That must stay true.
     if !answer(&client, &StartReply::Claimed { handle: info.handle }) {
-        inherited.remove_temporary_folder();
-        not_started(&inherited.job, info, system_error("nothing was started", "its caller was gone by then"));
+        inherited.let_go();
+        not_started(&inherited.job, info, system_error("nothing was started", crate::spec::CALLER_GONE));
         return 0;
     }
-    let pid = match inherited.spawn(&mut info) {
+    outbox_writer::save_wakes(&inherited);
+    let queue = match first_look(&inherited) {
+        Ok(queue) => queue,
+        Err(failure) => {
+            let kind = failure.kind;
+            inherited.let_go();
+            let mut reply = not_started(&inherited.job, info, failure.into());
+            if let StartReply::Failed { failure, .. } = &mut reply {
+                failure.kind = kind.name().into();
+            }
+            answer(&client, &reply);
+            return 0;
+        }
+    };
+    let pid = match inherited.spawn(&mut info, queue.is_some()) {
         Ok(pid) => pid,
         Err(error) => {
-            inherited.remove_temporary_folder();
+            inherited.let_go();
             answer(&client, &not_started(&inherited.job, info, error));
             return 0;
         }
@@ -366,13 +407,21 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
         Ok(mut keeper) => {
             keeper.hold_record(record);
             keeper.plan_reserve();
-            keeper.introduce_shell(line);
-            keeper.feed(CoreInput::Started { command: pid });
+            keeper.introduce_shell();
+            match queue {
+                None => keeper.feed(CoreInput::Started { command: pid }),
+                Some(queue) => {
+                    let queued = Box::new(queue.described(&keeper.inherited));
+                    keeper.queue = Some(queue);
+                    keeper.feed(CoreInput::Queued { command: Some(pid), queued });
+                }
+            }
             answer(&client, &StartReply::Started(Box::new(keeper.core.info())));
             keeper.inherited.shared.set_answered();
             // Who starts a job mostly has more to say about it.
             keeper.peers.adopt(client);
             keeper.prepare_files();
+            keeper.plan_scope();
             // A command that ended before we listened for it has already sent its only signal.
             keeper.reap_children();
             keeper.run();
@@ -381,6 +430,33 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
         // The heir finds the command among its children, and goes on.
         Err(_) => 1,
     }
+}
+
+/// Looks whether the job may run at once; if not, what it waits for.
+///
+/// # Errors
+/// It never may, or was not to be queued.
+fn first_look(inherited: &Inherited) -> Result<Option<Queue>, Failure> {
+    if inherited.queue.is_none() {
+        return Ok(None);
+    }
+    let mut queue = Queue::of(inherited);
+    match queue.look(inherited, Instant::now()) {
+        Verdict::Admitted => Ok(None),
+        Verdict::Refused(error) => Err(Failure::new(Kind::CannotStart, error.message).hint(error.hint)),
+        Verdict::Waits if inherited.spec.slot.as_ref().is_some_and(|slot| slot.or_refuse) => {
+            Err(busy(&queue.described(inherited)))
+        }
+        Verdict::Waits => Ok(Some(queue)),
+    }
+}
+
+/// There is no place now, and the job was not to be queued.
+pub(crate) fn busy(queued: &outlast_protocol::Queued) -> Failure {
+    let slot = queued.slot.as_deref().unwrap_or_default();
+    let why = queued.pressure.clone().unwrap_or_else(|| "all its places are taken".into());
+    Failure::new(Kind::Busy, format!("there is no place in slot {slot}: {why}"))
+        .hint("try later, on another host, or let it be queued")
 }
 
 /// The command runs: what the record says of it from now on.

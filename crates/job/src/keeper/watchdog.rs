@@ -35,12 +35,11 @@ impl Watchdog {
 
     /// What it makes of a silence. The built-in patterns count only where the kernel said nothing: a busy
     /// program that printed a question is busy. A pattern of the user's own counts always.
-    pub(super) fn judge(&self, line: &str, silent: Duration, verdict: Option<&Verdict>) -> Option<Awaiting> {
+    pub(super) fn judge(&self, line: &str, silent: Duration, verdict: &Verdict) -> Option<Awaiting> {
         if silent < self.after || self.not_prompts.iter().any(|pattern| pattern.is_match(line)) {
             return None;
         }
-        let kernel_is_silent = matches!(verdict, None | Some(Verdict::Unknown));
-        let known = kernel_is_silent && text::looks_like_question(line);
+        let known = *verdict == Verdict::Unknown && text::looks_like_question(line);
         if !known && !self.prompts.iter().any(|pattern| pattern.is_match(line)) {
             return None;
         }
@@ -63,17 +62,17 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(46);
 
-    fn asks(watchdog: &Watchdog, line: &str, verdict: Option<&Verdict>) -> bool {
+    fn asks(watchdog: &Watchdog, line: &str, verdict: &Verdict) -> bool {
         watchdog.judge(line, LONG, verdict).is_some()
     }
 
     #[test]
     fn the_kernel_is_believed_before_the_text() {
         let watchdog = Watchdog::new(&settings::Watchdog::default());
-        assert!(asks(&watchdog, "Continue? (y/n) ", None));
-        assert!(asks(&watchdog, "Password: ", Some(&Verdict::Unknown)));
-        assert!(!asks(&watchdog, "Continue? (y/n) ", Some(&Verdict::Busy)));
-        assert!(watchdog.judge("Continue? (y/n) ", Duration::from_secs(44), None).is_none());
+        assert!(asks(&watchdog, "Continue? (y/n) ", &Verdict::Unknown));
+        assert!(asks(&watchdog, "Password: ", &Verdict::Unknown));
+        assert!(!asks(&watchdog, "Continue? (y/n) ", &Verdict::Busy));
+        assert!(watchdog.judge("Continue? (y/n) ", Duration::from_secs(44), &Verdict::Unknown).is_none());
     }
 
     #[test]
@@ -84,9 +83,9 @@ mod tests {
             ..settings::Watchdog::default()
         };
         let watchdog = Watchdog::new(&settings);
-        assert!(!asks(&watchdog, "press h + enter to show help", None));
-        assert!(!asks(&watchdog, "collecting ... ", None));
-        assert!(asks(&watchdog, "weiter?", Some(&Verdict::Busy)));
-        assert!(!asks(&watchdog, "note: press Enter later", None));
+        assert!(!asks(&watchdog, "press h + enter to show help", &Verdict::Unknown));
+        assert!(!asks(&watchdog, "collecting ... ", &Verdict::Unknown));
+        assert!(asks(&watchdog, "weiter?", &Verdict::Busy));
+        assert!(!asks(&watchdog, "note: press Enter later", &Verdict::Unknown));
     }
 }

@@ -20,9 +20,11 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::{Outcome, Process, Receipt};
 use crate::log::timing;
 use crate::outbox::{Outbox, reader};
+use crate::registry::format::Info;
 use crate::registry::sweep::Swept;
 use crate::registry::{layout, orders};
 use crate::settings::{Retention, Section};
+use crate::slots;
 use crate::spec::{JobSpec, KeeperSpec};
 use crate::wakes::WakePlan;
 use crate::wire::ScreenShot;
@@ -43,6 +45,7 @@ impl Local {
             Request::Find { job } => Answer::Found(self.find(&job)?.dir.handle()),
             Request::FindShell { scope, name } => Answer::FoundShell(self.find_shell(&scope, &name)),
             Request::List(list) => Answer::Jobs(self.listed(masked, &list)),
+            Request::Load {} => Answer::Load(Box::new(self.load())),
             Request::Job { job, ask } => LocalJob::new(self.job(job)?, masked).answer(ask)?,
             Request::Wait(wait) => self.wait(masked, wait)?,
             Request::Events(events) => Answer::Events(self.events(&events)?),
@@ -53,6 +56,13 @@ impl Local {
                 Answer::Pruned(Pruned { removed, freed, kept, over })
             }
         })
+    }
+
+    /// How busy this machine is.
+    fn load(&self) -> outlast_protocol::Load {
+        let is_at_work = |info: &Info| info.state.is_live() && info.state.queued().is_none();
+        let running = self.home.list().iter().filter(|info| is_at_work(info)).count();
+        slots::load(&self.home, &self.settings.settings, running)
     }
 
     /// As [`answer`](Self::answer), for an order that may have been given before: it is carried out once.
@@ -123,8 +133,11 @@ impl Local {
 
     fn plan_wakes(&self, spec: JobSpec) -> Result<Vec<WakePlan>, Failure> {
         let spec = KeeperSpec::resolve(spec, &self.settings.settings)?;
-        let all = spec.wakes.iter().chain(&self.settings.settings.wakes);
-        Ok(all.map(|wake| wake.will(&spec.wake_env, !spec.notify.is_nothing())).collect())
+        let set = self.settings.settings.wakes.iter();
+        let set = set.filter(|wake| wake.applies(&spec.session, &spec.wake_env));
+        let all = spec.wakes.iter().chain(set);
+        let (whose, tells) = ((&self.home, spec.session.as_str()), !spec.notify.is_nothing());
+        Ok(all.map(|wake| wake.will_for(whose, &spec.wake_env, tells)).collect())
     }
 
     /// What a prune keeps: what this home's settings say, where it does not say otherwise.
@@ -217,7 +230,7 @@ impl LocalJob {
                 Answer::Done {}
             }
             JobRequest::Step(order) => Answer::Step(Box::new(self.step(*order)?)),
-            JobRequest::Shell => Answer::Shell(Box::new(self.shell()?)),
+            JobRequest::Shell { brief } => Answer::Shell(Box::new(self.shell_status(brief)?)),
             JobRequest::EndStep { step, grace_ms, session } => {
                 Answer::Killed(self.end_step(step, Duration::from_millis(grace_ms), &session)?)
             }
@@ -255,6 +268,11 @@ impl LocalJob {
 
     fn bytes(&self, read: &ReadBytes) -> Result<Bytes, Failure> {
         let range = self.range(read.stream, read.from, read.to)?.only(read.lines);
+        if read.as_is && read.max > 0 && range.draws_a_secret(self.stream_end(read.stream)) {
+            let said = "a known secret is drawn there in another order than it is read, so it can't be cut out of the bytes";
+            return Err(Failure::new(Kind::Denied, said)
+                .hint("read it as text, without the escapes: there it is hidden"));
+        }
         let mut bytes = Bytes { from: range.from(), parts: Vec::new(), next: range.from(), end: range.to() };
         let mut left = read.max;
         if left > 0 {

@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// The line over which a job was started: whoever took the order listens on.
+    /// The line over which a job was started: the keeper that took the order listens on.
     pub(crate) fn of_start(stream: UnixStream) -> Self {
         Self { stream, unread: Vec::new(), greeted: true, version: PROTOCOL, asked: 0 }
     }

@@ -33,16 +33,23 @@ enum Asked {
 
 impl LocalJob {
     /// Ends the job and all that it started: `SIGTERM`, and `SIGKILL` after the grace. That it has already ended
-    /// is no error. What is left of a lost job is found and ended too.
+    /// is not an error. What is left of a lost job is found and ended too.
     ///
     /// # Errors
     /// When the keeper can't be reached, or refuses.
     pub(crate) fn kill(&self, grace: Duration, session: &str) -> Result<Killed, Failure> {
         let verb = Verb::Kill { grace_ms: crate::clock::millis(grace), session: session.into() };
-        let killed = match self.ask_urgently(&verb, grace + REPLY_TIMEOUT)? {
-            Asked::Answered { answer, continued } => killed(*answer, continued)?,
-            Asked::NoKeeper => return self.kill_without_keeper(grace),
-            Asked::Silent => self.kill_directly(grace),
+        let until = Instant::now() + grace + REPLY_TIMEOUT;
+        let killed = loop {
+            match self.ask_urgently(&verb, grace + REPLY_TIMEOUT)? {
+                Asked::Answered { answer, continued } => break killed(*answer, continued)?,
+                // One that was killed has closed its socket, and not yet all it holds; or its heir is on the way.
+                Asked::NoKeeper if self.info()?.state.is_live() && Instant::now() < until => {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                Asked::NoKeeper => return self.kill_without_keeper(grace),
+                Asked::Silent => break self.kill_directly(grace),
+            }
         };
         self.wait_for_receipt();
         Ok(killed)
@@ -77,7 +84,7 @@ impl LocalJob {
         let signalled = leftover::end_all(|| self.members(), grace);
         self.continue_keeper();
         let survivors = self.members().into_iter().map(lifecycle::process).collect();
-        Killed { signalled, survivors, already_ended: false, note: Some(SIGNALLED.into()) }
+        Killed { signalled, survivors, already_ended: false, unseen: false, note: Some(SIGNALLED.into()) }
     }
 
     /// A keeper that is done leaves at once; the record is complete when it has.
@@ -92,6 +99,9 @@ impl LocalJob {
     /// Asks over a connection of its own, and keeps the keeper awake meanwhile: it may be stopped at any moment.
     fn ask_urgently(&self, verb: &Verb, patience: Duration) -> Result<Asked, Failure> {
         let began = Instant::now();
+        if self.foreign_namespace().is_some() && self.keeper_process().is_some() {
+            return Ok(Asked::Silent);
+        }
         let mut continued = false;
         let key = RequestKey::new();
         let mut again = None;
@@ -132,10 +142,20 @@ impl LocalJob {
         }
     }
 
+    /// The namespace of processes that the keeper lives in, if it is not ours: it was started from inside a job that has its own.
+    /// Such a keeper can't see who we are, and does not listen to us.
+    fn foreign_namespace(&self) -> Option<u64> {
+        let of_keeper = self.record().ok()?.pid_namespace?;
+        procfs::pid_namespace().filter(|ours| *ours != of_keeper).map(|_| of_keeper)
+    }
+
     /// The keeper's process, by pid and start time.
     fn keeper_process(&self) -> Option<Proc> {
         let known = self.record().ok()?.keeper.clone()?;
-        let process = Pid::from_raw(known.pid).and_then(procfs::stat)?;
+        let process = match self.foreign_namespace() {
+            Some(namespace) => procfs::find_in(namespace, known.pid, known.started)?,
+            None => Pid::from_raw(known.pid).and_then(procfs::stat)?,
+        };
         (process.start_time == known.started && process.is_alive()).then_some(process)
     }
 
@@ -157,7 +177,11 @@ impl LocalJob {
 
 fn killed(answer: Answer, continued: bool) -> Result<Killed, Failure> {
     match answer {
-        Answer::Killed(killed) => Ok(Killed { note: continued.then(|| CONTINUED.into()), ..killed }),
+        Answer::Killed(killed) => {
+            let notes: Vec<String> =
+                continued.then(|| CONTINUED.into()).into_iter().chain(killed.note).collect();
+            Ok(Killed { note: (!notes.is_empty()).then(|| notes.join("; ")), ..killed })
+        }
         other => Err(unexpected(&other)),
     }
 }

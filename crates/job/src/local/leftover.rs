@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_pty::procfs::{self, Proc};
-use outlast_pty::signal;
+use outlast_pty::{ports, signal};
 use rustix::process::{Pid, Signal};
 
 use crate::lifecycle::{self, Process, State};
@@ -16,6 +16,8 @@ use crate::wire::Killed;
 
 /// How long we try before we name what can't be ended.
 const GIVE_UP: Duration = Duration::from_secs(2);
+/// Of more processes than this the ports are not looked for.
+const MAX_WITH_PORTS: usize = 16;
 /// How often we look again.
 const ROUND: Duration = Duration::from_millis(10);
 
@@ -23,21 +25,45 @@ const ROUND: Duration = Duration::from_millis(10);
 #[must_use]
 pub(crate) fn find(info: &Info) -> Vec<Process> {
     match &info.state {
-        State::Lost { .. } => living(info).into_iter().map(lifecycle::process).collect(),
-        ended => ended.receipt().map(|receipt| still_there(info, &receipt.left_behind)).unwrap_or_default(),
+        State::Lost { .. } => with_ports(living(info)),
+        ended @ (State::Queued(_)
+        | State::Starting
+        | State::Running { .. }
+        | State::Completed(_)
+        | State::Failed(_)
+        | State::Killed(_)) => {
+            let left = ended.receipt().map(|receipt| still_there(info, &receipt.left_behind));
+            with_ports(left.unwrap_or_default())
+        }
     }
 }
 
-/// Those of a receipt that have not ended since.
-fn still_there(info: &Info, left_behind: &[Process]) -> Vec<Process> {
+/// Those of a receipt that have not ended since, as they are now: a shell that was about to execute a program is that program.
+fn still_there(info: &Info, left_behind: &[Process]) -> Vec<Proc> {
     if left_behind.is_empty() || procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
         return Vec::new();
     }
-    let is_alive = |process: &&Process| {
-        let now = Pid::from_raw(process.pid).and_then(procfs::stat);
-        now.is_some_and(|now| now.start_time == process.started && now.is_alive())
+    let now = |process: &Process| {
+        let now = Pid::from_raw(process.pid).and_then(procfs::stat)?;
+        (now.start_time == process.started && now.is_alive()).then_some(now)
     };
-    left_behind.iter().filter(is_alive).cloned().collect()
+    left_behind.iter().filter_map(now).collect()
+}
+
+/// With the ports that they listen on. A port of a process that was started later counts for the one above it.
+fn with_ports(living: Vec<Proc>) -> Vec<Process> {
+    let held: Vec<Vec<ports::Port>> = living.iter().take(MAX_WITH_PORTS).map(ports::listening_with).collect();
+    let mut processes: Vec<Process> = living.into_iter().map(lifecycle::process).collect();
+    for (above, port) in
+        held.into_iter().enumerate().flat_map(|(i, held)| held.into_iter().map(move |port| (i, port)))
+    {
+        let holder = processes.iter().position(|one| one.pid == port.pid.as_raw_nonzero().get());
+        let ports = &mut processes[holder.unwrap_or(above)].ports;
+        if !ports.contains(&port.port) {
+            ports.push(port.port);
+        }
+    }
+    processes
 }
 
 /// As [`find`], for a job of which it is not known that it is lost: none otherwise.
@@ -49,7 +75,12 @@ pub(crate) fn find_if_lost(info: &Info) -> Vec<Process> {
 /// Ends what a lost job left.
 pub(crate) fn end(info: &Info, grace: Duration) -> Killed {
     let signalled = end_all(|| living(info), grace);
-    Killed { signalled, survivors: find(info), already_ended: signalled == 0, note: None }
+    // Nobody is its parent any more, so the kernel does not tell us either whether one of another user is left.
+    let unseen = procfs::hides_other_users();
+    let note = unseen.then(|| {
+        "what it started as another user can't be seen here (/proc hides it), and may still run".to_owned()
+    });
+    Killed { signalled, survivors: find(info), already_ended: signalled == 0 && !unseen, unseen, note }
 }
 
 /// Ends processes that are not ours: `SIGTERM`, and `SIGKILL` after the grace. Says how many got the first signal.
@@ -62,7 +93,7 @@ pub(super) fn end_all(living: impl Fn() -> Vec<Proc>, grace: Duration) -> usize 
             signal_all(&living(), Signal::STOP);
             signal_all(&living(), Signal::KILL);
         }
-        // They are no children of ours: nobody tells us when they end.
+        // They are not our children: the kernel does not tell us when they end.
         std::thread::sleep(ROUND);
     }
     signalled
@@ -72,14 +103,15 @@ pub(super) fn signal_all(processes: &[Proc], signal: Signal) -> usize {
     processes.iter().filter(|process| signal::send(process, signal).is_ok()).count()
 }
 
-/// All living processes that are known to be of a job, whoever their parent is.
+/// All living processes that are known to be of a job, no matter who their parent is.
 pub(crate) fn living(info: &Info) -> Vec<Proc> {
     if procfs::boot_id().is_none_or(|boot| boot != info.boot_id) {
         return Vec::new();
     }
     let Some(born) = info.process.as_ref().map(|process| process.started) else { return Vec::new() };
-    // The number of a session stays taken for as long as one process is in it.
-    let session = info.heir.as_ref().map(|heir| heir.pid);
+    // The number of a session stays taken for as long as one process is in it. One from another namespace says nothing here.
+    let is_known = info.pid_namespace.is_none_or(|of| procfs::pid_namespace() == Some(of));
+    let session = info.heir.as_ref().filter(|_| is_known).map(|heir| heir.pid);
     let mark = info.mark.as_ref().map(|mark| format!("{MARK}={mark}"));
     let is_marked = |pid| mark.as_ref().is_some_and(|mark| procfs::environment_has(pid, mark.as_bytes()));
     let in_group = match &info.limited_by {

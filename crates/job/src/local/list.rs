@@ -122,7 +122,14 @@ impl Lister<'_> {
                 self.take_answer(listed, answer);
             }
         }
-        list.into_iter().flatten().collect()
+        let mut list: Vec<Listed> = list.into_iter().flatten().collect();
+        let mut lines = crate::slots::Lines::of(&self.local.home);
+        for listed in &mut list {
+            if let crate::lifecycle::State::Queued(queued) = &mut listed.job.state {
+                lines.locate(listed.job.handle, queued);
+            }
+        }
+        list
     }
 
     /// Reads the entries of the index, and replaces it if it has missed much. A job that is gone leaves its place empty.

@@ -8,7 +8,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::{Local, LocalJob};
 
 use crate::registry::format::FORMAT;
+use crate::settings::SystemdScope;
 use crate::spec::{JobSpec, Run, Streams};
+use crate::systemd::Place;
 use crate::wire::{PROTOCOL, Wait};
 
 /// The result of one check.
@@ -23,24 +25,35 @@ pub struct Finding {
 }
 
 /// Looks at everything.
-#[must_use]
-pub(crate) fn examine(local: &Local) -> Vec<Finding> {
-    vec![
-        home(local),
-        disk(local),
-        settings(local),
-        budget(local),
-        holes(local),
-        terminals(),
-        jobs(local),
-        builds(local),
-        run_one(local),
-        sandbox(),
-        loopback(),
-        control_groups(),
-        version(),
-    ]
+pub(crate) fn examine(local: &Local, mut begins: impl FnMut(&'static str)) -> Vec<Finding> {
+    let mut look = |(what, check): &(&'static str, Check)| {
+        begins(what);
+        check(local)
+    };
+    CHECKS.iter().map(&mut look).collect()
 }
+
+type Check = fn(&Local) -> Finding;
+
+/// Every check, and what is said while it runs.
+const CHECKS: &[(&str, Check)] = &[
+    ("home", home),
+    ("disk", disk),
+    ("settings", settings),
+    ("disk used by jobs", budget),
+    ("holes in files", holes),
+    ("terminals", |_| terminals()),
+    ("jobs", jobs),
+    ("ends", unsaved),
+    ("processes", |_| hidden()),
+    ("builds of running jobs", builds),
+    ("a job", run_one),
+    ("sandbox", |_| sandbox()),
+    ("loopback", |_| loopback()),
+    ("control groups", |_| control_groups()),
+    ("systemd", systemd),
+    ("version", |_| version()),
+];
 
 fn finding(what: &'static str, good: bool, said: impl Into<String>) -> Finding {
     Finding { what, good, said: said.into() }
@@ -136,6 +149,34 @@ fn jobs(local: &Local) -> Finding {
     finding("jobs", false, said)
 }
 
+/// Jobs that have ended and whose end can't be written down: their keepers stay, and know it.
+fn unsaved(local: &Local) -> Finding {
+    let is_unsaved = |handle: &crate::spec::Handle| {
+        local.home.job(*handle).is_ok_and(|job| crate::registry::claim::is_end_unsaved(&job))
+    };
+    let mut unsaved = local.home.handles();
+    unsaved.retain(is_unsaved);
+    unsaved.sort_unstable();
+    if unsaved.is_empty() {
+        return finding("ends", true, "how each job ended is on the disk");
+    }
+    let said = format!(
+        "how these ended can't be written to the disk; their keepers know it and try again: {}; see outlast show, or let go of it: outlast kill",
+        unsaved.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    );
+    finding("ends", false, said)
+}
+
+/// Whether what a job starts as another user can be seen.
+fn hidden() -> Finding {
+    let said = if outlast_pty::procfs::hides_other_users() {
+        "/proc hides other users' processes (hidepid): what a job starts with sudo is ended by its keeper, but can't be listed"
+    } else {
+        "every process of a job can be seen"
+    };
+    finding("processes", true, said)
+}
+
 /// Whether running jobs are kept by this very program: after an upgrade, those of before go on with the old one.
 fn builds(local: &Local) -> Finding {
     let is_other = |info: &&outlast_protocol::info::Info| {
@@ -174,7 +215,7 @@ fn run_one(local: &Local) -> Finding {
     }
 }
 
-/// What a sandbox of this kernel holds. That it can't is no illness of ours: whoever asks for one is told.
+/// What a sandbox of this kernel holds. That it can't is not a fault of ours: a caller that asks for one is told.
 fn sandbox() -> Finding {
     #[cfg(target_os = "linux")]
     {
@@ -224,6 +265,18 @@ fn control_groups() -> Finding {
     };
     let all = [said("memory", "memory"), said("processes", "pids"), said("processors", "cpu")];
     finding("limits", true, all.join(", "))
+}
+
+/// Whether a unit of systemd, or a login, takes jobs along when it ends.
+fn systemd(local: &Local) -> Finding {
+    let place = Place::of_this_process();
+    match (&place, local.settings.settings.systemd_scope) {
+        (Place::CanLeave { unit, .. }, SystemdScope::Never) => {
+            let said = format!("jobs are part of {unit} and end when it is stopped: systemd.scope is never");
+            finding("systemd", true, said)
+        }
+        _ => finding("systemd", place.trouble().is_none(), place.words()),
+    }
 }
 
 fn version() -> Finding {

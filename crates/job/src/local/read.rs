@@ -3,10 +3,12 @@
 //! Every answer is bounded and costs what it returns, not what the job wrote: a long range is cut in the middle,
 //! at lines, before it is folded, so the exact bytes that were left out can be named and read by another call.
 
+mod text_fold;
+
 use std::os::fd::{AsFd, OwnedFd};
 
 use outlast_protocol::request::{Answer, JobRequest, Lines, ReadBytes, ReadText, Stream, Text};
-use outlast_stream::{FoldOutput, Pipeline};
+use outlast_stream::Pipeline;
 use rustix::fs::{AtFlags, statat};
 
 use super::LocalJob;
@@ -21,6 +23,7 @@ use crate::registry::replace::read_small;
 use crate::search::{begin_at, fold_config, read_masked};
 use crate::secrets::{self, SharedMasks};
 use crate::spec::Streams;
+pub(super) use text_fold::Fold;
 
 /// The default bound of an answer.
 pub const MAX_OUTPUT: usize = 16_384;
@@ -107,15 +110,8 @@ impl LocalJob {
     pub(crate) fn event_lines(&self, max: usize) -> Result<String, Failure> {
         let broken =
             |error| Failure::system(format!("cannot read the events of job {}", self.handle()), error);
-        let file = self.open.dir.open(layout::EVENTS).map_err(broken)?;
-        let end = size(&file);
-        let from = end.saturating_sub(max as u64);
-        let mut bytes = vec![0; usize::try_from(end - from).unwrap_or(0)];
-        let got = read_exact_at(&file, &mut bytes, from);
-        bytes.truncate(got);
-        // From the first whole line on.
-        let cut = if from == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(got, |at| at + 1) };
-        self.hide(&String::from_utf8_lossy(&bytes[cut..]))
+        let lines = self.open.dir.event_lines(max).map_err(broken)?;
+        self.hide(&String::from_utf8_lossy(&lines))
     }
 }
 
@@ -126,7 +122,8 @@ pub(crate) fn text_from_elsewhere(
     read: &ReadText,
     mut each: impl FnMut(&[u8]) -> bool,
 ) -> Result<(), Failure> {
-    let lines = ReadBytes { stream: read.stream, from: read.from, to: read.to, lines: read.lines, max: 0 };
+    let (stream, from, to) = (read.stream, read.from, read.to);
+    let lines = ReadBytes { stream, from, to, lines: read.lines, ..ReadBytes::default() };
     let (from, to) = match job.ask(JobRequest::ReadBytes(lines))? {
         Answer::Bytes(bytes) => (bytes.from, bytes.end),
         other => return Err(crate::elsewhere::unexpected(&other)),
@@ -185,7 +182,7 @@ fn gone_of(info: &Info, stream: Stream) -> &Gone {
     }
 }
 
-/// How many bytes are folded for a text of so many: about as many, and where they turn out to be much less text, a few
+/// How many bytes are folded for a text of a given size: about as many, and where they turn out to be much less text, a few
 /// times more.
 fn spans(budget: usize) -> [u64; 2] {
     let budget = budget as u64;
@@ -207,6 +204,18 @@ pub(crate) struct Range {
     /// What must be hidden.
     masks: Option<SharedMasks>,
 }
+
+#[cfg(test)]
+impl Range {
+    /// All of a file, with nothing hidden.
+    pub(super) fn of_file(log: OwnedFd, streams: Streams) -> Self {
+        let to = size(&log);
+        Self { log: Some(log), from: 0, to, gone: Gone::default(), streams, masks: None }
+    }
+}
+
+/// How far from a range the rest of a secret may have been drawn.
+const DRAWN_WITHIN: u64 = 64 << 10;
 
 /// A piece of a range.
 #[derive(Debug, PartialEq, Eq)]
@@ -313,6 +322,23 @@ impl Range {
         if let Some(masks) = &self.masks {
             secrets::with(masks, |masks| masks.hide(text));
         }
+    }
+
+    /// Whether a secret is in it that is not one piece in the bytes: a program has gone back and forth on its screen, and only
+    /// there it is whole. A part of it may be outside of this range, so some more is looked at on both sides.
+    pub(super) fn draws_a_secret(&self, end: u64) -> bool {
+        let Some(masks) = &self.masks else { return false };
+        let around = self.part(self.from.saturating_sub(DRAWN_WITHIN), (self.to + DRAWN_WITHIN).min(end));
+        let mut fold = Fold::new(self.streams, around.from);
+        let mut found = false;
+        around.pieces(|at, piece| {
+            fold.piece(at, &piece);
+            let screen = fold.pipeline.screen().rows.join("\n");
+            found |= secrets::with(masks, |masks| masks.knows_part_of(screen.as_bytes()));
+            !found
+        });
+        fold.finish();
+        found || secrets::with(masks, |masks| masks.knows_part_of(&fold.text))
     }
 
     /// A fold for what comes from an offset on.
@@ -461,7 +487,7 @@ impl Range {
     fn end_of_line(&self, budget: usize, not_before: u64) -> (String, u64) {
         let start = self.to.saturating_sub(spans(budget)[0]).max(not_before);
         let slice = LogSlice::of(self.part(start, self.to));
-        // Bytes that are no text take more room than they were.
+        // Bytes that are not text take more room than they were.
         for share in [1, 3] {
             let from = slice.character_at(self.to.saturating_sub(budget as u64 / share)).max(not_before);
             let text = slice.text(from, self.to);
@@ -541,67 +567,5 @@ impl Range {
             left > 0
         });
         self.part(self.from, end)
-    }
-}
-
-/// A fold that collects text.
-pub(super) struct Fold {
-    pipeline: Pipeline,
-    outcome: FoldOutput,
-    text: Vec<u8>,
-}
-
-impl Fold {
-    fn new(streams: Streams, from: u64) -> Self {
-        let pipeline = Pipeline::resume(fold_config(streams), &begin_at(from));
-        Self { pipeline, outcome: FoldOutput::default(), text: Vec::new() }
-    }
-
-    /// Folds a piece; says how much of the text before it was left standing.
-    pub(super) fn piece(&mut self, at: u64, piece: &Piece<'_>) -> usize {
-        match piece {
-            Piece::Bytes(bytes) => self.pipeline.feed(bytes, &mut self.outcome),
-            Piece::Lost { from, to } => {
-                debug_assert!(at == *from, "a piece begins where it says");
-                let mark = format!("\r\n[{} bytes are gone, from {from} to {to}]\r\n", to - from);
-                self.pipeline.feed(mark.as_bytes(), &mut self.outcome);
-            }
-        }
-        self.collect()
-    }
-
-    /// How long the text is, without the line that has not ended.
-    pub(super) fn len(&self) -> usize {
-        self.text.len()
-    }
-
-    fn finish(&mut self) {
-        let open = !self.pipeline.unfinished().is_empty();
-        self.pipeline.finish(&mut self.outcome);
-        self.collect();
-        if open && self.text.ends_with(b"\n") {
-            // The program has not ended this line, so neither do we.
-            self.text.pop();
-        }
-    }
-
-    /// Takes over new text; says how much of the old was left standing.
-    fn collect(&mut self) -> usize {
-        let keep =
-            self.text.len().saturating_sub(usize::try_from(self.outcome.retract).unwrap_or(usize::MAX));
-        self.text.truncate(keep);
-        self.text.extend_from_slice(&self.outcome.text);
-        self.outcome.clear();
-        keep
-    }
-
-    /// Hands out text that is older than any line a program could still go back to.
-    fn take_settled(&mut self, each: &mut impl FnMut(&[u8]) -> bool) -> bool {
-        const REACH: usize = 1 << 20;
-        if self.text.len() <= 2 * REACH {
-            return true;
-        }
-        let settled: Vec<u8> = self.text.drain(..self.text.len() - REACH).collect();
-        each(&settled)
     }
 }

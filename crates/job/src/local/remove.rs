@@ -53,7 +53,7 @@ fn wait_for_keeper(info: &Info) {
     for process in [&info.keeper, &info.heir].into_iter().flatten() {
         let Some(pid) = Pid::from_raw(process.pid) else { continue };
         let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        // Only now: the descriptor stays with this process, whoever gets its number later.
+        // Only now: the descriptor stays with this process, even if its number is given away later.
         if procfs::start_time(pid) == Some(process.started) {
             let left = deadline.saturating_duration_since(Instant::now());
             let timeout =

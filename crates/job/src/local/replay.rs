@@ -1,9 +1,12 @@
 //! A job as a recording: its bytes and sizes with their times, from the log and its timing.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use outlast_protocol::request::{FactKind, Moment, Stream};
-use outlast_stream::{FoldOutput, Pipeline};
+use outlast_stream::{Config, FoldOutput, Pipeline};
 
 use super::LocalJob;
+use super::moments::{Moments, Place};
 use super::read::{Piece, Range};
 use crate::elsewhere::ElsewhereJob;
 use crate::failure::Failure;
@@ -28,9 +31,11 @@ pub enum Played<'a> {
 #[derive(Debug)]
 pub struct Recording {
     info: Info,
-    facts: Vec<Fact>,
+    facts: Arc<Vec<Fact>>,
     output: Source,
     errors: Source,
+    /// What is kept between two questions; nothing for who must not see all, or from elsewhere.
+    moments: Option<Arc<Mutex<Moments>>>,
 }
 
 /// Where the bytes of a recording are.
@@ -71,7 +76,12 @@ impl LocalJob {
         let facts = self.facts();
         let output = self.range(Stream::Output, 0, None)?;
         let errors = self.range(Stream::Stderr, 0, None)?;
-        Ok(Recording { info, facts, output: Source::Here(output), errors: Source::Here(errors) })
+        // What is hidden may change: nothing is kept for those from whom something is.
+        let moments = (!self.masked).then(|| Arc::clone(&self.open.moments));
+        if let Some(moments) = &moments {
+            moments.lock().unwrap_or_else(PoisonError::into_inner).check(&info.gone);
+        }
+        Ok(Recording { info, facts, output: Source::Here(output), errors: Source::Here(errors), moments })
     }
 }
 
@@ -87,18 +97,20 @@ impl Recording {
                 FactKind::Resized(size) => timing::FactKind::Resized(size),
             },
         };
-        let facts = job.facts()?.into_iter().map(fact).collect();
+        let facts = Arc::new(job.facts()?.into_iter().map(fact).collect());
         let source = |stream, end| Source::There { job: job.clone(), stream, end };
         let (output, errors) = (source(Stream::Output, ends[0]), source(Stream::Stderr, ends[1]));
-        Ok(Self { info, facts, output, errors })
+        Ok(Self { info, facts, output, errors, moments: None })
     }
 }
 
 impl LocalJob {
     /// When it printed what.
-    pub(super) fn facts(&self) -> Vec<Fact> {
-        let text = std::fs::read_to_string(self.open.dir.file(layout::TIMING)).unwrap_or_default();
-        timing::parse(&text)
+    pub(super) fn facts(&self) -> Arc<Vec<Fact>> {
+        let file = self.open.dir.file(layout::TIMING);
+        let length = std::fs::metadata(&file).map_or(0, |file| file.len());
+        let mut moments = self.open.moments.lock().unwrap_or_else(PoisonError::into_inner);
+        moments.facts(length, || timing::parse(&std::fs::read_to_string(&file).unwrap_or_default()))
     }
 }
 
@@ -114,17 +126,26 @@ impl Recording {
 
     /// Hands out everything in the order it happened, with milliseconds since the start, until told to stop.
     pub fn events(&self, mut each: impl FnMut(u64, Played<'_>) -> bool) {
-        let mut at = [0_u64; 2];
-        let mut last_ms = 0;
-        for fact in &self.facts {
+        self.events_from(Place::default(), |_, at, what| each(at, what));
+    }
+
+    /// The same from a place on; each with the place of the fact that it belongs to.
+    fn events_from(&self, from: Place, mut each: impl FnMut(Place, u64, Played<'_>) -> bool) {
+        let mut at = from.at;
+        let mut last_ms =
+            from.fact.checked_sub(1).and_then(|before| self.facts.get(before)).map_or(0, |fact| fact.at_ms);
+        for (index, fact) in self.facts.iter().enumerate().skip(from.fact) {
+            let place = Place { fact: index, at };
             last_ms = fact.at_ms;
             let stream = usize::from(fact.what == timing::FactKind::Stderr);
             let going = match fact.what {
-                timing::FactKind::Resized(size) => each(fact.at_ms, Played::Resized(size)),
+                timing::FactKind::Resized(size) => each(place, fact.at_ms, Played::Resized(size)),
                 timing::FactKind::Output | timing::FactKind::Stderr => {
                     let from = at[stream];
                     at[stream] = fact.offset.max(from);
-                    self.bytes(stream, from, fact.offset, |bytes| each(fact.at_ms, Played::Output(bytes)))
+                    self.bytes(stream, from, fact.offset, |bytes| {
+                        each(place, fact.at_ms, Played::Output(bytes))
+                    })
                 }
             };
             if !going {
@@ -133,7 +154,8 @@ impl Recording {
         }
         // What came after the last fact: of a job that still runs, or whose keeper died.
         for (stream, from) in at.into_iter().enumerate() {
-            self.bytes(stream, from, u64::MAX, |bytes| each(last_ms, Played::Output(bytes)));
+            let place = Place { fact: self.facts.len(), at };
+            self.bytes(stream, from, u64::MAX, |bytes| each(place, last_ms, Played::Output(bytes)));
         }
     }
 
@@ -144,12 +166,47 @@ impl Recording {
 
     /// The fold as it was at a moment.
     pub(crate) fn fold_until(&self, moment: Moment) -> Pipeline {
-        let mut fold = self.first_fold();
+        let nearest = |beneath| {
+            let moments = self.moments.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+            moments.nearest(&self.facts, moment, beneath)
+        };
+        if let Some(kept) = nearest(false) {
+            let fold = Pipeline::from_keyframe(self.first_config(), &kept.keyframe);
+            let fold = self.fold_from(fold, kept.place, moment);
+            if !kept.keyframe.is_alternate() || fold.is_alternate() {
+                return fold;
+            }
+            // The program has left its screen since: what was beneath it is to be shown.
+            if let Some(kept) = nearest(true) {
+                let fold = Pipeline::from_keyframe(self.first_config(), &kept.keyframe);
+                return self.fold_from(fold, kept.place, moment);
+            }
+        }
+        self.fold_from(self.first_fold(), Place::default(), moment)
+    }
+
+    /// Goes on from a place to a moment. Where that is far, keyframes are left on the way.
+    fn fold_from(&self, mut fold: Pipeline, from: Place, moment: Moment) -> Pipeline {
         let mut outcome = FoldOutput::default();
-        self.events(|at, what| {
+        let (mut seen, mut last_ms, mut soon) = (from, 0, false);
+        let mut was_alternate = fold.is_alternate();
+        self.events_from(from, |place, at, what| {
             if matches!(moment, Moment::Time(time) if at > time) {
                 return false;
             }
+            if place != seen
+                && let Some(moments) = &self.moments
+            {
+                // Of what came before, a screen is kept now and then, and soon after what a keyframe cannot be used across.
+                soon |= was_alternate && !fold.is_alternate();
+                was_alternate = fold.is_alternate();
+                let mut moments = moments.lock().unwrap_or_else(PoisonError::into_inner);
+                let at = (place, last_ms);
+                soon &= !moments.keep(&mut fold, self.first_config(), at, soon);
+                seen = place;
+            }
+            last_ms = at;
+            soon |= matches!(what, Played::Resized(_));
             match what {
                 Played::Resized(size) => {
                     fold.resize(in_cells(size), &mut outcome);
@@ -204,10 +261,12 @@ impl Recording {
         if fold.screen().size == in_cells(own) { fold.repaint() } else { fold.repaint_within(in_cells(own)) }
     }
 
+    fn first_config(&self) -> Config {
+        Config { size: in_cells(self.first_size()), ..whole_fold_config(&self.info) }
+    }
+
     fn first_fold(&self) -> Pipeline {
-        let mut config = whole_fold_config(&self.info);
-        config.size = in_cells(self.first_size());
-        Pipeline::resume(config, &begin_at(0))
+        Pipeline::resume(self.first_config(), &begin_at(0))
     }
 
     /// The recording as asciicast, a line at a time. Version 3 counts time from the event before, version 2 from the
@@ -325,4 +384,94 @@ fn whole_characters(bytes: &[u8]) -> usize {
         return if needs > back { at } else { bytes.len() };
     }
     bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::spec::{Handle, KeeperSpec};
+
+    /// A job that prints lines, draws a full screen, leaves it, and gets other sizes.
+    fn recording(moments: Option<Moments>) -> Recording {
+        let (mut log, mut facts) = (Vec::new(), Vec::new());
+        let mut size = Size { cols: 40, rows: 10 };
+        for round in 0_u16..400 {
+            let at_ms = u64::from(round) * 10;
+            match round % 100 {
+                30 => log.extend_from_slice(b"\x1b[?1049h\x1b[2J"),
+                70 => log.extend_from_slice(b"\x1b[?1049l"),
+                90 => {
+                    size = Size { cols: 30 + round % 37, rows: 8 + round % 7 };
+                    let what = timing::FactKind::Resized(size);
+                    facts.push(Fact { at_ms, offset: log.len() as u64, what });
+                }
+                _ => {}
+            }
+            if (30..70).contains(&(round % 100)) {
+                let (row, col) = (1 + round % 9, 1 + round % 30);
+                log.extend_from_slice(
+                    format!("\x1b[{row};{col}H\x1b[3{}mround {round}\x1b[0m", round % 8).as_bytes(),
+                );
+            } else {
+                log.extend_from_slice(format!("line {round} \x1b[1mbold\x1b[0m\r\n").as_bytes());
+            }
+            let what = timing::FactKind::Output;
+            facts.push(Fact { at_ms, offset: log.len() as u64, what });
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&log).unwrap();
+        let mut info = crate::registry::format::claimed(Handle::new(1), &KeeperSpec::shell("true"), 0);
+        info.streams = Streams::Terminal(size);
+        info.started_size = Some(Size { cols: 40, rows: 10 });
+        let errors = Range::of_file(tempfile::tempfile().unwrap().into(), info.streams);
+        Recording {
+            output: Source::Here(Range::of_file(file.into(), info.streams)),
+            errors: Source::Here(errors),
+            info,
+            facts: Arc::new(facts),
+            moments: moments.map(|moments| Arc::new(Mutex::new(moments))),
+        }
+    }
+
+    #[test]
+    fn keyframes_change_no_screen_of_the_past() {
+        let (plain, quick) = (recording(None), recording(Some(Moments::near(300, 1))));
+        let same = |moment: Moment| {
+            let (here, there) =
+                (shot(&mut plain.fold_until(moment), true), shot(&mut quick.fold_until(moment), true));
+            assert_eq!(here, there, "{moment:?}");
+        };
+        same(Moment::Time(u64::MAX));
+        assert!(quick.moments.as_ref().unwrap().lock().unwrap().count() > 10);
+        for round in (0..4000).step_by(35).chain((0..4000).rev().step_by(70)) {
+            same(Moment::Time(round));
+            same(Moment::Offset(round * 2));
+        }
+    }
+
+    #[test]
+    fn a_moment_near_the_end_is_found_without_the_beginning() {
+        let quick = recording(Some(Moments::near(300, 1)));
+        quick.fold_until(Moment::Time(u64::MAX));
+        let moments = quick.moments.as_ref().unwrap().lock().unwrap();
+        let kept = moments.nearest(&quick.facts, Moment::Time(3850), false).unwrap();
+        assert!(
+            quick.facts.len() - kept.place.fact < 60,
+            "fact {} of {}",
+            kept.place.fact,
+            quick.facts.len()
+        );
+    }
+
+    #[test]
+    fn keyframes_are_bounded() {
+        let quick = recording(Some(Moments::near(1, 1)));
+        quick.fold_until(Moment::Time(u64::MAX));
+        for _ in 0..3 {
+            quick.fold_until(Moment::Time(2000));
+        }
+        assert!(quick.moments.as_ref().unwrap().lock().unwrap().count() <= 512);
+    }
 }

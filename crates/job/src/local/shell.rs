@@ -15,7 +15,7 @@ use crate::wire::event::{Event, EventKind};
 use crate::wire::{Answer, Killed, Verb};
 
 /// How much of the log of events is read for the last steps of a shell that is gone.
-const EVENTS_TAIL: usize = 1 << 20;
+const EVENTS_TAIL: usize = 4 << 20;
 /// More than any state of a shell has.
 const MAX_STATE: usize = 8 << 20;
 /// Beyond the grace, how long a step may take to be over.
@@ -80,9 +80,16 @@ impl LocalJob {
         }
     }
 
-    /// How a shell is, or was.
-    pub(crate) fn shell(&self) -> Result<ShellStatus, Failure> {
-        match self.ask(&Verb::Shell, REPLY_TIMEOUT)? {
+    /// How a shell is, or was; only where it is, if that is enough. That is on the disk, and nobody has to be woken for it.
+    pub(crate) fn shell_status(&self, brief: bool) -> Result<ShellStatus, Failure> {
+        if brief && let Some(folder) = self.open.dir.shell_folder() {
+            return Ok(ShellStatus { folder, ..ShellStatus::default() });
+        }
+        self.shell(brief)
+    }
+
+    fn shell(&self, brief: bool) -> Result<ShellStatus, Failure> {
+        match self.ask(&Verb::Shell { brief }, REPLY_TIMEOUT)? {
             Some(Answer::Shell(status)) => Ok(*status),
             Some(other) => Err(unexpected(&other)),
             None => self.shell_that_was(),
@@ -92,7 +99,7 @@ impl LocalJob {
     fn shell_that_was(&self) -> Result<ShellStatus, Failure> {
         let info = self.record()?;
         if info.shell.is_none() {
-            return Err(Failure::usage("this job is no shell: it has no steps"));
+            return Err(Failure::usage("this job is not a shell: it has no steps"));
         }
         let steps = self.steps_on_record()?;
         let folder = steps.iter().rev().find_map(|step| step.folder.clone());
@@ -124,7 +131,7 @@ impl LocalJob {
 
     /// A step, wherever it is known from.
     pub(crate) fn known_step(&self, number: u64) -> Option<Step> {
-        let remembered = self.shell().ok()?.steps.into_iter().find(|step| step.step == number);
+        let remembered = self.shell(false).ok()?.steps.into_iter().find(|step| step.step == number);
         remembered.or_else(|| self.steps_on_record().ok()?.into_iter().find(|step| step.step == number))
     }
 }

@@ -200,7 +200,7 @@ fn pass(to: &UnixStream, end: BorrowedFd<'_>, text: &[u8]) -> std::io::Result<us
 }
 
 /// Runs the program again: our end of the line to it, and the process that was run. That forks and leaves; who is at the
-/// other end of the line is no child of ours.
+/// other end of the line is not our child.
 fn run(home: &Path, program: &Path, confined: bool) -> Result<(UnixStream, Child), Failure> {
     let (line, theirs) =
         UnixStream::pair().map_err(|error| Failure::system("cannot make a socket pair", error))?;

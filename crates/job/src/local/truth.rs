@@ -1,4 +1,4 @@
-//! How a job is, from whoever knows best: its record, or its keeper where the record could not be written.
+//! How a job is, from the best source: its record, or its keeper where the record could not be written.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ pub(super) struct Known {
     end: Option<State>,
 }
 
-/// Shared by whoever asks about a job.
+/// Shared by all that ask about a job.
 pub(super) type LastKnown = Mutex<Known>;
 
 impl LocalJob {
@@ -26,7 +26,15 @@ impl LocalJob {
     /// # Errors
     /// An unknown format, or damage; and when it can't be told whether the job still runs.
     pub(crate) fn info(&self) -> Result<Info, Failure> {
-        self.truth().map(|info| self.hide_in_info(info))
+        self.truth().map(|info| self.hide_in_info(self.located(info)))
+    }
+
+    /// With where it is in line, if it is queued.
+    pub(super) fn located(&self, mut info: Info) -> Info {
+        if let Some(home) = self.open.dir.path().ancestors().nth(2) {
+            crate::slots::locate(home, self.handle(), &mut info.state);
+        }
+        info
     }
 
     /// As [`info`](Self::info), for an answer that shows it: if the job has ended, its result counts as read.

@@ -1,6 +1,6 @@
 //! Waits: evaluated in the keeper, asked again of its heir, and answered from the files when both are gone.
 //!
-//! A [`PendingWait`] is driven by whoever holds it: a blocking call here, or the one waiting thread of a server.
+//! A [`PendingWait`] is driven by its owner: a blocking call here, or the one waiting thread of a server.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -137,6 +137,25 @@ impl PendingWait {
         }
     }
 
+    /// Waits to the end in this thread. Given up, and over as if its time were up, when `cancel` becomes readable.
+    ///
+    /// # Errors
+    /// A keeper that refuses, or speaks another protocol.
+    pub fn wait_here(&mut self, cancel: Option<BorrowedFd<'_>>) -> Result<(usize, Waited), Failure> {
+        loop {
+            let mut progress = self.advance()?;
+            if matches!(progress, Progress::SearchFiles) {
+                progress = self.search_files()?;
+            }
+            if let Progress::Ended(which, waited) = progress {
+                return Ok((which, *waited));
+            }
+            if sleep(self, self.wake_at(), cancel) {
+                return Ok((0, self.give_up()));
+            }
+        }
+    }
+
     /// How it ends when nobody waits any longer.
     pub(crate) fn give_up(&self) -> Waited {
         let offset = match &self.jobs[0] {
@@ -172,18 +191,7 @@ pub(crate) fn wait_any(
     mut wait: PendingWait,
     cancel: Option<BorrowedFd<'_>>,
 ) -> Result<(usize, Waited), Failure> {
-    loop {
-        let mut progress = wait.advance()?;
-        if matches!(progress, Progress::SearchFiles) {
-            progress = wait.search_files()?;
-        }
-        if let Progress::Ended(which, waited) = progress {
-            return Ok((which, *waited));
-        }
-        if sleep(&wait, wait.wake_at(), cancel) {
-            return Ok((0, wait.give_up()));
-        }
-    }
+    wait.wait_here(cancel)
 }
 
 fn ended(began: Instant, which: usize, waited: Waited) -> Progress {

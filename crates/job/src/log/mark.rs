@@ -1,5 +1,5 @@
 //! What a log held when its job was over. A disk can lose the end of a file when the power fails, and keep a record that was
-//! written later: with the mark in the record that is noticed, and said to whoever reads.
+//! written later: with the mark in the record that is noticed, and readers are told.
 
 use std::os::fd::AsFd;
 

@@ -5,7 +5,8 @@
 //! same pipe and continues. The bytes are then read back from the page cache for the fold.
 //!
 //! A failing write never stops the job: the bytes are still read and folded, their range is recorded as lost,
-//! and the next write is tried at its true offset.
+//! and the next write is tried at its true offset. But not before the record names that range: were we killed in between, the
+//! log would have a gap that nobody knows of.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -39,13 +40,20 @@ pub struct LogWriter {
     hole_end: u64,
     failing: Option<Errno>,
     changed: bool,
+    /// Why bytes were lost of which the record does not tell yet.
+    unnamed: Option<Errno>,
 }
 
 impl LogWriter {
-    /// Continues after what the file has. `end` is the true end, if it is known to be further.
+    /// Continues after what the file has. `end` is the true end, if it is known to be further: an earlier writer could not
+    /// write what is between them.
     #[must_use]
-    pub fn new(file: OwnedFd, cap: u64, gone: Gone, end: u64) -> Self {
+    pub fn new(file: OwnedFd, cap: u64, mut gone: Gone, end: u64) -> Self {
         let size = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let unnamed = (end > size && gone.bytes_in(size, end) < end - size).then_some(Errno::IO);
+        if unnamed.is_some() {
+            gone.add(size, end);
+        }
         let hole_end =
             gone.ranges().iter().find(|range| range.0 <= KEPT_HEAD_BYTES).map_or(0, |range| range.1);
         Self {
@@ -54,8 +62,9 @@ impl LogWriter {
             cap: cap.max(16 * PAGE),
             gone,
             hole_end,
-            failing: None,
-            changed: false,
+            failing: unnamed,
+            changed: unnamed.is_some(),
+            unnamed,
         }
     }
 
@@ -89,11 +98,25 @@ impl LogWriter {
         std::mem::take(&mut self.changed)
     }
 
+    /// Whether bytes were lost of which the record does not tell yet: until it does, nothing is written.
+    #[must_use]
+    pub fn has_unnamed(&self) -> bool {
+        self.unnamed.is_some()
+    }
+
+    /// The record tells of all that was lost, or can't.
+    pub fn set_named(&mut self) {
+        self.unnamed = None;
+    }
+
     /// Takes up to `len` bytes from `pipe`, and also appends them to `bytes`.
     ///
     /// # Errors
     /// `EAGAIN` if the pipe is empty.
     pub fn take(&mut self, pipe: BorrowedFd<'_>, len: usize, bytes: &mut Vec<u8>) -> Result<Fate, Errno> {
+        if let Some(error) = self.unnamed {
+            return self.take_by_copy(pipe, len, bytes, Some(error));
+        }
         let mut at = self.end;
         match splice(pipe, None, &self.file, Some(&mut at), len, SpliceFlags::NONBLOCK) {
             Ok(0) => Err(Errno::PIPE),
@@ -144,6 +167,9 @@ impl LogWriter {
 
     /// Appends bytes that are already in memory.
     pub fn append(&mut self, bytes: &[u8]) -> Fate {
+        if let Some(error) = self.unnamed {
+            return self.lose(bytes.len(), error);
+        }
         let mut done = 0;
         while done < bytes.len() {
             match rustix::io::pwrite(&self.file, &bytes[done..], self.end) {
@@ -173,6 +199,7 @@ impl LogWriter {
         self.end += n as u64;
         self.changed = true;
         self.failing = Some(error);
+        self.unnamed = Some(error);
         Fate::Lost(error)
     }
 
@@ -240,6 +267,24 @@ mod tests {
         let mut read = [0; 5];
         file.read_exact_at(&mut read, 0).unwrap();
         assert_eq!(&read, b"hello");
+    }
+
+    #[test]
+    fn nothing_is_written_behind_a_loss_before_the_record_names_it() {
+        let file = tempfile::tempfile().unwrap();
+        rustix::io::write(&file, b"whole").unwrap();
+        let open = |gone| LogWriter::new(file.try_clone().unwrap().into(), 1 << 30, gone, 8);
+        // The writer before could not write three bytes, and its record does not say so.
+        let mut log = open(Gone::default());
+        assert!(log.take_changed() && log.has_unnamed());
+        assert_eq!(log.append(b"ab"), Fate::Lost(Errno::IO));
+        assert_eq!(log.gone().ranges(), [(5, 10)]);
+        log.set_named();
+        assert_eq!((log.append(b"rest"), log.end()), (Fate::Logged, 14));
+        // Had it said so, all would be well.
+        let mut known = Gone::default();
+        known.add(5, 8);
+        assert!(!open(known).has_unnamed());
     }
 
     #[test]

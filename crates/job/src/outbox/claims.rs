@@ -1,6 +1,6 @@
 //! Several processes that read under one name, such as two MCP servers of one session: each entry is told by one of them.
 //!
-//! Whoever tells entries claims them first, and confirms them once the answer is out. Claims are in the file
+//! A process that tells entries claims them first, and confirms them once the answer is out. Claims are in the file
 //! `claims-<name>`, which is locked while it is changed. If a process dies in between, its claims are free again: the next
 //! one tells the same entries, with the same numbers, and marks them as told again. The reader's place follows what is
 //! confirmed.
@@ -81,7 +81,7 @@ impl State {
             .iter()
             .flat_map(|claim| {
                 let is_free = !lives(&claim.owner);
-                // What is no candidate any more was withdrawn, or shown in another way.
+                // What is no longer a candidate was withdrawn, or shown in another way.
                 let is_over = move |number: &u64| *number <= place || is_free && !candidates.contains(number);
                 claim.numbers.iter().copied().filter(is_over)
             })

@@ -54,7 +54,7 @@ impl Changes {
         Ok(Self { inotify, folder, seen })
     }
 
-    /// Begins to listen to an outbox: what changes after this call is told. Again is no harm.
+    /// Begins to listen to an outbox: what changes after this call is told. Calling it again does no harm.
     ///
     /// # Errors
     /// When the user has no inotify watches left.

@@ -20,7 +20,12 @@ use crate::failure::Failure;
 use crate::registry::replace::{read_small, write_all};
 use crate::registry::stable_name::{all_names, stable_name};
 
+/// The reader that brings events to a fleet. What it has taken does not count as read by anybody, and is not removed before.
+pub const FLEET: &str = "outlast-fleet";
+
 const PREFIX: &str = "reader-";
+/// In the home of a machine that is in a fleet: held by its node.
+const FLEET_LOCK: &str = "fleet/lock";
 /// The mark of a position whose reader holds; otherwise the mark is the number of the entry in flight.
 const HOLDS: u64 = u64::MAX;
 
@@ -163,7 +168,8 @@ fn place_of(outbox: &Outbox, name: &str) -> Result<(ReaderPosition, bool), Failu
         Err(error) => return Err(broken(error)),
     };
     let (place, new) = ReaderPosition::new(file).map_err(broken)?;
-    if new {
+    // A fleet is told also what was acknowledged before it could be.
+    if new && name != FLEET {
         place.raise(outbox.acked());
     }
     Ok((place, busy))
@@ -171,19 +177,34 @@ fn place_of(outbox: &Outbox, name: &str) -> Result<(ReaderPosition, bool), Failu
 
 /// The position of the slowest named reader; `None` if there is none.
 pub(super) fn slowest(folder: &Path) -> Option<u64> {
-    places(folder).into_iter().min()
+    places(folder, |_| true).into_iter().min()
 }
 
-/// The position of the fastest one.
+/// The position of the fastest one that reads for somebody.
 pub(super) fn furthest(folder: &Path) -> Option<u64> {
-    places(folder).into_iter().max()
+    let fleet = format!("{PREFIX}{}", stable_name(FLEET));
+    places(folder, |name| name != fleet).into_iter().max()
 }
 
-fn places(folder: &Path) -> Vec<u64> {
+/// How far the fleet was told, on a machine that is in one.
+pub(super) fn told_to_fleet(folder: &Path) -> Option<u64> {
+    let home = folder.ancestors().nth(2)?;
+    if !home.join(FLEET_LOCK).exists() {
+        return None;
+    }
+    let name = format!("{PREFIX}{}", stable_name(FLEET));
+    Some(std::fs::read(folder.join(name)).ok().and_then(|place| number_in(&place)).unwrap_or(0))
+}
+
+fn places(folder: &Path, counts: impl Fn(&str) -> bool) -> Vec<u64> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries
         .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with(PREFIX) && counts(&name)
+        })
         .filter_map(|entry| number_in(&std::fs::read(entry.path()).ok()?))
         .collect()
 }

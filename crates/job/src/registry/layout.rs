@@ -12,9 +12,13 @@ pub const RETIRED: &str = "retired";
 pub const NUMBERS: &str = "numbers";
 /// In the home: its modification time is that of the last sweep; it says how far the home is over its budget.
 pub const SWEPT: &str = "swept";
+/// In the home: the unit of systemd that jobs were last started in, once it was said whether they end with it.
+pub const UNIT: &str = "unit";
 /// In the home: a cache of ended jobs for lists; may be deleted at any time.
 pub const INDEX: &str = "index";
 
+/// In the home: one folder per slot, with the jobs in line and those that have a place.
+pub const SLOTS: &str = "slots";
 /// In the home: one file per order from another machine, with how far it has got.
 pub const ORDERS: &str = "orders";
 /// In the home: fingerprints of secrets that any of its jobs was given.
@@ -41,6 +45,11 @@ pub const ERROR_TRANSCRIPT: &str = "stderr.txt";
 pub const TIMING: &str = "timing";
 /// Numbered events.
 pub const EVENTS: &str = "events.jsonl";
+/// Of a shell: the events of its steps, and those before them.
+pub const STEPS: &str = "steps.jsonl";
+pub const OLD_STEPS: &str = "steps.old.jsonl";
+/// A mark in the mode of [`STEPS`]: the last steps could not be written yet.
+pub(crate) const STEPS_BEHIND: rustix::fs::Mode = rustix::fs::Mode::XUSR;
 /// The watches that clients have set on a running job.
 pub const WATCHES: &str = "watches.json";
 /// Whom to wake for what happens, if anybody.

@@ -1,7 +1,7 @@
 //! Orders from other machines, each carried out once however often it is asked for.
 //!
 //! A link can be cut between an order and its answer, and then the order is sent again under the same name. Each name is a file:
-//! locked by whoever carries the order out, and with a line for how far that has got. A keeper notes its job there before it runs
+//! locked by the process that carries the order out, and with a line for how far that has got. A keeper notes its job there before it runs
 //! the command, so that not even the death of who ordered it leaves a start in doubt.
 
 use std::fs::File;
@@ -33,7 +33,7 @@ const JOB: &str = "job ";
 enum Noted {
     /// Nobody has begun it.
     New,
-    /// It was begun, and whoever did is gone.
+    /// It was begun, and the process that did is gone.
     Begun,
     /// It has started this job.
     Job(Handle),
@@ -48,7 +48,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// Waits for whoever is carrying it out.
+    /// Waits for the process that carries it out.
     fn open(home: &Home, order: &str) -> Result<Self, Failure> {
         check(order)?;
         let broken = |error: Errno| Failure::system("cannot note the order", error);
@@ -128,7 +128,7 @@ pub(crate) fn check(order: &str) -> Result<(), Failure> {
 /// Carries an order out unless that was done already: then it is answered as it was.
 ///
 /// # Errors
-/// Its own failure; [`Kind::OutcomeUnknown`] if whoever began it is gone.
+/// Its own failure; [`Kind::OutcomeUnknown`] if the process that began it is gone.
 pub(crate) fn once(
     home: &Home,
     order: &str,
@@ -221,7 +221,7 @@ fn again(value: serde_json::Value) -> Result<Answer, Failure> {
 }
 
 fn unknown() -> Failure {
-    Failure::new(Kind::OutcomeUnknown, "the order was begun, and whoever carried it out is gone")
+    Failure::new(Kind::OutcomeUnknown, "the order was begun, and the process that carried it out is gone")
         .hint("look at the job before you ask for it again")
 }
 
@@ -269,6 +269,6 @@ mod tests {
         for wrong in ["", "short", "../../../etc", "a/b/c/d/e", &"x".repeat(65)] {
             assert_eq!(check(wrong).unwrap_err().kind, Kind::Usage, "{wrong}");
         }
-        assert_eq!(parse("begun\njob 1"), Noted::Begun, "half a line is no word");
+        assert_eq!(parse("begun\njob 1"), Noted::Begun, "half a line is not a word");
     }
 }

@@ -1,4 +1,4 @@
-//! Replaces a file as one step: whoever reads it sees the old or the new, never half.
+//! Replaces a file as one step: a reader sees the old or the new, never half.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -72,14 +72,14 @@ impl PreparedFile {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let make = || openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR);
         let file = match make() {
-            // Never a file that was there: whoever has it open would see another in it.
+            // Never a file that was there: a process that has it open would see other contents.
             Err(Errno::EXIST) => unlinkat(&dir, &name, AtFlags::empty()).and_then(|()| make()),
             made => made,
         }?;
         Ok(Self { name, file })
     }
 
-    /// Holds room for so many bytes, where the file system can.
+    /// Holds room for this many bytes, where the file system can.
     pub(crate) fn reserve(&self, bytes: usize) {
         let _ = fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, bytes as u64);
     }

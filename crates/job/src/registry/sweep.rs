@@ -156,9 +156,9 @@ fn finished_jobs(home: &Home, unread_matter: bool) -> Vec<Finished> {
         let job = home.job(handle).ok()?;
         let info = job.current().ok()?;
         let ended_at = match &info.state {
-            State::Starting | State::Running { .. } => return None,
+            State::Queued(_) | State::Starting | State::Running { .. } => return None,
             State::Lost { found_at, .. } => *found_at,
-            ended => ended.receipt()?.ended_at,
+            ended @ (State::Completed(_) | State::Failed(_) | State::Killed(_)) => ended.receipt()?.ended_at,
         };
         let bytes = disk_use(&job);
         let read = !unread_matter || job.is_marked_read() || taken.contains(&handle);

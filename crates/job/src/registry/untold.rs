@@ -10,8 +10,8 @@ use super::{Home, JobDir};
 use crate::lifecycle::State;
 use crate::outbox::{Entry, Outbox};
 use crate::registry::format::Info;
-use crate::wakes::Standing;
 use crate::wakes::spool::{Order, Spool};
+use crate::wakes::{Standing, Wake};
 use crate::wire::event::{EntryKind, EventKind};
 
 impl JobDir {
@@ -40,17 +40,34 @@ impl JobDir {
         entry.more = format!("outlast read {} --tail 20", self.handle);
         entry.detail = Some(EventKind::Exit { state: info.state.clone() });
         // First the orders: neither can be lost without the other.
-        self.file_orders(&home, info, &entry);
-        let _ = outbox.append(&mut [entry]);
+        let unfiled = self.file_orders(&home, info, &entry);
+        let mut entries = vec![entry];
+        entries.extend(unfiled);
+        let _ = outbox.append(&mut entries);
     }
 
-    fn file_orders(&self, home: &Home, info: &Info, entry: &Entry) {
+    /// Writes orders to wake somebody for an entry; returns what is to be told of those that could not be written.
+    fn file_orders(&self, home: &Home, info: &Info, entry: &Entry) -> Vec<Entry> {
         let bytes = read_small(self, layout::WAKES, 1 << 20).unwrap_or_default();
-        let Ok(standing) = serde_json::from_slice::<Standing>(&bytes) else { return };
-        let Ok(spool) = Spool::open(home) else { return };
-        for wake in standing.wakes.into_iter().filter(|wake| wake.wants(entry)) {
-            let _ = spool.add(self.handle, &Order::new(&info.session, wake, vec![entry.clone()]));
-        }
+        let Ok(standing) = serde_json::from_slice::<Standing>(&bytes) else { return Vec::new() };
+        let Ok(spool) = Spool::open(home) else { return Vec::new() };
+        // The process that looked before may have been killed between the orders and the entry.
+        let ids = spool.ids().into_iter().filter(|id| id.job == self.handle);
+        let filed: Vec<Order> = ids.filter_map(|id| Some(spool.get(id)?.order)).collect();
+        let is_filed = |wake: &Wake| {
+            let of_end = |order: &&Order| order.events.iter().any(|other| other.event == EntryKind::Exit);
+            filed.iter().filter(of_end).any(|order| order.wake == *wake)
+        };
+        let wakes = standing.wakes.into_iter().filter(|wake| wake.wants(entry) && !is_filed(wake));
+        let unfiled = wakes.filter_map(|wake| {
+            let order = Order::new(&info.session, wake, vec![entry.clone()]);
+            let error = spool.add(self.handle, &order).err()?;
+            let text = format!("{} {:?} could not be noted: {error}", order.wake.kind(), order.wake.target());
+            let mut word = Entry::about(self.handle, info.name.as_deref(), EntryKind::WakeFailed, text);
+            word.more = "outlast wakes list".into();
+            Some(word)
+        });
+        unfiled.collect()
     }
 
     /// Tells the end of a job whose keeper and heir have written it down and died before they could tell it: they have

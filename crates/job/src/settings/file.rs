@@ -1,16 +1,21 @@
 //! The text of `config.toml`, read section by section, so that a mistake stays where it is. Each mistake is told
 //! with its line and its key.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::time::Duration;
 
+use outlast_protocol::{DetachKey, with_interpreter};
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::{KillGrace, LoadedSettings, LogSync, Mistake, Retention, Section, Settings, Watchdog};
+use super::{
+    AtTerminal, KeptState, KillGrace, LoadedSettings, LogSync, Mistake, PressureLimits, Retention, Section,
+    Settings, ShellSettings, SystemdScope, Watchdog,
+};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
@@ -19,8 +24,20 @@ use crate::units::{parse_bytes, parse_duration, parse_processors};
 use crate::wakes;
 
 impl Section {
-    const ALL: [Self; 7] =
-        [Self::Retention, Self::Log, Self::Wake, Self::Watchdog, Self::Secrets, Self::Agents, Self::Kill];
+    const ALL: [Self; 12] = [
+        Self::Retention,
+        Self::Log,
+        Self::Wake,
+        Self::Watchdog,
+        Self::Secrets,
+        Self::Agents,
+        Self::Kill,
+        Self::Shells,
+        Self::Slots,
+        Self::Pressure,
+        Self::Systemd,
+        Self::Terminal,
+    ];
 
     /// Its name in the file.
     fn key(self) -> &'static str {
@@ -32,6 +49,11 @@ impl Section {
             Self::Secrets => "secrets",
             Self::Agents => "agents",
             Self::Kill => "kill",
+            Self::Shells => "shells",
+            Self::Slots => "slots",
+            Self::Pressure => "pressure",
+            Self::Systemd => "systemd",
+            Self::Terminal => "terminal",
         }
     }
 }
@@ -84,6 +106,10 @@ impl Reader<'_> {
         let watchdog: WatchdogTable = self.section(Section::Watchdog);
         let agents: AgentsTable = self.section(Section::Agents);
         let kill: KillTable = self.section(Section::Kill);
+        let shells: ShellsTable = self.section(Section::Shells);
+        let pressure: PressureTable = self.section(Section::Pressure);
+        let systemd: SystemdTable = self.section(Section::Systemd);
+        let terminal: TerminalTable = self.section(Section::Terminal);
         Settings {
             retention: Retention {
                 age: retention.age.unwrap_or(keep.age),
@@ -109,9 +135,24 @@ impl Reader<'_> {
                 cpu_time: agents.limits.cpu_time,
             },
             agents_hosts: agents.hosts,
+            systemd_scope: systemd.scope,
             kill: KillGrace {
                 grace: kill.grace.unwrap_or(default.kill.grace),
                 at_terminal: kill.grace_at_terminal.unwrap_or(default.kill.at_terminal),
+            },
+            shells: ShellSettings {
+                with: shells.with.unwrap_or(default.shells.with),
+                state: shells.state.unwrap_or(default.shells.state),
+            },
+            slots: self.section::<SlotsTable>(Section::Slots).0,
+            pressure: PressureLimits {
+                memory: pressure.memory.unwrap_or(default.pressure.memory),
+                io: pressure.io.unwrap_or(default.pressure.io),
+                hold: pressure.hold.unwrap_or(default.pressure.hold),
+            },
+            terminal: AtTerminal {
+                shell: terminal.shell.filter(|shell| shell != "bash"),
+                detach_key: terminal.detach_key,
             },
         }
     }
@@ -280,6 +321,42 @@ struct KillTable {
     grace_at_terminal: Option<Duration>,
 }
 
+/// Slots by name, each with how many jobs may have a place.
+#[derive(Deserialize, Default)]
+struct SlotsTable(#[serde(deserialize_with = "slots")] BTreeMap<String, u32>);
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct PressureTable {
+    #[serde(deserialize_with = "percent")]
+    memory: Option<u32>,
+    #[serde(deserialize_with = "percent")]
+    io: Option<u32>,
+    #[serde(deserialize_with = "duration")]
+    hold: Option<Duration>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct ShellsTable {
+    with: Option<outlast_protocol::shell::ShellKind>,
+    state: Option<KeptState>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct SystemdTable {
+    scope: SystemdScope,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct TerminalTable {
+    #[serde(deserialize_with = "interpreter")]
+    shell: Option<String>,
+    detach_key: DetachKey,
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct AgentsTable {
@@ -297,6 +374,7 @@ struct SandboxTable {
     writable: Vec<String>,
     readable: Vec<String>,
     network: crate::sandbox::Network,
+    hosts: Vec<String>,
     unix_sockets: bool,
     roots: Vec<String>,
     protect: Option<crate::sandbox::Protect>,
@@ -305,8 +383,9 @@ struct SandboxTable {
 
 impl From<SandboxTable> for Sandbox {
     fn from(table: SandboxTable) -> Self {
-        let SandboxTable { by, writable, readable, network, unix_sockets, roots, protect, git } = table;
-        Self { by, writable, readable, network, unix_sockets, roots, protect, git }
+        let SandboxTable { by, writable, readable, network, hosts, unix_sockets, roots, protect, git } =
+            table;
+        Self { by, writable, readable, network, hosts, unix_sockets, roots, protect, git }
     }
 }
 
@@ -330,6 +409,11 @@ fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     parsed(from, parse_bytes)
 }
 
+fn interpreter<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    // It must be possible to run a line with it.
+    parsed(from, |text| with_interpreter(text, "").map(|_| text.to_owned()))
+}
+
 fn parsed<'de, D: Deserializer<'de>, T>(
     from: D,
     parse: fn(&str) -> Result<T, Failure>,
@@ -341,6 +425,43 @@ fn parsed<'de, D: Deserializer<'de>, T>(
 fn processors<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let count = f64::deserialize(from)?;
     parse_processors(count).map(Some).map_err(|failure| D::Error::custom(said(&failure)))
+}
+
+fn slots<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u32>, D::Error> {
+    let slots = BTreeMap::<SlotName, Places>::deserialize(from)?;
+    Ok(slots.into_iter().map(|(name, places)| (name.0, places.0)).collect())
+}
+
+/// A key of `[slots]`: checked by itself, so that a mistake has its own line.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct SlotName(String);
+
+impl<'de> Deserialize<'de> for SlotName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        outlast_protocol::queue::check_slot_name(&name)
+            .map_err(|failure| D::Error::custom(said(&failure)))?;
+        Ok(Self(name))
+    }
+}
+
+/// How many jobs run at once in a slot.
+struct Places(u32);
+
+impl<'de> Deserialize<'de> for Places {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match u32::deserialize(from)? {
+            0 => Err(D::Error::custom("a slot needs at least 1 place")),
+            places => Ok(Self(places)),
+        }
+    }
+}
+
+fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match u32::deserialize(from)? {
+        percent @ 0..=100 => Ok(Some(percent)),
+        other => Err(D::Error::custom(format!("{other} is not a percentage: give 0 to 100"))),
+    }
 }
 
 fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {

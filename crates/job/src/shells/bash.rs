@@ -2,7 +2,7 @@
 //! the line and evaluates it at the top level. An interrupt or an error that throws the shell back to its top level comes
 //! out at the same place. Whatever a step says about tracing, traps and options is put aside while the driver works.
 
-use super::{Frame, quoted};
+use super::{Frame, counted, may_add_line, no_such_folder, quoted};
 
 const FIRST: &str = include_str!("bash.sh");
 const LAST: &str = include_str!("bash_last.sh");
@@ -33,38 +33,7 @@ pub(super) fn frame(frame: &Frame<'_>) -> Vec<u8> {
     let carried = frame.carried.trim_end_matches('\n');
     let carried = if carried.is_empty() { String::new() } else { format!("{carried};") };
     let kind = if carried.is_empty() && may_add_line(frame.command) { 'r' } else { 'q' };
-    let command = frame.command;
-    let (s, n, m, z) = (setup.len(), carried.len(), command.len(), restore.len());
-    let step = frame.step;
-    format!("{kind} {step} {s} {n} {m} {z}\0{setup}{carried}{command}{}{restore}", frame.token).into_bytes()
-}
-
-/// Whether a line can be added behind a command without changing what the command means: that line notes the codes of a
-/// pipeline and the last argument for the next step. The exit code is known without it.
-fn may_add_line(command: &str) -> bool {
-    let says = |words: &[&str]| words.iter().any(|word| command.contains(word));
-    !command.ends_with('\\')
-        && !says(&["set ", "set\t", "shopt", "trap", "verbose", "xtrace"])
-        && here_documents_end(command)
-}
-
-/// Whether every here-document of a command has its last line in it, as far as that can be seen.
-fn here_documents_end(command: &str) -> bool {
-    let mut rest = command;
-    while let Some(at) = rest.find("<<") {
-        rest = &rest[at + 2..];
-        if let Some(here_string) = rest.strip_prefix('<') {
-            rest = here_string;
-            continue;
-        }
-        let word = rest.trim_start_matches('-').trim_start();
-        let end = word.find(|c: char| c.is_whitespace() || ";&|()<>".contains(c)).unwrap_or(word.len());
-        let name: String = word[..end].chars().filter(|c| !"'\"\\".contains(*c)).collect();
-        if name.is_empty() || !word.lines().skip(1).any(|line| line.trim_start_matches('\t') == name) {
-            return false;
-        }
-    }
-    true
+    counted(kind, frame, (&setup, &carried, &restore))
 }
 
 /// What sets the folder and the variables of one step, and what puts them back.
@@ -85,7 +54,7 @@ fn for_one_step(frame: &Frame<'_>) -> (String, String) {
         );
     }
     if let Some(folder) = frame.folder {
-        let said = quoted(&format!("outlast: there is no folder {folder}, or it can't be entered"));
+        let said = quoted(&no_such_folder(folder));
         setup += &format!(
             "__outlast_w=$PWD __outlast_o=${{OLDPWD-}}; \\builtin cd -- {} || __outlast_c={};",
             quoted(folder),
@@ -94,19 +63,4 @@ fn for_one_step(frame: &Frame<'_>) -> (String, String) {
         restore += "\\builtin cd -- \"$__outlast_w\"; OLDPWD=$__outlast_o;";
     }
     (setup, restore)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_added_only_where_it_changes_nothing() {
-        for fine in ["echo hi", "a | b", "cat <<E\nx\nE", "cat <<-'E' | b\n\tE", "cat <<<x", "echo 'open"] {
-            assert!(may_add_line(fine), "{fine}");
-        }
-        for not in ["cat <<E\nx", "echo $((1<<2))", "set -x", "trap x DEBUG", "echo \\", "cat <<"] {
-            assert!(!may_add_line(not), "{not}");
-        }
-    }
 }

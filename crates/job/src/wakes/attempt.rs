@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{Delivery, webhook};
+use super::{Delivery, THREAD, webhook};
 use crate::outbox::Entry;
 use outlast_pty::bounded;
 
@@ -16,14 +16,14 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// How long the command that queues a message for Codex may take.
 const CODEX_LIMIT: Duration = Duration::from_secs(20);
 
-/// The pause after so many tries.
+/// The pause after this many tries.
 pub(crate) fn backoff(tries: u32) -> Duration {
     FIRST_BACKOFF * (1 << tries.saturating_sub(1).min(16))
 }
 
 /// Why a try failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// Another try may succeed.
     Retry(String),
     /// None will.
@@ -36,7 +36,7 @@ pub(crate) struct Payload<'a> {
     pub(crate) entry: &'a Entry,
     /// It was tried before, and may have arrived.
     pub(crate) again: bool,
-    /// The environment of whoever configured the wake is lost; a small fixed one is used.
+    /// The environment of the client that configured the wake is lost; a small fixed one is used.
     pub(crate) small_environment: bool,
 }
 
@@ -60,13 +60,13 @@ impl Payload<'_> {
     }
 }
 
-/// Tries once. Panes and queues of messages take one notice for several events and are no concern of this.
+/// Tries once. Panes and queues of messages take one notice for several events and are handled elsewhere.
 pub(crate) fn deliver(how: &Delivery, payload: &Payload<'_>) -> Result<(), Trouble> {
     match how {
         Delivery::Exec { command, timeout_ms } => exec(command, *timeout_ms, payload),
         Delivery::Webhook { url, key, ca } => webhook::post(url, key.as_deref(), ca.as_deref(), payload),
         Delivery::File { path } => append(path, payload),
-        Delivery::Tmux { .. } | Delivery::Codex { .. } => Ok(()),
+        Delivery::Tmux { .. } | Delivery::Agent { .. } | Delivery::Codex { .. } => Ok(()),
     }
 }
 
@@ -89,8 +89,8 @@ fn append(path: &str, payload: &Payload<'_>) -> Result<(), Trouble> {
 
 /// Queues a message for a Codex thread.
 pub(crate) fn queue(thread: Option<&str>, text: &str) -> Result<(), Trouble> {
-    let thread = thread.map(ToOwned::to_owned).or_else(|| std::env::var("CODEX_THREAD_ID").ok());
-    let unknown = || Trouble::Final("no thread is known: CODEX_THREAD_ID is not set".into());
+    let thread = thread.map(ToOwned::to_owned).or_else(|| std::env::var(THREAD).ok());
+    let unknown = || Trouble::Final(format!("no thread is known: {THREAD} is not set"));
     let thread = thread.ok_or_else(unknown)?;
     let mut codex = Command::new("codex");
     codex.args(["queue", "--thread", &thread, "--message", text]);

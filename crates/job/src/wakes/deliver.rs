@@ -1,4 +1,4 @@
-//! The helper that delivers wakes: `outlast deliver HOME WHOSE`. A keeper starts it for its own job; whoever finds orders
+//! The helper that delivers wakes: `outlast deliver HOME WHOSE`. A keeper starts it for its own job; a process that finds orders
 //! that dead keepers have left starts one for those.
 //!
 //! Orders for one target are delivered one after the other, those for different targets side by side. The folder tells
@@ -25,7 +25,7 @@ use crate::outbox::{Entry, Outbox};
 use crate::registry::Home;
 use crate::spec::Handle;
 use crate::wire::event::EntryKind;
-use outlast_tmux::{Held as PaneHeld, Notice, Pane, Tmux, Told, Untold};
+use outlast_tmux::{Held as PaneHeld, Identity, Notice, Pane, Tmux, Told, Untold};
 
 /// The hidden verb.
 pub(crate) const DELIVER: &str = "deliver";
@@ -110,7 +110,7 @@ pub(crate) fn run(home: &Path, scope: Scope) -> i32 {
     if matches!(left, Some(None)) {
         return 0;
     }
-    let courier = Courier { home, spool, scope, bell: Bell::default(), failed: AtomicBool::new(false) };
+    let courier = Courier::new(home, spool, scope);
     courier.work();
     courier.spool.tidy();
     i32::from(courier.failed.load(Ordering::Acquire))
@@ -129,18 +129,22 @@ impl Bell {
         self.changed.notify_all();
     }
 
-    /// Sleeps until something changes in the spool, or the time in milliseconds since 1970 has come.
-    fn wait(&self, until: Option<u64>) {
+    /// How often it has rung: asked before the spool is looked at, so that no change is missed in between.
+    fn heard(&self) -> u64 {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until something has changed in the spool since then, or the time in milliseconds since 1970 has come.
+    fn wait(&self, heard: u64, until: Option<u64>) {
         let left = until.map_or(3_600_000, |until| until.saturating_sub(now_ms())).min(3_600_000);
         let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = *rung;
-        let _ = self.changed.wait_timeout_while(rung, Duration::from_millis(left), |now| *now == before);
+        let _ = self.changed.wait_timeout_while(rung, Duration::from_millis(left), |now| *now == heard);
     }
 }
 
 /// Delivers orders.
 #[derive(Debug)]
-struct Courier {
+pub(super) struct Courier {
     home: Home,
     spool: Spool,
     scope: Scope,
@@ -149,8 +153,25 @@ struct Courier {
 }
 
 impl Courier {
+    pub(super) fn new(home: Home, spool: Spool, scope: Scope) -> Self {
+        Self { home, spool, scope, bell: Bell::default(), failed: AtomicBool::new(false) }
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    pub(super) fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// Sleeps until something has changed in the spool since it was last looked at, or that time has come.
+    pub(super) fn wait_for_change(&self, heard: u64, until: Option<u64>) {
+        self.bell.wait(heard, until);
+    }
+
     /// Orders that we are to deliver, oldest first.
-    fn pending(&self) -> Vec<Filed> {
+    pub(super) fn pending(&self) -> Vec<Filed> {
         let mut ids = self.spool.ids();
         match self.scope {
             Scope::Job(job) => ids.retain(|id| id.job == job),
@@ -198,18 +219,26 @@ impl Courier {
 
     /// Delivers all that is pending for one target, in order.
     fn lane(&self, target: &Delivery) {
-        while let Some(filed) = self.pending().into_iter().find(|filed| filed.order.wake.how == *target) {
+        let next = || self.pending().into_iter().find(|filed| filed.order.wake.how == *target);
+        loop {
+            let heard = self.bell.heard();
+            let Some(filed) = next() else { return };
             if let Some(pause) = self.spool.pause_of(&filed.order) {
-                self.bell.wait(pause.until);
+                self.bell.wait(heard, pause.until);
                 continue;
             }
             if now_ms() < filed.progress.next_at {
-                self.bell.wait(Some(filed.progress.next_at));
+                self.bell.wait(heard, Some(filed.progress.next_at));
                 continue;
             }
             self.spool.sync(filed.id);
             match &filed.order.wake.how {
-                Delivery::Tmux { .. } => self.type_notice(&filed),
+                Delivery::Tmux { pane, prompt, timeout_ms, pinned, says } => {
+                    let (prompt, pinned, timeout_ms) = (prompt.as_deref(), pinned.as_ref(), *timeout_ms);
+                    let place = InPane { pane, prompt, timeout_ms, pinned, shell_stays: says.is_some() };
+                    self.type_notice(&filed, &place, &std::env::vars().collect());
+                }
+                Delivery::Agent { timeout_ms } => self.wake_agent(&filed, *timeout_ms, heard),
                 Delivery::Codex { thread } => self.queue_notice(&filed, thread.as_deref()),
                 Delivery::Exec { .. } | Delivery::Webhook { .. } | Delivery::File { .. } => {
                     self.deliver_next(filed.id);
@@ -245,7 +274,7 @@ impl Courier {
     }
 
     /// Notes that an order is tried, before it is; false when that was often enough.
-    fn begin_try(&self, filed: &mut Filed) -> bool {
+    pub(super) fn begin_try(&self, filed: &mut Filed) -> bool {
         if filed.progress.tries >= MAX_TRIES {
             let why =
                 filed.progress.trouble.clone().unwrap_or_else(|| "its helper was killed each time".into());
@@ -257,7 +286,7 @@ impl Courier {
         true
     }
 
-    fn on_trouble(&self, mut filed: Filed, trouble: Trouble) {
+    pub(super) fn on_trouble(&self, mut filed: Filed, trouble: Trouble) {
         let tries = filed.progress.tries;
         match trouble {
             Trouble::Final(why) => self.fail(&mut filed, &why),
@@ -273,7 +302,7 @@ impl Courier {
     }
 
     /// Gives an order up, and says so.
-    fn fail(&self, filed: &mut Filed, why: &str) {
+    pub(super) fn fail(&self, filed: &mut Filed, why: &str) {
         self.failed.store(true, Ordering::Release);
         let wake = &filed.order.wake;
         if let Some(mut entry) = filed.order.events.last().cloned()
@@ -281,7 +310,7 @@ impl Courier {
         {
             self.find_number(&filed.order.session, &mut entry);
             let small = if self.scope == Scope::Left {
-                " (in a small environment: that of whoever started the job is lost)"
+                " (in a small environment: that of the client that started the job is lost)"
             } else {
                 ""
             };
@@ -297,7 +326,7 @@ impl Courier {
     }
 
     /// An order is written before its entries are numbered: the outbox has the number.
-    fn find_number(&self, session: &str, entry: &mut Entry) {
+    pub(super) fn find_number(&self, session: &str, entry: &mut Entry) {
         if entry.n == 0
             && entry.seq > 0
             && let Some(outbox) = Outbox::existing(&self.home, session)
@@ -309,7 +338,7 @@ impl Courier {
     }
 
     /// Takes an order and all others for the same target and session to ourselves.
-    fn join(&self, filed: &Filed) -> Vec<(Filed, Held)> {
+    pub(super) fn join(&self, filed: &Filed) -> Vec<(Filed, Held)> {
         let is_like =
             |other: &Order| other.wake.how == filed.order.wake.how && other.session == filed.order.session;
         let others = self.spool.all().into_iter().filter(|other| other.is_pending() && is_like(&other.order));
@@ -326,12 +355,12 @@ impl Courier {
     }
 
     /// Queues one notice for all orders of a target.
-    fn queue_notice(&self, filed: &Filed, thread: Option<&str>) {
+    pub(super) fn queue_notice(&self, filed: &Filed, thread: Option<&str>) {
         let mut joined = self.join(filed);
         joined.retain_mut(|(other, _)| self.begin_try(other));
         let text = text_of(&joined);
         if joined.is_empty() {
-            return self.bell.wait(Some(now_ms() + 50));
+            return self.bell.wait(self.bell.heard(), Some(now_ms() + 50));
         }
         let result = attempt::queue(thread, &text);
         for (other, _held) in joined {
@@ -343,14 +372,13 @@ impl Courier {
     }
 
     /// Types one notice for all orders of a target into its pane.
-    fn type_notice(&self, filed: &Filed) {
-        let Delivery::Tmux { pane, prompt, timeout_ms, pinned, says } = &filed.order.wake.how else { return };
-        let env = std::env::vars().collect();
+    pub(super) fn type_notice(&self, filed: &Filed, place: &InPane<'_>, env: &BTreeMap<String, String>) {
+        let InPane { pane, prompt, timeout_ms, pinned, shell_stays } = *place;
         let found = match pinned {
-            Some(pinned) => Pane::again(&Tmux::of_pane(pinned, &env), pinned),
-            None => Tmux::of_env(&env).pane(pane),
+            Some(pinned) => Pane::again(&Tmux::of_pane(pinned, env), pinned),
+            None => Tmux::of_env(env).pane(pane),
         };
-        let pane = match found.and_then(|pane| pane.with_prompt(prompt.as_deref())) {
+        let pane = match found.and_then(|pane| pane.with_prompt(prompt)) {
             Ok(pane) => pane,
             Err(failure) => {
                 let Some(_held) = self.spool.hold(filed.id, true) else { return };
@@ -361,9 +389,7 @@ impl Courier {
         let left = Duration::from_millis(timeout_ms.saturating_sub(filed.progress.waited_ms));
         let begun = filed.progress.typed.clone();
         let joined = Vec::new();
-        // A shell that is back at its prompt after a submitted command stays there.
-        let mut typing =
-            Typing { courier: self, filed, joined, begun, shell_stays: says.is_some(), over: None };
+        let mut typing = Typing { courier: self, filed, joined, begun, shell_stays, over: None };
         let told = pane.tell(&mut typing, began + left);
         let Typing { joined, over, .. } = typing;
         self.after_typing(filed, joined, (told, over), began.elapsed());
@@ -399,6 +425,24 @@ impl Courier {
                 }
             }
         }
+    }
+}
+
+/// Where a notice is typed.
+#[derive(Debug)]
+pub(super) struct InPane<'a> {
+    pane: &'a str,
+    prompt: Option<&'a str>,
+    timeout_ms: u64,
+    pinned: Option<&'a Identity>,
+    /// A shell that is back at its prompt after a submitted command stays there.
+    shell_stays: bool,
+}
+
+impl<'a> InPane<'a> {
+    /// A pane by its name alone.
+    pub(super) fn named(pane: &'a str, timeout_ms: u64) -> Self {
+        Self { pane, prompt: None, timeout_ms, pinned: None, shell_stays: false }
     }
 }
 

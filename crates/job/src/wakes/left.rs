@@ -29,7 +29,7 @@ pub fn go_on(home: &Home) {
     }
 }
 
-/// Tries an order again that was given up, with the environment of whoever asks.
+/// Tries an order again that was given up, with the caller's environment.
 ///
 /// # Errors
 /// When there is no such order.
@@ -53,7 +53,7 @@ fn begin(home: &Home, scope: Scope, env: &BTreeMap<String, String>) {
     }
 }
 
-/// What is left to work with when whoever configured a wake is gone: nothing that a job could have set.
+/// What is left to work with when the client that configured a wake is gone: nothing that a job could have set.
 fn small_environment() -> BTreeMap<String, String> {
     let mut env = BTreeMap::from([
         ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),

@@ -41,6 +41,7 @@ impl Pause {
                 Delivery::Tmux { pane, .. } => pane == identity.id(),
                 Delivery::Exec { .. }
                 | Delivery::Webhook { .. }
+                | Delivery::Agent { .. }
                 | Delivery::Codex { .. }
                 | Delivery::File { .. } => false,
             },

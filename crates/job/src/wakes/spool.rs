@@ -6,10 +6,11 @@
 //!   12.1.state     how far that is, and why it failed, once it was tried; replaced as a whole
 //!   paused.json    for whom nothing is delivered now
 //!   dropped        one byte for each order that found the spool full
+//!   waits-PID-…    held by a hook of that agent, while it waits for orders
 //!   left           held by the process that goes on with what dead keepers have left
 //! ```
 //!
-//! A keeper writes an order before the entry that it is about is told, so neither can be lost without the other. Whoever
+//! A keeper writes an order before the entry that it is about is told, so neither can be lost without the other. A process that
 //! tries to deliver one holds a lock on its file meanwhile. Orders are removed when they are delivered; those that failed
 //! stay for a while, so that they can be tried again.
 
@@ -27,6 +28,7 @@ use crate::failure::Failure;
 use crate::outbox::Entry;
 use crate::registry::Home;
 use crate::registry::replace::{Durability, read_small, replace, write_all};
+use crate::session::agent_lives;
 use crate::spec::Handle;
 
 /// Below the home.
@@ -35,6 +37,7 @@ const ORDER: &str = ".order";
 const STATE: &str = ".state";
 const DROPPED: &str = "dropped";
 const LEFT: &str = "left";
+const WAITS: &str = "waits-";
 /// More orders are not taken on, failed ones included.
 const MAX_ORDERS: usize = 1000;
 /// Failed orders that are kept for `wakes retry`.
@@ -219,7 +222,7 @@ impl Spool {
         ids
     }
 
-    /// Writes an order down. Only the keeper of a job, or whoever holds the job's lock, adds to the job's orders.
+    /// Writes an order down. Only the keeper of a job, or the process that holds the job's lock, adds to the job's orders.
     pub(crate) fn add(&self, job: Handle, order: &Order) -> Result<OrderId, NotFiled> {
         let ids = self.ids();
         if ids.len() >= MAX_ORDERS && self.forget_failed(&ids) == 0 {
@@ -329,7 +332,7 @@ impl Spool {
         let lock = openat(&self.dir, format!("{id}{ORDER}"), FILE_FLAGS, Mode::empty()).ok()?;
         let how = if wait { FlockOperation::LockExclusive } else { FlockOperation::NonBlockingLockExclusive };
         flock(&lock, how).ok()?;
-        // It may have been delivered or cancelled by whoever had it.
+        // It may have been delivered or cancelled by the process that had it.
         let there = rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink > 0);
         there.then_some(Held { _lock: lock })
     }
@@ -342,11 +345,39 @@ impl Spool {
         let _ = rustix::fs::fsync(&self.dir);
     }
 
-    /// The lock of whoever goes on with what dead keepers have left; none while somebody does.
+    /// The lock of the process that goes on with what dead keepers have left; none while somebody does.
     pub(crate) fn take_left(&self) -> Option<Held> {
         let lock = openat(&self.dir, LEFT, FILE_FLAGS | OFlags::CREATE, PRIVATE).ok()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(Held { _lock: lock })
+    }
+
+    /// Notes that a hook of this agent waits; none if one does already. What dead agents have left is removed.
+    pub(super) fn wait_as(&self, agent: &str) -> Option<Held> {
+        let entries = std::fs::read_dir(&self.path).ok()?;
+        for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+            let waits = name.strip_prefix(WAITS);
+            if waits.is_some_and(|other| agent_lives(other) == Some(false)) {
+                let _ = unlinkat(&self.dir, &name, AtFlags::empty());
+            }
+        }
+        let lock = openat(&self.dir, format!("{WAITS}{agent}"), FILE_FLAGS | OFlags::CREATE, PRIVATE).ok()?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(Held { _lock: lock })
+    }
+
+    /// The hook has ended.
+    pub(super) fn no_longer_waits(&self, waits: Held, agent: &str) {
+        let _ = unlinkat(&self.dir, format!("{WAITS}{agent}"), AtFlags::empty());
+        drop(waits);
+    }
+
+    /// Has all who watch the folder look again.
+    pub(super) fn ring(&self) {
+        let name = format!(".ring-{}", std::process::id());
+        if openat(&self.dir, &name, FILE_FLAGS | OFlags::CREATE, PRIVATE).is_ok() {
+            let _ = unlinkat(&self.dir, &name, AtFlags::empty());
+        }
     }
 
     pub(crate) fn as_dir(&self) -> impl AsFd + '_ {

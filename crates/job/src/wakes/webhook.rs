@@ -70,6 +70,35 @@ pub(super) fn post(
     payload: &Payload<'_>,
 ) -> Result<(), Trouble> {
     let target = Target::parse(url).map_err(Trouble::Final)?;
+    let body = payload.json();
+    let signature = key.map(|key| Signature::new(key.as_bytes(), &body));
+    let head = target.head(body.len(), payload, signature.as_ref());
+    send(&target, ca, &[head.as_bytes(), &body].concat())
+}
+
+/// Posts a JSON text to a server that the user has named, once.
+///
+/// # Errors
+/// Whether it may be tried again, and what was wrong.
+pub fn post_json(url: &str, headers: &[(String, String)], body: &[u8]) -> Result<(), Trouble> {
+    let target = Target::parse(url).map_err(Trouble::Final)?;
+    let is_plain = |text: &str| !text.chars().any(char::is_control);
+    let mut head = format!(
+        "POST {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: outlast/{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+        target.path,
+        target.host,
+        target.port,
+        env!("CARGO_PKG_VERSION"),
+        body.len()
+    );
+    for (name, value) in headers.iter().filter(|(name, value)| is_plain(name) && is_plain(value)) {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += "Connection: close\r\n\r\n";
+    send(&target, None, &[head.as_bytes(), body].concat())
+}
+
+fn send(target: &Target, ca: Option<&str>, request: &[u8]) -> Result<(), Trouble> {
     let tls = if target.tls {
         let cert_file = std::env::var("SSL_CERT_FILE").ok();
         let trusted = tls::trusted(ca, cert_file.as_deref()).map_err(Trouble::Final)?;
@@ -77,10 +106,7 @@ pub(super) fn post(
     } else {
         None
     };
-    let body = payload.json();
-    let signature = key.map(|key| Signature::new(key.as_bytes(), &body));
-    let head = target.head(body.len(), payload, signature.as_ref());
-    match try_once(&target, tls.as_ref(), &[head.as_bytes(), &body].concat()) {
+    match try_once(target, tls.as_ref(), request) {
         Ok(Tried::Taken) => Ok(()),
         Ok(Tried::Refused(said)) => Err(Trouble::Final(format!("the server refused it: {said}"))),
         Ok(Tried::NotNow(said)) => Err(Trouble::Retry(said)),
@@ -95,7 +121,7 @@ pub(super) fn post(
     }
 }
 
-/// Whether an address is link-local or that of a cloud's metadata service, which gives its secrets to whoever asks from
+/// Whether an address is link-local or that of a cloud's metadata service, which gives its secrets to anyone who asks from
 /// this machine.
 fn is_of_the_machine(address: IpAddr) -> bool {
     match address {

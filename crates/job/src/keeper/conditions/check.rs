@@ -12,7 +12,7 @@ use super::text_gone::TextGone;
 use crate::failure::Failure;
 use crate::spec::Streams;
 use crate::wire::watch::LineTold;
-use crate::wire::{Awaiting, Found, Reason, Stable};
+use crate::wire::{Awaiting, Found, Level, Reason, Stable};
 use outlast_stream::StableScreen;
 
 /// How long after output the screen is looked at for text that should go: a flood is not looked at screen by screen.
@@ -30,7 +30,7 @@ const MAX_HTTP_PORTS: usize = 16;
 pub(in crate::keeper) enum Fact<'a> {
     /// Something was printed.
     Output,
-    /// The job waits for input.
+    /// The job waits for input, or only takes it: its level says which.
     Awaiting(&'a Awaiting),
     /// The job listens on this port.
     Port(u16),
@@ -115,7 +115,8 @@ pub(super) struct Start<'a> {
 /// A condition, or several of one kind, and how far they have come.
 pub(super) enum Check {
     Exit,
-    AwaitingInput,
+    /// At least this surely.
+    AwaitingInput(Level),
     Port(Option<u16>),
     Http {
         wanted: Http,
@@ -162,7 +163,8 @@ impl Check {
         for condition in until {
             match condition {
                 Condition::Exit => checks.push(Self::Exit),
-                Condition::AwaitingInput => checks.push(Self::AwaitingInput),
+                Condition::AwaitingInput => checks.push(Self::AwaitingInput(Level::Possible)),
+                Condition::AwaitingAtLeast(least) => checks.push(Self::AwaitingInput(*least)),
                 Condition::Port(port) => checks.push(Self::Port(*port)),
                 Condition::Http(wanted) => {
                     let (wanted, ports, ask_at) = (wanted.clone(), Vec::new(), start.moment.now);
@@ -201,7 +203,7 @@ impl Check {
         let (now, end) = (moment.now, moment.end);
         match (self, fact) {
             (Self::Exit, Fact::Exit) => hits.push(Hit::at(Reason::Exit, end)),
-            (Self::AwaitingInput, Fact::Awaiting(awaiting)) => {
+            (Self::AwaitingInput(least), Fact::Awaiting(awaiting)) if awaiting.level.is_at_least(*least) => {
                 hits.push(Hit { awaiting: Some(awaiting.clone()), ..Hit::at(Reason::AwaitingInput, end) });
             }
             (Self::Port(wanted), Fact::Port(port)) if wanted.is_none_or(|wanted| wanted == port) => {
@@ -279,7 +281,7 @@ impl Check {
             (Self::Patterns(patterns), Fact::Drained) => patterns.drain(context.mode, now, hits),
             (
                 Self::Exit
-                | Self::AwaitingInput
+                | Self::AwaitingInput(_)
                 | Self::Port(_)
                 | Self::Http { .. }
                 | Self::Output { .. }
@@ -307,8 +309,8 @@ impl Check {
             Self::Gone { look_at, .. } => *look_at,
             Self::Output { batch, .. } => batch.due_at(),
             Self::Patterns(patterns) => patterns.due_at(),
-            // Whoever looks at ports asks for it as well.
-            Self::Exit | Self::AwaitingInput | Self::Port(_) | Self::Http { .. } => None,
+            // Callers that look at ports ask for it as well.
+            Self::Exit | Self::AwaitingInput(_) | Self::Port(_) | Self::Http { .. } => None,
         }
     }
 
@@ -320,7 +322,7 @@ impl Check {
             }
             Self::Gone { look_at, .. } => look_at.is_some_and(|at| now >= at),
             Self::Exit
-            | Self::AwaitingInput
+            | Self::AwaitingInput(_)
             | Self::Port(_)
             | Self::Http { .. }
             | Self::Output { .. }
@@ -333,7 +335,7 @@ impl Check {
     pub(super) fn add_wanted(&self, mode: Mode, wanted: &mut Wanted) {
         let waits = mode == Mode::Wait;
         match self {
-            Self::AwaitingInput => wanted.awaiting_input |= waits,
+            Self::AwaitingInput(_) => wanted.awaiting_input |= waits,
             Self::Port(_) if waits => wanted.port = true,
             Self::Port(_) => wanted.port_event = true,
             Self::Http { wanted: http, ports, ask_at, .. } => {
@@ -354,7 +356,7 @@ impl Check {
     pub(super) fn outlives_the_command(&self) -> bool {
         match self {
             Self::Exit | Self::Output { .. } | Self::Patterns(_) => true,
-            Self::AwaitingInput
+            Self::AwaitingInput(_)
             | Self::Port(_)
             | Self::Http { .. }
             | Self::Quiet { .. }

@@ -52,6 +52,11 @@ impl Patterns {
         Ok(Self { search, set, streams, line_pattern, matches: Batch::new(), lines })
     }
 
+    /// Makes what a match needs.
+    pub(super) fn get_ready(&self) {
+        self.set.get_ready();
+    }
+
     /// Where in the log the next bytes must begin.
     pub(super) fn offset(&self) -> u64 {
         self.search.offset()

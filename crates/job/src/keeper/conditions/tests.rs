@@ -454,7 +454,7 @@ impl Conditions {
                 Check::Output { batch, .. } => batch.held_bytes(),
                 Check::Patterns(patterns) => patterns.held_bytes(),
                 Check::Exit
-                | Check::AwaitingInput
+                | Check::AwaitingInput(_)
                 | Check::Port(_)
                 | Check::Http { .. }
                 | Check::Quiet { .. }

@@ -11,7 +11,7 @@ use super::phase::{CommandEnd, Ended, Phase, Retry, Running, Saving, outcome_of}
 use super::typing::SignalKey;
 use super::{Core, Effect, Effects, Heir, Now};
 use crate::clock::millis;
-use crate::lifecycle::{EndedBy, Receipt, State, Used};
+use crate::lifecycle::{EndedBy, Outcome, Receipt, State, Used};
 use crate::registry::replace::Durability;
 use crate::wire::event::EventKind;
 
@@ -29,7 +29,7 @@ impl Core {
         if !matches!(self.phase, Phase::Starting) {
             return;
         }
-        self.phase = Phase::Running(Running { command, stopped: false, by: None, ending: None });
+        self.phase = Phase::Running(Running::of(command, None));
         effects.push(Effect::WriteRecord(Durability::Process));
         self.event(EventKind::Started { pid: command.as_raw_nonzero().get() }, now, effects);
         // A program may wait for input without ever printing anything.
@@ -49,7 +49,12 @@ impl Core {
     pub(super) fn on_command_end(&mut self, end: CommandEnd, now: Now, effects: &mut Effects) {
         let running = match std::mem::replace(&mut self.phase, Phase::Starting) {
             Phase::Running(running) => running,
-            other => {
+            other @ (Phase::Starting
+            | Phase::Judging { .. }
+            | Phase::Ended(_)
+            | Phase::Leaving { .. }
+            | Phase::Left(_)
+            | Phase::Closed(_)) => {
                 self.phase = other;
                 return;
             }
@@ -69,20 +74,33 @@ impl Core {
     pub(super) fn judge(&mut self, heir_died: bool, effects: &mut Effects) {
         let (running, end) = match std::mem::replace(&mut self.phase, Phase::Starting) {
             Phase::Judging { running, end, .. } => (running, end),
-            other => {
+            other @ (Phase::Starting
+            | Phase::Running(_)
+            | Phase::Ended(_)
+            | Phase::Leaving { .. }
+            | Phase::Left(_)
+            | Phase::Closed(_)) => {
                 self.phase = other;
                 return;
             }
         };
-        let ended_by = self.who_ended_it(&running, &end, heir_died);
+        let ended_by = match running.refused {
+            Some(_) => EndedBy::Itself,
+            None => self.who_ended_it(&running, &end, heir_died),
+        };
         let nothing_can_follow = end.others.is_empty();
         let receipt = Receipt {
-            outcome: outcome_of(end.end),
+            outcome: match running.refused {
+                Some(error) => Outcome::NotStarted { error },
+                None => outcome_of(end.end),
+            },
             ended_at: end.at_ms,
             ended_by,
             left_behind: if end.others_end_too { Vec::new() } else { end.others },
             used: end.used,
         };
+        // Which of them are what it left running is looked for when somebody asks.
+        self.ports.clear();
         self.phase = Phase::Ended(Ended {
             state: State::ended(receipt),
             unreaped: Some((end.command, end.end)),
@@ -258,7 +276,13 @@ impl Core {
             {
                 ended
             }
-            other => {
+            other @ (Phase::Starting
+            | Phase::Running(_)
+            | Phase::Judging { .. }
+            | Phase::Ended(_)
+            | Phase::Leaving { .. }
+            | Phase::Left(_)
+            | Phase::Closed(_)) => {
                 self.phase = other;
                 return;
             }
@@ -283,9 +307,12 @@ impl Core {
         }
     }
 
-    /// Gets the last entries into the outbox, and has whoever is to be woken woken.
+    /// Gets the last entries into the outbox, and delivers the wakes.
     pub(super) fn go_on_leaving(&mut self, now: Now, effects: &mut Effects) {
         let Phase::Leaving { until, last_try, .. } = &mut self.phase else { return };
+        // A helper can be at work for minutes: what is due must not stay due all that time.
+        self.notifier.sync_if_due(now.at, effects);
+        self.notifier.restart_helper(now.at, effects);
         if self.notifier.is_appending() {
             return;
         }
@@ -301,7 +328,10 @@ impl Core {
             }
             return;
         }
-        self.notifier.restart_helper(now.at, effects);
+        // While a helper is at work there is time to try again.
+        if self.notifier.holds_some() && self.notifier.is_waking() && self.notifier.may_append(now.at) {
+            self.notifier.append(effects);
+        }
         if self.notifier.wake(effects) {
             return;
         }

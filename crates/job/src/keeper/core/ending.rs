@@ -24,6 +24,9 @@ pub(super) const GRACE: Duration = outlast_protocol::KILL_GRACE;
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// How often we look again for what was forked meanwhile.
 const FORCE_EVERY: Duration = Duration::from_millis(5);
+/// What is said where another user's process is left that `/proc` hides.
+const UNSEEN: &str =
+    "a process of it is still there and can't be seen here: /proc hides those of other users";
 
 /// A job on its way out.
 #[derive(Debug)]
@@ -48,6 +51,14 @@ enum Step {
     },
     /// It went on for too long: what is still there is named.
     GiveUp,
+}
+
+/// What could not be ended.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    processes: Vec<Process>,
+    /// The kernel says that there is a child, and `/proc` does not show which.
+    unseen: bool,
 }
 
 impl Ending {
@@ -80,7 +91,7 @@ impl Ending {
 }
 
 impl Core {
-    /// Begins to end the job; whoever asked is answered when it is done.
+    /// Begins to end the job; the caller is answered when it is done.
     pub(super) fn begin_ending(
         &mut self,
         by: EndedBy,
@@ -112,7 +123,7 @@ impl Core {
             Phase::Running(running) | Phase::Judging { running, .. } => {
                 running.by = Some(by);
                 running.ending = Some(ending);
-                // On the disk before the first signal: the receipt must name the right one, whoever writes
+                // On the disk before the first signal: the receipt must name the right one, no matter who writes
                 // it.
                 effects.push(Effect::WriteRecord(Durability::Process));
             }
@@ -141,7 +152,7 @@ impl Core {
         self.begin_ending(by.unwrap_or(EndedBy::Outside), grace, None, now, effects);
     }
 
-    /// The first signal of an ending was sent to so many.
+    /// How many processes the first signal of an ending was sent to.
     pub(super) fn on_signalled(&mut self, count: usize, effects: &mut Effects) {
         let Some(Some(ending)) = self.phase.ending_slot() else { return };
         ending.signalled += count;
@@ -184,7 +195,8 @@ impl Core {
         let command_has_ended = self.phase.ended().is_some();
         match self.phase.ending() {
             Some(ending) if matches!(ending.step, Step::GiveUp) || (command_has_ended && nothing_left) => {
-                self.end_of_ending(processes, now, effects);
+                let left = Left { unseen: !nothing_left && processes.is_empty(), processes };
+                self.end_of_ending(left, now, effects);
             }
             Some(_) | None => {}
         }
@@ -193,13 +205,15 @@ impl Core {
         }
     }
 
-    pub(super) fn end_of_ending(&mut self, survivors: Vec<Process>, now: Now, effects: &mut Effects) {
+    pub(super) fn end_of_ending(&mut self, left: Left, now: Now, effects: &mut Effects) {
+        let Left { processes: survivors, unseen } = left;
         let Some(ending) = self.phase.ending_slot().and_then(Option::take) else { return };
         effects.push(Effect::RememberGrace(None));
-        let already_ended = ending.command_had_ended && ending.signalled == 0 && survivors.is_empty();
+        let already_ended =
+            ending.command_had_ended && ending.signalled == 0 && survivors.is_empty() && !unseen;
         let mut all_gone = false;
         if let Some(ended) = self.phase.ended_mut() {
-            // Asked to end what has ended: whoever asks lets go of a record that can't be written.
+            // Asked to end what has ended: the caller lets go of a record that can't be written.
             ended.released |= already_ended;
             // What the receipt listed as left behind was on its way out: only what could not be ended was
             // left.
@@ -209,7 +223,7 @@ impl Core {
             {
                 receipt.left_behind.clone_from(&survivors);
                 effects.push(Effect::WriteRecord(Durability::Process));
-                all_gone = survivors.is_empty();
+                all_gone = survivors.is_empty() && !unseen;
             }
         }
         if all_gone {
@@ -220,7 +234,8 @@ impl Core {
                 signalled: ending.signalled,
                 survivors: survivors.clone(),
                 already_ended,
-                note: None,
+                unseen,
+                note: unseen.then(|| UNSEEN.into()),
             };
             effects.reply(client, Answer::Killed(killed));
         }
@@ -248,7 +263,8 @@ impl Core {
         }
         if self.phase.ending().is_some() {
             self.go_on_ending(now.at, effects);
-        } else if matches!(self.phase, Phase::Running(_))
+        } else if self.phase.at_work().is_some()
+            && matches!(self.phase, Phase::Running(_))
             && let Some((at, by)) = self.limit()
             && now.at >= at
         {
@@ -262,8 +278,13 @@ impl Core {
     /// When [`end_on_time`](Self::end_on_time) has something to do.
     pub(super) fn next_end(&self) -> Option<Instant> {
         let by_phase = match &self.phase {
-            Phase::Judging { until, .. } | Phase::Leaving { until, .. } => Some(*until),
-            Phase::Running(running) if running.ending.is_none() => self.limit().map(|(at, _)| at),
+            Phase::Judging { until, .. } => Some(*until),
+            Phase::Leaving { until, last_try, .. } => {
+                (!last_try && self.notifier.holds_some()).then_some(*until)
+            }
+            Phase::Running(running) if running.ending.is_none() && running.queued.is_none() => {
+                self.limit().map(|(at, _)| at)
+            }
             Phase::Starting | Phase::Running(_) | Phase::Ended(_) | Phase::Left(_) | Phase::Closed(_) => None,
         };
         let retry = self.phase.ended().and_then(|ended| match ended.saving {

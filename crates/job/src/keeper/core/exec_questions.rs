@@ -1,16 +1,24 @@
 //! Programs of the job that stand still until a person has agreed to what they want to execute.
 //!
-//! The guard asks, a client answers. No answer in time is a no. Whoever waits for the job to ask for something is told, as
+//! The guard asks, a client answers. No answer in time is a no. A wait for the job to ask for something ends, as
 //! if it waited for input.
+//!
+//! A host that the proxy refused can be allowed by an answer too; nothing stands still for that.
 
 use std::time::{Duration, Instant};
 
 use super::{Client, Core, Effect, Effects, Now};
 use crate::clock::earliest;
 use crate::failure::Failure;
-use crate::wire::event::{EventKind, ExecQuestion};
+use crate::keeper::proxy::{Refused, Why};
+use crate::registry::replace::Durability;
+use crate::wire::event::{EventKind, ExecQuestion, HostRefused};
 use crate::wire::{Answer, Awaiting, AwaitingKind, Evidence, Level};
 use outlast_protocol::Hint;
+use outlast_rules::exec::ANSWER_WITHIN_MS;
+
+/// More hosts than this are not asked about at once.
+const MAX_QUESTIONS: usize = 32;
 
 /// What is asked now, the oldest first.
 #[derive(Debug, Default)]
@@ -21,6 +29,7 @@ pub(super) struct ExecQuestions {
 }
 
 impl ExecQuestions {
+    #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.asked.len()
     }
@@ -38,11 +47,12 @@ impl ExecQuestions {
         self.asked.iter().fold(None, |next, (until, _)| earliest(next, Some(*until)))
     }
 
-    fn take(&mut self, number: u64) -> bool {
-        let before = self.asked.len();
-        self.asked.retain(|(_, question)| question.question != number);
-        self.awaiting = self.asked.first().map(|(_, question)| awaiting(question));
-        self.asked.len() < before
+    fn take(&mut self, number: u64) -> Option<ExecQuestion> {
+        let at = self.asked.iter().position(|(_, question)| question.question == number)?;
+        let (_, taken) = self.asked.remove(at);
+        let first = self.asked.iter().find(|(_, question)| question.host.is_none());
+        self.awaiting = first.map(|(_, question)| awaiting(question));
+        Some(taken)
     }
 }
 
@@ -62,7 +72,7 @@ impl Core {
     }
 
     pub(super) fn on_exec_withdrawn(&mut self, number: u64, now: Now, effects: &mut Effects) {
-        if self.questions.take(number) {
+        if self.questions.take(number).is_some() {
             let by = "nobody: the process is gone".to_owned();
             self.event(EventKind::Answered { question: number, allowed: false, by }, now, effects);
         }
@@ -76,12 +86,12 @@ impl Core {
         now: Now,
         effects: &mut Effects,
     ) {
-        if !self.questions.take(question) {
+        let Some(taken) = self.questions.take(question) else {
             let failure = Failure::usage(format!("question {question} is not asked, or not any more"))
                 .hint(Hint::text("see what is asked: outlast policy pending"));
             return effects.reply(client, Answer::Error(failure.into()));
-        }
-        self.answer_exec(question, allow, by.to_owned(), now, effects);
+        };
+        self.answer_exec(&taken, allow, by.to_owned(), now, effects);
         effects.reply(client, Answer::Done {});
     }
 
@@ -89,16 +99,79 @@ impl Core {
     pub(super) fn expire_questions(&mut self, now: Now, effects: &mut Effects) {
         let is_late = |(until, _): &&(Instant, ExecQuestion)| *until <= now.at;
         while let Some((_, question)) = self.questions.asked.iter().find(is_late) {
-            let number = question.question;
-            self.questions.take(number);
-            self.answer_exec(number, false, "nobody in time".into(), now, effects);
+            let Some(taken) = self.questions.take(question.question) else { return };
+            self.answer_exec(&taken, false, "nobody in time".into(), now, effects);
         }
     }
 
-    fn answer_exec(&mut self, question: u64, allowed: bool, by: String, now: Now, effects: &mut Effects) {
-        effects.push(Effect::AnswerExec { question, allow: allowed });
+    fn answer_exec(
+        &mut self,
+        asked: &ExecQuestion,
+        allowed: bool,
+        by: String,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        let question = asked.question;
+        match &asked.host {
+            None => effects.push(Effect::AnswerExec { question, allow: allowed }),
+            Some(host) if allowed => {
+                self.record.allow_host(host.clone());
+                effects.push(Effect::WriteRecord(Durability::Process));
+                effects.push(Effect::AllowHost(host.clone()));
+            }
+            Some(_) => {}
+        }
         self.event(EventKind::Answered { question, allowed, by }, now, effects);
     }
+}
+
+impl Core {
+    /// The proxy did not connect the job to a host.
+    pub(super) fn on_host_refused(&mut self, refused: Refused, now: Now, effects: &mut Effects) {
+        match refused.why {
+            Why::Private(address) => {
+                let why = format!("{address} is an address of this machine or its network");
+                let Refused { host, port, .. } = refused;
+                let refused = Box::new(HostRefused { host, port, why, question: None });
+                self.event(EventKind::HostRefused { refused }, now, effects);
+            }
+            Why::NotAllowed => {
+                let host = host_of(&refused);
+                let is_asked =
+                    self.questions.asked.iter().any(|(_, asked)| asked.host.as_ref() == Some(&host));
+                if !is_asked && self.questions.asked.len() < MAX_QUESTIONS {
+                    effects.push(Effect::NumberQuestion(refused));
+                }
+            }
+        }
+    }
+
+    /// A person can allow a host that was refused.
+    pub(super) fn on_host_asked(&mut self, refused: &Refused, number: u64, now: Now, effects: &mut Effects) {
+        let host = host_of(refused);
+        let why = "it is none of the hosts that the job may connect to".to_owned();
+        let question = ExecQuestion {
+            question: number,
+            pid: 0,
+            command: format!("connect to {host}"),
+            rule: "network = \"hosts\"".into(),
+            place: "the sandbox of the job".into(),
+            why: None,
+            until: now.unix_ms + ANSWER_WITHIN_MS,
+            host: Some(host),
+        };
+        self.questions.asked.push((now.at + Duration::from_millis(ANSWER_WITHIN_MS), question));
+        let Refused { host, port, .. } = refused.clone();
+        let refused = Box::new(HostRefused { host, port, why, question: Some(number) });
+        self.event(EventKind::HostRefused { refused }, now, effects);
+    }
+}
+
+/// A host as it can be allowed.
+fn host_of(refused: &Refused) -> String {
+    let Refused { host, port, .. } = refused;
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 /// A question as what the job waits for.

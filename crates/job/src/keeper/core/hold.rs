@@ -1,6 +1,6 @@
 //! A person who has taken over: while they hold the job, nobody else types into it.
 //!
-//! Whoever else sends input meanwhile is told so at once; nothing is queued for later. A hold ends when it is given back, when
+//! Other callers that send input meanwhile are told so at once; nothing is queued for later. A hold ends when it is given back, when
 //! the person has typed nothing for a while, and soon after the last connection that showed the job to its holder is gone.
 
 use std::time::{Duration, Instant};

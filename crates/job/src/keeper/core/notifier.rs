@@ -13,8 +13,8 @@ use crate::clock::earliest;
 use crate::lifecycle::State;
 use crate::outbox::Entry;
 use crate::spec::Handle;
-use crate::wire::Reason;
 use crate::wire::event::{EntryKind, Event, EventKind};
+use crate::wire::{AwaitingKind, Reason};
 
 /// Entries that could not be written yet: the disk is full, or somebody holds the lock.
 const MAX_HELD: usize = 256;
@@ -186,19 +186,24 @@ impl Notifier {
         })
     }
 
-    /// What is due: entries are written and synced, and whoever is to be woken is woken, by one helper at a
+    /// What is due: entries are written and synced, and wakes are delivered, by one helper at a
     /// time, so that notices come in order.
     pub(super) fn on_time(&mut self, now: Now, effects: &mut Effects) {
         self.release(now.at, false);
         if !self.held.is_empty() && self.may_append(now.at) {
             self.append(effects);
         }
-        if self.unsynced.is_some_and(|since| now.at >= since + SYNC_AFTER) {
+        self.sync_if_due(now.at, effects);
+        self.restart_helper(now.at, effects);
+        self.wake_if_free(effects);
+    }
+
+    /// Brings what was written to the disk, when that is due.
+    pub(super) fn sync_if_due(&mut self, now: Instant, effects: &mut Effects) {
+        if self.unsynced.is_some_and(|since| now >= since + SYNC_AFTER) {
             self.unsynced = None;
             effects.push(Effect::SyncOutbox);
         }
-        self.restart_helper(now.at, effects);
-        self.wake_if_free(effects);
     }
 
     /// Wakes, unless a helper is still at work.
@@ -350,6 +355,14 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
         EventKind::ExecRefused { refused } => {
             (EntryKind::ExecRefused, format!("not executed: {} ({})", refused.command, refused.why))
         }
+        EventKind::HostRefused { refused } => {
+            let can = match refused.question {
+                Some(question) => format!("; a person can allow it for this job: question {question}"),
+                None => String::new(),
+            };
+            let (host, port, why) = (&refused.host, refused.port, &refused.why);
+            (EntryKind::HostRefused, format!("not connected to {host}:{port}: {why}{can}"))
+        }
         EventKind::Asking { question } => (
             EntryKind::Asking,
             format!("a person must agree before it executes: {} (rule {})", question.command, question.rule),
@@ -391,8 +404,10 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
             (EntryKind::Step, format!("the end of a step was refused, and the shell ended: {why}"))
         }
         EventKind::Stopped
+        | EventKind::Listening { .. }
         | EventKind::StepStarted { .. }
         | EventKind::Continued
+        | EventKind::Queued { .. }
         | EventKind::Started { .. }
         | EventKind::AllGone
         | EventKind::LogCapped { .. }
@@ -413,6 +428,9 @@ fn ended(state: &State) -> String {
 /// The call that tells more.
 fn more(job: crate::spec::Handle, what: &EventKind) -> String {
     match what {
+        EventKind::AwaitingInput { awaiting } if awaiting.kind == AwaitingKind::Password => {
+            format!("outlast secret {job}")
+        }
         EventKind::AwaitingInput { .. } => format!("outlast send {job} TEXT"),
         EventKind::Asking { question } => {
             format!("outlast policy answer {job} {} yes", question.question)

@@ -18,6 +18,8 @@ const TEXT_PIECE: usize = 32 << 10;
 const REMEMBERED_TEXT: usize = 4 << 10;
 /// A secret may have begun in rows that have left the screen.
 const ROWS_ABOVE_SCREEN: usize = 16;
+/// How much of the end of the text is looked at for its last line.
+const MAX_LAST_LINE: usize = 1024;
 
 /// One stream of output.
 pub(crate) struct Output {
@@ -28,6 +30,8 @@ pub(crate) struct Output {
     end: u64,
     /// Why its log can't be written, if it can't.
     failing: Option<String>,
+    /// The last line that has ended and is not blank, without secrets.
+    pub(super) last_finished: String,
 }
 
 /// Hides secrets in a transcript that grows and is taken back.
@@ -60,12 +64,22 @@ impl Output {
             masked: MaskedText::default(),
             end: checkpoint.offset,
             failing: None,
+            last_finished: String::new(),
         }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         planted_panic(bytes);
         self.fold.feed_more(bytes, &mut self.outcome);
+    }
+
+    /// Remembers the last line that has ended, for a question that ends with a newline.
+    fn note_last_line(&mut self, text: &[u8]) {
+        let Some(end) = text.iter().rposition(|byte| *byte == b'\n') else { return };
+        let lines = text[end.saturating_sub(MAX_LAST_LINE)..end].split(|byte| *byte == b'\n');
+        if let Some(last) = lines.rev().find(|line| !line.trim_ascii().is_empty()) {
+            self.last_finished = String::from_utf8_lossy(last).into_owned();
+        }
     }
 
     fn has_text(&self) -> bool {
@@ -102,6 +116,7 @@ impl Core {
         output.masked.hide(&self.masks, retract, &mut output.outcome.text);
         std::mem::swap(&mut output.outcome.text, text);
         output.outcome.text.clear();
+        output.note_last_line(text);
         Some(retract)
     }
 

@@ -12,7 +12,8 @@ use outlast_pty::signal;
 use rustix::process::Pid;
 
 use super::ending::Ending;
-use crate::lifecycle::{EndedBy, Outcome, Process, Receipt, State, Used};
+use crate::lifecycle::{EndedBy, Outcome, Process, Receipt, StartError, State, Used};
+use outlast_protocol::Queued;
 
 /// Where the job is.
 #[derive(Debug)]
@@ -44,6 +45,25 @@ pub(crate) struct Running {
     pub(super) by: Option<EndedBy>,
     /// What is being done to end it.
     pub(super) ending: Option<Ending>,
+    /// It waits at its gate: for what.
+    pub(super) queued: Option<Box<Queued>>,
+    /// It never goes through its gate: why.
+    pub(super) refused: Option<StartError>,
+}
+
+impl Running {
+    pub(super) fn of(command: Pid, by: Option<EndedBy>) -> Self {
+        Self { command, stopped: false, by, ending: None, queued: None, refused: None }
+    }
+
+    fn state(&self) -> State {
+        match &self.queued {
+            Some(queued) => {
+                State::Queued(Box::new(Queued { ending: self.by.clone(), ..Queued::clone(queued) }))
+            }
+            None => State::Running { ending: self.by.clone() },
+        }
+    }
 }
 
 /// A command that has ended.
@@ -101,8 +121,10 @@ impl Phase {
     pub(super) fn of(state: State, command: Pid) -> Self {
         match state {
             State::Starting => Phase::Starting,
-            State::Running { ending } => {
-                Phase::Running(Running { command, stopped: false, by: ending, ending: None })
+            State::Running { ending } => Phase::Running(Running::of(command, ending)),
+            State::Queued(mut queued) => {
+                let by = queued.ending.take();
+                Phase::Running(Running { queued: Some(queued), ..Running::of(command, by) })
             }
             State::Completed(_) | State::Failed(_) | State::Killed(_) | State::Lost { .. } => {
                 Phase::Ended(Ended {
@@ -120,9 +142,7 @@ impl Phase {
     pub(crate) fn state(&self) -> State {
         match self {
             Phase::Starting => State::Starting,
-            Phase::Running(running) | Phase::Judging { running, .. } => {
-                State::Running { ending: running.by.clone() }
-            }
+            Phase::Running(running) | Phase::Judging { running, .. } => running.state(),
             Phase::Ended(ended)
             | Phase::Leaving { ended, .. }
             | Phase::Left(ended)
@@ -138,6 +158,11 @@ impl Phase {
                 None
             }
         }
+    }
+
+    /// The command, if it runs and does not wait at its gate.
+    pub(crate) fn at_work(&self) -> Option<&Running> {
+        self.running().filter(|running| running.queued.is_none())
     }
 
     /// What is known of a command that has ended.
@@ -196,6 +221,9 @@ impl Ended {
 pub(crate) fn receipt_of(end: End, ended_at: u64, before: &State) -> Receipt {
     let ended_by = match (before, end) {
         (State::Running { ending: Some(by) }, _) => by.clone(),
+        (State::Queued(queued), _) if queued.ending.is_some() => {
+            queued.ending.clone().unwrap_or(EndedBy::Outside)
+        }
         (_, End::Code(_)) => EndedBy::Itself,
         (_, End::Signal { .. }) => EndedBy::Outside,
     };

@@ -37,6 +37,11 @@ impl Record {
         self.info.has_terminal()
     }
 
+    /// A job that was queued runs since then, in milliseconds since 1970.
+    pub(super) fn set_started_at(&mut self, at: u64) {
+        self.info.started_at = Some(at);
+    }
+
     pub(super) fn set_size(&mut self, size: Size) {
         self.info.streams = Streams::Terminal(size);
     }
@@ -59,5 +64,10 @@ impl Record {
     /// Which bytes of a log are lost.
     pub(super) fn lost_mut(&mut self, channel: usize) -> &mut Gone {
         if channel == 0 { &mut self.info.gone } else { &mut self.info.errors_gone }
+    }
+
+    /// A person has allowed the job to connect to a host.
+    pub(super) fn allow_host(&mut self, host: String) {
+        self.info.allowed_hosts.push(host);
     }
 }

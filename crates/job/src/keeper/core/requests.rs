@@ -61,7 +61,7 @@ impl Core {
             }
             Verb::Wait(wait) => self.on_wait(client, wait, now, effects),
             Verb::Step(order) => self.on_step(client, order, now, effects),
-            Verb::Shell => self.on_shell_status(client, effects),
+            Verb::Shell { brief } => self.on_shell_status(client, brief, effects),
             Verb::EndStep { step, grace_ms, session } => {
                 let grace = Duration::from_millis(grace_ms);
                 self.on_end_step(client, step, (grace, session), now, effects);
@@ -83,7 +83,7 @@ impl Core {
         }
     }
 
-    /// A signal that somebody asked for was sent to so many.
+    /// How many processes a requested signal was sent to.
     pub(super) fn on_signal_sent(&mut self, client: Client, signalled: usize, effects: &mut Effects) {
         let already_ended = self.phase.ended().is_some() && signalled == 0;
         effects.reply(client, Answer::Killed(Killed { signalled, already_ended, ..Killed::default() }));
@@ -106,10 +106,12 @@ impl Core {
         let silent = now.at.saturating_duration_since(self.last_output);
         match self.phase.running() {
             None => Activity::Ended,
+            Some(running) if running.queued.is_some() => Activity::Queued,
             Some(running) if running.stopped => Activity::Stopped,
-            Some(_) if self.questions.count() > 0 => Activity::Asking,
+            Some(_) if self.questions.awaiting().is_some() => Activity::Asking,
             Some(_) if self.awaiting.is_some() => Activity::AwaitingInput,
             Some(_) if silent < RECENT_OUTPUT => Activity::Working,
+            Some(_) if self.listening.is_some() => Activity::Listening { for_ms: millis(silent) },
             Some(_) => Activity::Quiet { for_ms: millis(silent) },
         }
     }
@@ -148,6 +150,7 @@ impl Core {
         self.conditions.forget_clients(&[peer]);
         self.steps.forget_peer(peer);
         self.forget_viewer(peer, effects);
+        self.stand_up(peer, now, effects);
         self.settle_hold(now.at);
     }
 }

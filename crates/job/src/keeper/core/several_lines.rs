@@ -1,4 +1,4 @@
-//! Text of several lines, for whoever reads it.
+//! Types text of several lines, in the way that the reading program needs.
 //!
 //! A line editor (readline, zsh) takes a pasted line break for a part of its one line: it gets line by line.
 //! A program that edits whole texts, and indents them by itself, gets one paste. Both ask for marked pastes,

@@ -1,14 +1,19 @@
 //! Steps of a shell: commands wait for their turn, run one at a time, and each end is an event before anybody is told.
 //!
 //! The shell gets a command and says how it ended over a line of its own; how that is written is the business of
-//! [`shell_line`](super::super::shell_line). Here it is decided when, what becomes of whoever waits, and how a step is
+//! [`shell_line`](super::super::shell_line). Here it is decided when, what becomes of waiting callers, and how a step is
 //! ended while its shell stays.
 
-use std::collections::VecDeque;
+mod ending;
+mod person;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use outlast_protocol::shell::{Shell, ShellStatus, Step, StepOrder, StepState};
-use rustix::process::Signal;
+
+use ending::StepEnding;
+use person::Seat;
 
 use super::{Client, Core, Effect, Effects, Now, PeerId};
 use crate::clock::{earliest, millis};
@@ -26,8 +31,8 @@ const REMEMBERED: usize = 64;
 const SHOWN_COMMAND: usize = 8 << 10;
 /// How long a shell must have had nothing to do before it is asked what it remembers.
 const IDLE_BEFORE_CAPTURE: Duration = Duration::from_millis(40);
-/// How long a step that was killed may take to be over, before its shell is ended.
-const LAST_GRACE: Duration = Duration::from_secs(2);
+/// It is asked so seldom: to tell everything takes it longer than most steps.
+const CAPTURES_APART: Duration = Duration::from_millis(300);
 
 /// How a step ended, as its shell says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +40,10 @@ pub(crate) struct StepEnd {
     pub(crate) step: u64,
     pub(crate) code: i32,
     pub(crate) pipeline: Vec<i32>,
-    pub(crate) folder: String,
+    /// Where the shell is now; none if it did not say.
+    pub(crate) folder: Option<String>,
+    /// What runs on in the background.
+    pub(crate) background: Vec<i32>,
 }
 
 /// What is known of the steps of a shell when a keeper begins.
@@ -47,12 +55,14 @@ pub(crate) struct KnownSteps {
     pub(crate) steps: Vec<Step>,
     /// A frame was only half written when a keeper died: the shell can't be told anything any more.
     pub(crate) torn: bool,
+    /// The step that the person at the prompt may type.
+    pub(crate) prompt: Option<u64>,
 }
 
 /// The steps of a shell.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
-    /// None for a job that is no shell.
+    /// None for a job that is not a shell.
     shell: Option<Shell>,
     next: u64,
     folder: String,
@@ -65,6 +75,12 @@ pub(crate) struct Steps {
     waits: Vec<(Client, u64)>,
     /// When the shell is asked what it remembers.
     capture_at: Option<Instant>,
+    /// When it was last asked.
+    captured_at: Option<Instant>,
+    /// What was changed since the shell was made, by names.
+    changed: BTreeMap<String, Vec<String>>,
+    /// The person who sits at its prompt.
+    seat: Seat,
     torn: bool,
 }
 
@@ -91,28 +107,11 @@ struct HeldWait {
     deadline: Option<Instant>,
 }
 
-/// A step on its way out.
-#[derive(Debug)]
-struct StepEnding {
-    stage: Stage,
-    next: Instant,
-    grace: Duration,
-    by: EndedBy,
-    signalled: usize,
-    asked: Vec<Client>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Interrupted,
-    Terminated,
-    Killed,
-}
-
 impl Steps {
     pub(super) fn new(known: KnownSteps, now: Instant) -> Self {
-        let KnownSteps { shell, folder, steps, torn } = known;
-        let mut this = Self { shell, folder, torn, next: 1, ..Self::default() };
+        let KnownSteps { shell, folder, steps, torn, prompt } = known;
+        let seat = Seat::at(prompt);
+        let mut this = Self { shell, folder, torn, seat, next: 1, ..Self::default() };
         for step in steps {
             this.next = step.step + 1;
             if let Some(folder) = &step.folder {
@@ -129,11 +128,22 @@ impl Steps {
         this
     }
 
+    /// Whether it is a shell that has nothing to do: it waits for its next step, and for nothing else.
+    pub(super) fn is_idle_shell(&self) -> bool {
+        let has_left_some = self.done.back().is_some_and(|step| !step.background.is_empty());
+        self.shell.is_some() && self.running.is_none() && !self.seat.is_taken() && !has_left_some
+    }
+
     fn remember(&mut self, step: Step) {
         if self.done.len() >= REMEMBERED {
             self.done.pop_front();
         }
         self.done.push_back(step);
+    }
+
+    fn take_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
     }
 
     fn find(&self, number: u64) -> Option<&Step> {
@@ -169,7 +179,7 @@ impl Steps {
             None => running.limit.and_then(|limit| running.began.checked_add(limit)),
         });
         let held = self.held.iter().fold(None, |next, held| earliest(next, held.deadline));
-        earliest(earliest(limit, held), self.capture_at)
+        earliest(earliest(earliest(limit, held), self.capture_at), self.seat.next_deadline())
     }
 
     /// How many steps and waits are kept.
@@ -180,8 +190,10 @@ impl Steps {
 
     /// What runs, in words.
     fn busy(&self) -> Option<String> {
-        let running = self.running.as_ref()?;
         let name = self.shell.as_ref().map_or("", |shell| shell.name.as_str());
+        let Some(running) = &self.running else {
+            return self.seat.is_taken().then(|| format!("a person sits at the prompt of shell {name}"));
+        };
         Some(format!("shell {name}, step {} runs: {}", running.step.step, first_line(&running.step.command)))
     }
 }
@@ -204,7 +216,7 @@ impl Core {
         order.check()?;
         let handle = self.record.handle().to_string();
         if self.steps.shell.is_none() {
-            return Err(Failure::usage(format!("job {handle} is no shell: it takes no steps"))
+            return Err(Failure::usage(format!("job {handle} is not a shell: it takes no steps"))
                 .hint(Hint::call("type into it: ", Call::Send(handle))));
         }
         if self.phase.running().is_none_or(|running| running.ending.is_some()) || self.steps.torn {
@@ -216,14 +228,21 @@ impl Core {
             return Err(Failure::new(Kind::Denied, format!("nothing was run: {busy}"))
                 .hint(Hint::call("wait for it, read it, or end it: ", Call::Kill(handle))));
         }
-        let number = self.steps.next;
-        self.steps.next += 1;
-        let shown = &order.command[..order.command.floor_char_boundary(SHOWN_COMMAND)];
-        let step = Step {
+        let number = self.steps.take_number();
+        let step = self.new_step((number, &order.command), order.session.clone(), now);
+        let accepted = step.clone();
+        self.steps.queue.push_back(Queued { step, order });
+        self.begin_next_step(now, effects);
+        Ok(self.steps.find(number).cloned().unwrap_or(accepted))
+    }
+
+    fn new_step(&mut self, (number, command): (u64, &str), by: String, now: Now) -> Step {
+        let shown = &command[..command.floor_char_boundary(SHOWN_COMMAND)];
+        Step {
             step: number,
             command: self.hide(shown),
             state: StepState::Queued,
-            by: order.session.clone(),
+            by,
             from: self.grown().offset,
             to: None,
             exit_code: None,
@@ -232,17 +251,15 @@ impl Core {
             took_ms: None,
             folder_before: self.steps.folder.clone(),
             folder: None,
+            changed: Vec::new(),
+            background: Vec::new(),
             note: None,
-        };
-        let accepted = step.clone();
-        self.steps.queue.push_back(Queued { step, order });
-        self.begin_next_step(now, effects);
-        Ok(self.steps.find(number).cloned().unwrap_or(accepted))
+        }
     }
 
-    /// The next step's turn comes, if none runs.
+    /// The next step's turn comes, if none runs and nobody sits at the prompt.
     fn begin_next_step(&mut self, now: Now, effects: &mut Effects) {
-        if self.steps.running.is_some() || self.phase.running().is_none() {
+        if self.steps.running.is_some() || self.phase.running().is_none() || self.keep_seat(effects) {
             return;
         }
         let Some(Queued { mut step, order }) = self.steps.queue.pop_front() else { return };
@@ -316,15 +333,25 @@ impl Core {
 
     /// A step has ended, and all that it printed was fed.
     pub(super) fn on_step_ended(&mut self, end: StepEnd, now: Now, effects: &mut Effects) {
+        if self.steps.running.is_none() && self.steps.seat.leave_prompt(end.step) {
+            // Nothing was typed there: unless others have come since, the number is free again.
+            if self.steps.next == end.step + 1 {
+                self.steps.next = end.step;
+            }
+            return self.begin_next_step(now, effects);
+        }
         if self.steps.running.as_ref().is_none_or(|running| running.step.step != end.step) {
             // Told once more to an heir: the end is on the disk already.
             return;
         }
-        let StepEnd { code, pipeline, folder, .. } = end;
-        self.finish_step(Some(code), pipeline, Some(folder), now, effects);
+        let StepEnd { code, pipeline, folder, background, .. } = end;
+        if let Some(running) = &mut self.steps.running {
+            running.step.background = background;
+        }
+        self.finish_step(Some(code), pipeline, folder, now, effects);
     }
 
-    /// What runs is over; whoever waits is told when patterns have seen all of it.
+    /// The step is over; waiting callers are answered when patterns have seen all of it.
     fn finish_step(
         &mut self,
         code: Option<i32>,
@@ -362,13 +389,29 @@ impl Core {
         }
     }
 
-    /// Patterns have seen all that a step printed: whoever waits is told, and the next step begins.
+    /// Patterns have seen all that a step printed: waiting callers are answered, and the next step begins.
     pub(super) fn on_step_searched(&mut self, number: u64, now: Now, effects: &mut Effects) {
         self.show_step_end(number, now, effects);
         self.begin_next_step(now, effects);
-        if self.steps.running.is_none() && self.phase.running().is_some() {
-            self.steps.capture_at = Some(now.at + IDLE_BEFORE_CAPTURE);
+        let is_idle = self.steps.running.is_none() && !self.steps.seat.is_taken();
+        self.plan_probe(now.at);
+        if is_idle && self.phase.running().is_some() {
+            let soonest = self.steps.captured_at.map(|at| at + CAPTURES_APART);
+            let idle = now.at + IDLE_BEFORE_CAPTURE;
+            self.steps.capture_at = Some(soonest.map_or(idle, |soonest| soonest.max(idle)));
         }
+    }
+
+    /// The shell has told what was changed in it since it was made.
+    pub(super) fn on_shell_changed(&mut self, changed: BTreeMap<String, Vec<String>>) {
+        let names = |changed: &BTreeMap<String, Vec<String>>| -> Vec<String> {
+            changed.values().flatten().cloned().collect()
+        };
+        let known = names(&self.steps.changed);
+        if let Some(step) = self.steps.done.back_mut() {
+            step.changed = names(&changed).into_iter().filter(|name| !known.contains(name)).collect();
+        }
+        self.steps.changed = changed;
     }
 
     /// The shell has ended: so has what ran in it, and what waits never will.
@@ -410,67 +453,6 @@ impl Core {
         self.begin_ending(EndedBy::Unknown, Duration::ZERO, None, now, effects);
     }
 
-    /// Somebody wants a step ended, and the shell to stay.
-    pub(super) fn on_end_step(
-        &mut self,
-        client: Client,
-        step: Option<u64>,
-        (grace, session): (Duration, String),
-        now: Now,
-        effects: &mut Effects,
-    ) {
-        if let Some(at) = self.steps.queue.iter().position(|queued| Some(queued.step.step) == step)
-            && let Some(Queued { mut step, .. }) = self.steps.queue.remove(at)
-        {
-            step.state = StepState::NotRun;
-            step.note = Some("it never ran: it was taken back".into());
-            let number = step.step;
-            self.steps.remember(step);
-            self.begin_held_waits(number, now, effects);
-            let note = Some(format!("step {number} had not begun, and will not"));
-            return effects.reply(client, Answer::Killed(Killed { note, ..Killed::default() }));
-        }
-        let is_meant = |running: &Running| step.is_none_or(|step| step == running.step.step);
-        if !self.steps.running.as_ref().is_some_and(is_meant) {
-            let killed = Killed { already_ended: true, ..Killed::default() };
-            return effects.reply(client, Answer::Killed(killed));
-        }
-        let by = EndedBy::Kill { session, signal: "SIGINT".into() };
-        self.begin_step_ending(by, grace, Some(client), now, effects);
-    }
-
-    fn begin_step_ending(
-        &mut self,
-        by: EndedBy,
-        grace: Duration,
-        asked: Option<Client>,
-        now: Now,
-        effects: &mut Effects,
-    ) {
-        let Some(running) = &mut self.steps.running else { return };
-        if let Some(ending) = &mut running.ending {
-            ending.asked.extend(asked);
-            return;
-        }
-        let asked = asked.into_iter().collect();
-        running.ending = Some(StepEnding {
-            stage: Stage::Interrupted,
-            next: now.at + grace,
-            grace,
-            by,
-            signalled: 0,
-            asked,
-        });
-        effects.push(Effect::InterruptForeground);
-    }
-
-    /// So many processes of a step got a signal.
-    pub(super) fn on_step_signalled(&mut self, count: usize) {
-        if let Some(Running { ending: Some(ending), .. }) = &mut self.steps.running {
-            ending.signalled = ending.signalled.max(count);
-        }
-    }
-
     /// What time alone decides about steps.
     pub(super) fn steps_on_time(&mut self, now: Now, effects: &mut Effects) {
         if self.steps.shell.is_none() {
@@ -490,48 +472,11 @@ impl Core {
         }
         if self.steps.capture_at.is_some_and(|at| now.at >= at) {
             self.steps.capture_at = None;
+            self.steps.captured_at = Some(now.at);
             effects.push(Effect::CaptureShell);
         }
+        self.call_back_on_time(now, effects);
         self.end_step_on_time(now, effects);
-    }
-
-    fn end_step_on_time(&mut self, now: Now, effects: &mut Effects) {
-        let Some(running) = &mut self.steps.running else { return };
-        let Some(ending) = &mut running.ending else {
-            if let Some(limit) = running.limit
-                && now.at >= running.began + limit
-            {
-                let by = EndedBy::Timeout { limit_ms: millis(limit) };
-                self.begin_step_ending(by, super::ending::GRACE, None, now, effects);
-            }
-            return;
-        };
-        if now.at < ending.next {
-            return;
-        }
-        let since = running.step.started_at;
-        match ending.stage {
-            Stage::Interrupted => {
-                ending.stage = Stage::Terminated;
-                // The first one may have come while the shell was about to start something.
-                effects.push(Effect::InterruptForeground);
-                ending.next = now.at + ending.grace;
-                effects.push(Effect::SignalStep { signals: &[Signal::TERM, Signal::CONT], since });
-            }
-            Stage::Terminated => {
-                ending.stage = Stage::Killed;
-                ending.next = now.at + LAST_GRACE;
-                effects.push(Effect::SignalStep { signals: &[Signal::KILL], since });
-            }
-            Stage::Killed => {
-                // The shell itself does not listen: a loop of its own that ignores the interrupt.
-                let (by, grace) = (ending.by.clone(), ending.grace);
-                running.step.note =
-                    Some(format!("ended {}; the shell did not listen and was ended too", by.describe()));
-                ending.next = now.at + LAST_GRACE * 1000;
-                self.begin_ending(by, grace, None, now, effects);
-            }
-        }
     }
 
     /// The folder that the shell is in.
@@ -540,15 +485,17 @@ impl Core {
     }
 
     /// How the shell is.
-    pub(super) fn on_shell_status(&self, client: Client, effects: &mut Effects) {
+    pub(super) fn on_shell_status(&self, client: Client, brief: bool, effects: &mut Effects) {
         if self.steps.shell.is_none() {
-            let failure = Failure::usage("this job is no shell: it has no steps");
+            let failure = Failure::usage("this job is not a shell: it has no steps");
             return effects.reply(client, Answer::Error(failure.into()));
         }
-        let status = ShellStatus {
-            folder: self.steps.folder.clone(),
-            steps: self.steps.all(),
-            ..ShellStatus::default()
+        let (folder, seated) = (self.steps.folder.clone(), self.steps.seat.is_taken());
+        let status = if brief {
+            ShellStatus { folder, seated, ..ShellStatus::default() }
+        } else {
+            let (steps, changed) = (self.steps.all(), self.steps.changed.clone());
+            ShellStatus { folder, steps, changed, seated }
         };
         effects.reply(client, Answer::Shell(Box::new(status)));
     }

@@ -1,6 +1,6 @@
 //! What was typed and not yet taken by the program.
 //!
-//! The keeper never blocks on a program that does not read: input waits here, up to a limit, and whoever
+//! The keeper never blocks on a program that does not read: input waits here, up to a limit, and the one who
 //! sends more than that is answered only when there is room again. Secrets come this way too, and are
 //! forgotten when typed.
 
@@ -326,10 +326,17 @@ impl Core {
 
     /// Refuses what needs a command that runs.
     pub(super) fn check_running(&self) -> Result<(), Failure> {
-        if self.phase.running().is_some() {
+        if self.phase.at_work().is_some() {
             return Ok(());
         }
         let handle = self.record.handle();
+        if let Some(queued) = self.phase.running().and_then(|running| running.queued.as_ref()) {
+            return Err(Failure::new(
+                Kind::NotRunning,
+                format!("job {handle} does not run yet: {}", queued.words()),
+            )
+            .hint("wait until it runs, then type"));
+        }
         Err(Failure::new(Kind::NotRunning, format!("job {handle} does not run any more: it has ended"))
             .hint(Hint::call("see how: ", Call::Read(handle.to_string()))))
     }

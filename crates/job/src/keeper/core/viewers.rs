@@ -44,7 +44,7 @@ impl Viewers {
 }
 
 impl Core {
-    /// A person sits down: the screen as it is, and the offset from which the log goes on.
+    /// A person attaches: the screen as it is, and the offset from which the log goes on.
     pub(super) fn on_attach(&mut self, client: Client, attach: &Attach, now: Now, effects: &mut Effects) {
         let Streams::Terminal(size) = self.record.streams() else {
             let failure = Failure::usage("this job runs on pipes and has no terminal to attach to")
@@ -67,6 +67,9 @@ impl Core {
         effects.push(Effect::Follow(client.peer));
         let attached = self.attached();
         effects.reply(client, attached);
+        if attach.sits && !attach.read_only {
+            self.sit_down(client.peer, now, effects);
+        }
     }
 
     /// The screen for someone who looks at it.

@@ -1,7 +1,7 @@
 //! Which calls the guard has begun, in memory that keeper and heir share.
 //!
 //! The kernel tells of a call once. If the keeper dies with it, only its id lets the heir answer; without an answer the
-//! process would stand still for ever.
+//! process would stand still forever.
 
 use std::io;
 
@@ -61,10 +61,8 @@ impl CallNotes {
     }
 
     /// The number of a new question, also after another keeper's.
-    pub(super) fn next_question(&self) -> u64 {
-        let number = self.page.get(LAST_QUESTION) + 1;
-        self.page.set(LAST_QUESTION, number);
-        number
+    pub(in crate::keeper) fn next_question(&self) -> u64 {
+        self.page.count(LAST_QUESTION)
     }
 
     /// Uses a grant up; false if it was used before.

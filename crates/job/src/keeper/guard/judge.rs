@@ -133,6 +133,7 @@ impl Judge {
                     place: rule.place.clone(),
                     why: rule.why.clone(),
                     until: now_ms() + self.rules.answer_within_ms,
+                    host: None,
                 };
                 let mut command = vec![base(&String::from_utf8_lossy(&wanted.path)).to_owned()];
                 command.extend_from_slice(wanted.argv.get(1..).unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Programs that rules name, and what other files have to do with them.
 //!
-//! A copy or a link of `rm` under another name is `rm`. But content alone is no identity: `git-upload-pack` is the same file
+//! A copy or a link of `rm` under another name is `rm`. But content alone is not an identity: `git-upload-pack` is the same file
 //! as `git`, and all applets are busybox. So a file that has several names where it lies is judged by the name it is called
 //! by, if that is one of them.
 

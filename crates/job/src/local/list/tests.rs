@@ -25,7 +25,7 @@ impl Jobs {
         Self { folder, outlast }
     }
 
-    /// A home with so many ended jobs, all of them in its index.
+    /// A home with this many ended jobs, all of them in its index.
     fn indexed(count: usize) -> Self {
         let jobs = Self::new();
         for n in 0..count {
@@ -160,7 +160,7 @@ fn what_is_still_kept_or_left_something_behind_is_not_remembered() {
     kept.write_info(&info, Durability::Process).unwrap();
     let left = jobs.outlast.local.home.job(jobs.ended("echo left", "")).unwrap();
     let mut info = left.info().unwrap();
-    let process = Process { pid: 1, started: 0, program: "init".into() };
+    let process = Process { pid: 1, started: 0, program: "init".into(), ports: Vec::new() };
     info.state = State::ended(Receipt { left_behind: vec![process], ..receipt() });
     left.write_info(&info, Durability::Process).unwrap();
     jobs.settle();

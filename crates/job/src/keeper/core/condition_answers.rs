@@ -13,16 +13,16 @@ use crate::wire::{Answer, Wait};
 use outlast_protocol::{Call, Hint};
 
 /// How long after the last wait for a pattern its memory is given back: automata are large, and a keeper that
-/// nobody asks anything may sleep for days. But whoever waits for a pattern mostly waits for it again.
+/// nobody asks anything may sleep for days. But a caller that waits for a pattern mostly waits for it again.
 const TIDY_AFTER: Duration = Duration::from_secs(1);
 
 impl Core {
     /// What is true of the job now.
-    fn moment(&self, now: Instant) -> Moment {
+    pub(super) fn moment(&self, now: Instant) -> Moment {
         Moment {
             now,
             end: self.grown().offset,
-            last_output: self.last_output,
+            last_output: self.silent_since(),
             running: self.phase.running().is_some(),
         }
     }
@@ -49,7 +49,7 @@ impl Core {
             moment: self.moment(now.at),
             streams: self.record.streams(),
             rows: &rows,
-            awaiting: self.questions.awaiting().or(self.awaiting.as_ref()),
+            awaiting: self.questions.awaiting().or(self.awaiting.as_ref()).or(self.listening.as_ref()),
             ports: &self.ports,
         };
         match self.conditions.wait((client, step), wait, &facts) {
@@ -70,7 +70,7 @@ impl Core {
             moment: self.moment(now.at),
             streams: self.record.streams(),
             rows: &rows,
-            awaiting: self.questions.awaiting().or(self.awaiting.as_ref()),
+            awaiting: self.questions.awaiting().or(self.awaiting.as_ref()).or(self.listening.as_ref()),
             ports: &self.ports,
         };
         match self.conditions.watch(watch, &facts) {
@@ -109,8 +109,11 @@ impl Core {
         for met in met {
             match met {
                 Met::Wait(client, mut waited) => {
-                    // Whether a full-screen program has the terminal: whoever waited would ask that next.
+                    // Whether a full-screen program has the terminal: a caller that waited would ask that next.
                     waited.full_screen = Some(self.modes().alternate_screen);
+                    if waited.awaiting_input.is_none() {
+                        waited.listening = self.listening.clone().map(Box::new);
+                    }
                     waited.step = self.steps.waited_for(client);
                     effects.reply(client, Answer::Waited(waited));
                 }
@@ -201,6 +204,11 @@ impl Core {
             self.conditions.forget_patterns();
             effects.push(Effect::GiveMemoryBack);
         }
+    }
+
+    /// Makes what the matches of new patterns need; called when there is nothing else to do.
+    pub(crate) fn get_patterns_ready(&mut self) {
+        self.conditions.get_ready();
     }
 
     /// Nothing more will come: waits that are left end with the job.

@@ -13,6 +13,7 @@ use outlast_pty::evidence::{
 };
 use rustix::process::Pid;
 
+use super::phase::Phase;
 use super::typing::Typing;
 use super::{Core, Effect, Effects, Now};
 use crate::clock::earliest;
@@ -59,6 +60,7 @@ const MAX_PROMPT: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     pub(super) text: String,
+    line_above: String,
     alternate: bool,
     bracketed_paste: bool,
     cursor_hidden: bool,
@@ -66,6 +68,11 @@ pub(crate) struct Probe {
     since_input: Duration,
     row: Row,
     offers_choice: bool,
+    lists_choices: bool,
+    answered: bool,
+    /// When a first sign of waiting is looked at again, without another word of the keeper: two looks must agree, and each change
+    /// of threads costs the caller time.
+    again: Option<Instant>,
     /// Whether ports are looked for, too.
     pub(crate) ports: bool,
     /// What ports of the job are asked for over HTTP.
@@ -78,6 +85,7 @@ impl Probe {
     pub(crate) fn hints(&self) -> Hints<'_> {
         Hints {
             text_before_cursor: &self.text,
+            line_above: &self.line_above,
             alternate_screen: self.alternate,
             bracketed_paste: self.bracketed_paste,
             cursor_hidden: self.cursor_hidden,
@@ -85,7 +93,21 @@ impl Probe {
             since_input: self.since_input,
             row: self.row,
             offers_choice: self.offers_choice,
+            lists_choices: self.lists_choices,
+            answered: self.answered,
         }
+    }
+
+    /// When to look again, if the look that began then saw a first sign.
+    pub(crate) fn again_at(&self, began: Instant) -> Option<Instant> {
+        self.again.map(|at| at.max(began + QUICK_APART))
+    }
+
+    /// It is looked at again, so much later.
+    pub(crate) fn put_off(&mut self, by: Duration) {
+        self.since_output += by;
+        self.since_input += by;
+        self.again = None;
     }
 }
 
@@ -117,6 +139,10 @@ pub(crate) struct Probing {
     activity: u64,
     /// What stood before the cursor at the last probe.
     text: String,
+    /// What was asked at the last probe: that, or the question above it.
+    prompt: String,
+    /// It was told that the job listens, and nothing was typed since.
+    listening_told: bool,
     /// What stood there when it last waited.
     last_prompt: Option<String>,
     /// Who was last seen to wait, and how often it had run until then.
@@ -147,9 +173,10 @@ impl Core {
         self.plan_probe(now.at);
     }
 
-    /// Something was typed: whoever waits now waits for what came before.
+    /// Something was typed: earlier waits are about what came before.
     pub(super) fn note_input(&mut self, now: Now, effects: &mut Effects) {
         self.last_input = now.at;
+        self.probing.listening_told = false;
         let reader = self.probing.reader.take().or(self.probing.reader_before_input.take());
         if let Some((pid, _)) = reader {
             effects.push(Effect::CountRuns(pid));
@@ -172,13 +199,21 @@ impl Core {
 
     /// Decides when to probe next.
     pub(crate) fn plan_probe(&mut self, now: Instant) {
-        if self.phase.running().is_none() {
+        if self.phase.at_work().is_none() {
+            // A look that is planned stays: output must not put it off again and again.
+            let planned = self.probing.next.filter(|next| *next > now);
+            let next = planned.map_or(now + PORT_PROBE, |planned| planned.min(now + PORT_PROBE));
+            self.probing.next = self.is_port_of_left_wanted().then_some(next);
+            return;
+        }
+        let wanted = self.conditions.wanted();
+        let asked = wanted.awaiting_input || wanted.port || wanted.port_event || !wanted.http.is_empty();
+        if self.steps.is_idle_shell() && !asked {
             self.probing.next = None;
             return;
         }
         let quiet_since = self.last_output.max(self.last_input);
         let quiet = now.saturating_duration_since(quiet_since);
-        let wanted = self.conditions.wanted();
         let mut next = if wanted.awaiting_input && self.may_probe_quickly() {
             Some(match self.probing.quick_probes.checked_sub(1) {
                 None => quiet_since + EARLY,
@@ -187,7 +222,7 @@ impl Core {
                     (now + apart).max(quiet_since + QUICK)
                 }
             })
-        } else if wanted.awaiting_input && self.record.has_terminal() {
+        } else if wanted.awaiting_input {
             let probe = Probe { since_output: quiet, since_input: quiet, ..Probe::default() };
             Some(now + evidence::next_look(&probe.hints(), self.probing.unconfirmed))
         } else {
@@ -206,6 +241,22 @@ impl Core {
             next = earliest(next, Some(now + PORT_WATCH));
         }
         self.probing.next = next;
+    }
+
+    /// Whether the command has ended and somebody waits for a port of what it left running.
+    fn is_port_of_left_wanted(&self) -> bool {
+        let left = match &self.phase {
+            Phase::Ended(ended) => {
+                ended.state.receipt().is_some_and(|receipt| !receipt.left_behind.is_empty())
+            }
+            Phase::Starting
+            | Phase::Running(_)
+            | Phase::Judging { .. }
+            | Phase::Leaving { .. }
+            | Phase::Left(_)
+            | Phase::Closed(_) => false,
+        };
+        left && self.conditions.wanted().port
     }
 
     /// Whether the program may be back at the prompt it was last seen to wait at, after input that it has
@@ -233,7 +284,7 @@ impl Core {
             return;
         }
         self.probing.next = None;
-        if self.phase.running().is_none() {
+        if self.phase.at_work().is_none() && !self.is_port_of_left_wanted() {
             return;
         }
         if self.conditions.wanted().awaiting_input && self.may_probe_quickly() {
@@ -249,7 +300,7 @@ impl Core {
 
     /// Whether the program has read all that was typed: then it may be back at its prompt already.
     pub(super) fn on_input_read(&mut self, all: bool, now: Instant, effects: &mut Effects) {
-        if self.probing.under_way.is_some() || self.phase.running().is_none() {
+        if self.probing.under_way.is_some() || self.phase.at_work().is_none() {
             return;
         }
         let is_early = self.probing.quick_probes == 0;
@@ -258,7 +309,9 @@ impl Core {
         if all && probe.row == Row::SamePrompt {
             // What an interpreter does about its next line is not to listen, as a rule: a later probe will
             // tell.
-            self.probe(Probe { ports: self.conditions.wanted().port, ..probe }, now, effects);
+            let settled = self.last_output.max(self.last_input) + QUICK;
+            let again = is_early.then_some(settled);
+            self.probe(Probe { ports: self.conditions.wanted().port, again, ..probe }, now, effects);
             return;
         }
         if !is_early {
@@ -295,23 +348,35 @@ impl Core {
             probe.cursor_hidden = !shot.cursor.visible;
             probe.offers_choice =
                 probe.cursor_hidden && text::offers_choice(shot.rows.iter().map(String::as_str));
+            probe.lists_choices = text::lists_choices(shot.rows.iter().map(String::as_str));
+            let above = shot.rows.iter().take(shot.cursor.row).rev();
+            let above = above.map(|row| row.trim_end()).find(|row| !row.is_empty()).unwrap_or_default();
+            probe.line_above = end_of_text(above);
+            probe.answered = !self.typing.lines_since_prompt().0.is_empty();
             let row = shot.rows.get(shot.cursor.row).map_or("", String::as_str);
             let behind_cursor = row.strip_prefix(&probe.text).unwrap_or_default();
             probe.row = match &self.probing.last_prompt {
                 Some(last) => row_after(last, &probe.text, behind_cursor, &self.typing),
                 None => Row::New,
             };
-            self.probing.text.clone_from(&probe.text);
         } else {
-            self.probing.text = output.fold.unfinished();
+            let (text, above) = (output.fold.unfinished(), output.last_finished.clone());
+            // Some ask on stderr.
+            let errors = self.outputs.get(1).map(|errors| errors.fold.unfinished());
+            let text = errors.filter(|errors| text.is_empty() && !errors.is_empty()).unwrap_or(text);
+            (probe.text, probe.line_above) = (end_of_text(&text), end_of_text(&above));
         }
+        self.probing.text.clone_from(&probe.text);
+        self.probing.prompt = probe.hints().prompt().to_owned();
         probe
     }
 
     /// A probe is done: what it found goes to waits, events and status.
     pub(super) fn on_probed(&mut self, result: ProbeResult, now: Now, effects: &mut Effects) {
         self.probing.under_way = None;
-        if self.phase.running().is_none() {
+        let at_work = self.phase.at_work().is_some();
+        if !at_work && !self.is_port_of_left_wanted() {
+            effects.push(Effect::StopProbes);
             return;
         }
         if let Some((ports, sockets)) = result.listening {
@@ -320,19 +385,20 @@ impl Core {
         }
         for answer in &result.http {
             let (end, last_output) = (self.grown().offset, self.last_output);
-            let moment = Moment { now: now.at, end, last_output, running: true };
+            let moment = Moment { now: now.at, end, last_output, running: at_work };
             let met = self.conditions.on_fact(Fact::Http(answer), &moment);
             self.deliver(met, now, effects);
         }
-        if self.is_stale(result.reader, now.at) {
+        if !at_work {
+            // What is left running is not asked what it waits for.
+        } else if self.is_stale(result.reader, now.at) {
             self.probing.unconfirmed = true;
         } else if result.activity == self.probing.activity {
             if result.reader.is_some() {
                 self.probing.reader = result.reader;
             }
-            let verdict = self.record.has_terminal().then_some(&result.verdict);
-            self.probing.unconfirmed = result.unconfirmed && verdict.is_some();
-            self.note_verdict(verdict, now, effects);
+            self.probing.unconfirmed = result.unconfirmed;
+            self.note_verdict(&result.verdict, now, effects);
         }
         let wanted = self.conditions.wanted();
         if !wanted.awaiting_input && !wanted.port && wanted.http.is_empty() && !self.probing.unconfirmed {
@@ -341,10 +407,11 @@ impl Core {
         self.plan_probe(now.at);
     }
 
-    fn note_verdict(&mut self, verdict: Option<&Verdict>, now: Now, effects: &mut Effects) {
-        let claim = verdict.and_then(Verdict::waiting).map(described);
+    fn note_verdict(&mut self, verdict: &Verdict, now: Now, effects: &mut Effects) {
+        let claim = verdict.waiting().map(described).filter(|claim| self.is_worth_telling(claim));
         let silent = now.at.saturating_duration_since(self.last_output.max(self.last_input));
-        let claim = claim.or_else(|| self.watchdog.judge(&self.probing.text, silent, verdict));
+        let claim = claim.or_else(|| self.watchdog.judge(&self.probing.prompt, silent, verdict));
+        self.note_listening(verdict, now, effects);
         match (claim, &self.awaiting) {
             (Some(mut awaiting), None) => {
                 awaiting.prompt = self.hide(&awaiting.prompt);
@@ -354,11 +421,51 @@ impl Core {
                 self.event(EventKind::AwaitingInput { awaiting: Box::new(awaiting) }, now, effects);
                 self.show_awaiting(now, effects);
             }
-            (None, Some(_)) if verdict != Some(&Verdict::Unknown) => {
+            (Some(mut surer), Some(before)) if surer.level < before.level => {
+                surer.prompt = self.hide(&surer.prompt);
+                self.awaiting = Some(surer);
+                self.show_awaiting(now, effects);
+            }
+            (None, Some(_)) if *verdict != Verdict::Unknown => {
                 self.awaiting = None;
                 self.event(EventKind::WentOn, now, effects);
             }
             (Some(_), Some(_)) | (None, _) => {}
+        }
+    }
+
+    /// A program that idles at an empty pipe may be a server that speaks a protocol. Unless it has asked something, that is
+    /// only told to somebody who asks.
+    fn is_worth_telling(&self, claim: &Awaiting) -> bool {
+        claim.kind != AwaitingKind::Stdin
+            || self.awaiting.is_some()
+            || self.conditions.wanted().awaiting_input
+            || text::is_question(&claim.prompt)
+            || text::is_prompt_like(&self.probing.text)
+    }
+
+    /// Whether the job takes input without waiting for it. Told once until something is typed: a program may change
+    /// between that and work at each look.
+    fn note_listening(&mut self, verdict: &Verdict, now: Now, effects: &mut Effects) {
+        let claim = match verdict {
+            Verdict::Listening(claim) => claim,
+            Verdict::Unknown => return,
+            Verdict::Waiting(_) | Verdict::Busy | Verdict::Stopped { .. } | Verdict::OutputBlocked => {
+                self.listening = None;
+                return;
+            }
+        };
+        let mut listening = Awaiting { level: wire::Level::Listening, ..described(claim) };
+        listening.prompt = self.hide(&listening.prompt);
+        if listening.kind == AwaitingKind::Stdin {
+            return;
+        }
+        if self.listening.replace(listening.clone()).is_none() {
+            let met = self.conditions.on_awaiting(&listening, &self.moment(now.at));
+            self.deliver(met, now, effects);
+        }
+        if !std::mem::replace(&mut self.probing.listening_told, true) {
+            self.event(EventKind::Listening { awaiting: Box::new(listening) }, now, effects);
         }
     }
 
@@ -424,6 +531,7 @@ fn described(claim: &Claim) -> Awaiting {
         InputKind::Menu => AwaitingKind::Menu,
         InputKind::Pager => AwaitingKind::Pager,
         InputKind::Repl => AwaitingKind::Repl,
+        InputKind::Stdin => AwaitingKind::Stdin,
     };
     let evidence = &claim.evidence;
     Awaiting {
