@@ -176,7 +176,7 @@ impl Audit {
             let text = std::fs::read_to_string(self.home.join(name)).unwrap_or_default();
             for line in text.lines() {
                 let Ok(entry) = serde_json::from_str::<Value>(line) else {
-                    read.damage.push(format!("a line of {name} is no entry"));
+                    read.damage.push(format!("a line of {name} is not an entry"));
                     continue;
                 };
                 // Older versions wrote no numbers.

@@ -13,7 +13,8 @@ use toml::Spanned;
 use crate::decision::{Decision, Tool, Unattended};
 use crate::judge::Finding;
 use crate::reading::Reading;
-use crate::rule::{Place, Rule, Strength};
+use crate::rule::{Files, Place, Rule, Strength};
+use outlast_rules::files::Access;
 
 /// Why a policy does not load.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,6 +94,8 @@ struct AgentsTable {
 struct RuleTable {
     decision: Decision,
     prefix: Option<Prefix>,
+    path: Option<Token>,
+    access: Option<Access>,
     tool: Option<String>,
     why: Option<String>,
     #[serde(rename = "match", default)]
@@ -158,7 +161,7 @@ impl Layer {
     /// Rules that never decide anything, because another always decides before them.
     fn dead_rules(&self) -> Vec<String> {
         let covers = |other: &Rule, rule: &Rule| {
-            let tools = other.tool.is_none() || other.tool == rule.tool;
+            let tools = (other.tool.is_none() || other.tool == rule.tool) && other.files == rule.files;
             let shorter =
                 other.prefix.len() <= rule.prefix.len() && other.prefix.is_empty() == rule.prefix.is_empty();
             let words = other.prefix.iter().zip(&rule.prefix);
@@ -218,8 +221,15 @@ fn rule(table: RuleTable, place: Place) -> Result<Arc<Rule>, String> {
             format!("there is no tool {name:?}; the tools are {}", known.join(", "))
         })?),
     };
-    check_words(&prefix, tool, &table)?;
-    let rule = Arc::new(Rule { decision: table.decision, prefix, tool, why: table.why, place });
+    let files = match &table.path {
+        Some(path) => Some(files(path, &table, &place)?),
+        None if table.access.is_some() => return Err("access belongs to a rule with a path".into()),
+        None => {
+            check_words(&prefix, tool, &table)?;
+            None
+        }
+    };
+    let rule = Arc::new(Rule { decision: table.decision, prefix, tool, files, why: table.why, place });
     for example in &table.matches {
         if !findings(&rule, example).iter().any(|(strength, _)| *strength == Strength::Yes) {
             return Err(format!("the rule \"{}\" does not match its example {example:?}", rule.shown()));
@@ -237,10 +247,65 @@ fn rule(table: RuleTable, place: Place) -> Result<Arc<Rule>, String> {
     Ok(rule)
 }
 
+/// The files of a rule with a path.
+fn files(path: &Token, table: &RuleTable, place: &Place) -> Result<Files, String> {
+    if table.prefix.is_some() || table.tool.is_some() {
+        return Err("a rule is about files (path) or about commands (prefix, tool), not about both".into());
+    }
+    if !table.matches.is_empty() || !table.not_match.is_empty() {
+        return Err("examples are commands: a rule about files can't have any".into());
+    }
+    if table.decision == Decision::Allow {
+        return Err("a rule about files denies or asks: what no rule closes is open".into());
+    }
+    let written: &[String] = match path {
+        Token::One(path) => std::slice::from_ref(path),
+        Token::Any(paths) => paths,
+    };
+    if written.is_empty() {
+        return Err("a rule about files needs a path, such as \".env\"".into());
+    }
+    let patterns = written.iter().map(|path| pattern(path, place)).collect::<Result<_, _>>()?;
+    Ok(Files { patterns, access: table.access.unwrap_or_default() })
+}
+
+/// A pattern as a keeper understands it: a name, or an absolute path.
+fn pattern(written: &str, place: &Place) -> Result<String, String> {
+    if written.contains("**") || written.contains(['[', '{', '\\', '\0']) {
+        return Err(format!(
+            "{written:?}: only * and ? are wildcards; a name without a slash counts in every folder"
+        ));
+    }
+    let trimmed = written.trim_end_matches('/');
+    let is_odd = |part: &str| part == ".." || part == ".";
+    if trimmed.is_empty()
+        || trimmed.split('/').skip(1).any(|part| part.is_empty() || is_odd(part))
+        || is_odd(trimmed)
+    {
+        return Err(format!("{written:?} names no file"));
+    }
+    if !trimmed.contains('/') && trimmed != "~" {
+        return Ok(trimmed.to_owned());
+    }
+    if let Some(rest) = trimmed.strip_prefix('~') {
+        let home = std::env::var("HOME").map_err(|_| format!("{written:?}: there is no HOME"))?;
+        return Ok(format!("{}{rest}", home.trim_end_matches('/')));
+    }
+    if trimmed.starts_with('/') {
+        return Ok(trimmed.to_owned());
+    }
+    match place.project() {
+        Some(project) => Ok(project.join(trimmed.trim_start_matches("./")).to_string_lossy().into_owned()),
+        None => Err(format!(
+            "{written:?}: in your own policy a path begins with / or ~/; a name alone counts in every folder"
+        )),
+    }
+}
+
 fn check_words(prefix: &[Vec<String>], tool: Option<Tool>, table: &RuleTable) -> Result<(), String> {
     if prefix.is_empty() {
         if table.prefix.is_some() || tool.is_none() {
-            return Err("a rule needs a prefix, such as [\"git\", \"push\"], or a tool".into());
+            return Err("a rule needs a prefix, such as [\"git\", \"push\"], a tool or a path".into());
         }
         if !table.matches.is_empty() || !table.not_match.is_empty() {
             return Err("examples are commands: a rule about a whole tool can't have any".into());

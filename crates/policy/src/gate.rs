@@ -21,7 +21,7 @@ use outlast_rules::exec::ExecRules;
 
 use crate::audit::{Audit, Noted};
 use crate::decision::{Decision, Tool};
-use crate::judge::Verdict;
+use crate::judge::{Finding, Verdict};
 use crate::order::{Order, OrderKind, Pass, Start, TypedInput};
 use crate::policy::Policy;
 use crate::question::{Answer, Question, Topic, typed};
@@ -50,7 +50,7 @@ pub struct Gate {
     here: Option<PathBuf>,
     audit: Audit,
     door: Door,
-    /// What agents may do to their own jobs, if whoever started the server said so.
+    /// What agents may do to their own jobs, if the server was started with that.
     own: Option<Decision>,
     /// Jobs that a person has let a session type into.
     remembered: Mutex<HashSet<(String, Handle)>>,
@@ -86,6 +86,15 @@ impl Judged {
     }
 }
 
+/// What an agent may do to a job of its own session.
+#[derive(Clone, Copy)]
+struct OwnJob {
+    may: Decision,
+    /// Whether somebody said so: then it is a rule.
+    is_said: bool,
+    verb: &'static str,
+}
+
 impl Gate {
     /// Loads the policy for a door: the user's, and that of the project it stands in.
     ///
@@ -93,7 +102,7 @@ impl Gate {
     /// A usage failure that names file and line when a policy does not load.
     pub fn open(home: &Home, door: Door) -> Result<Self, Failure> {
         let here = std::env::current_dir().ok();
-        // Whoever stays is told at once that a policy is wrong; and what is there then stays in force.
+        // A long-lived process learns at once that a policy is wrong; and what is there then stays in force.
         let folders: Vec<&Path> = here.as_deref().filter(|_| door.is_agents()).into_iter().collect();
         let policy = Policy::load(&folders)?;
         Ok(Self { here, ..Self::with(home, door, policy) })
@@ -175,6 +184,16 @@ impl Gate {
             act.guard = policy.exec_rules();
             if let Some(guard) = act.guard.as_mut().filter(|_| verdict.decision == Decision::Ask) {
                 guard.granted = policy.asked_commands(start.run);
+                // Who agrees to a text that names a file opens it, where the rule asks.
+                let opened = |place: &str| {
+                    let of_finding = |finding: &Finding| finding.rule.clone();
+                    verdict.findings.iter().filter_map(of_finding).any(|rule| {
+                        rule.files.is_some()
+                            && rule.decision == Decision::Ask
+                            && rule.place.to_string() == place
+                    })
+                };
+                guard.files.retain(|file| !opened(&file.place));
             }
         }
         if verdict.decision == Decision::Allow && self.door.is_agents() && !verdict.reaches.is_empty() {
@@ -185,11 +204,14 @@ impl Gate {
         Ok(self.judged(&act, &verdict))
     }
 
-    /// May this line be typed somewhere that is no job of ours?
+    /// May this line be typed somewhere that is not a job of ours?
     fn judge_line(&self, session: &str, line: &str) -> Result<Judged, Failure> {
         let policy = self.policy.at(&self.here.as_deref().into_iter().collect::<Vec<_>>())?;
         let act = Act::of(session, Tool::Send, line.to_owned());
-        let verdict = policy.judge_tool(Tool::Send).and(policy.judge_line(Tool::Send, line));
+        let verdict = policy
+            .judge_tool(Tool::Send)
+            .and(policy.judge_line(Tool::Send, line))
+            .and(policy.judge_named_files(line));
         Ok(self.judged(&act, &verdict))
     }
 
@@ -199,13 +221,16 @@ impl Gate {
         let reason = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         Question {
             door: self.door,
-            topic: Topic::Exec,
+            topic: if asked.host.is_some() { Topic::Host } else { Topic::Exec },
             session: session.to_owned(),
             tool: Tool::Run,
             job: Some(job),
             what: asked.command.clone(),
             typed: None,
-            why: format!("the rule \"{}\" is about what it executes{reason}", asked.rule),
+            why: match &asked.host {
+                Some(host) => format!("{host} is none of the hosts that it may connect to"),
+                None => format!("the rule \"{}\" is about what it executes{reason}", asked.rule),
+            },
             rule: Some(asked.rule.clone()),
             place: Some(asked.place.clone()),
             typed_after: None,
@@ -252,7 +277,10 @@ impl Gate {
             act.typed_after = count;
             verdict = policy.judge_typed(&reader::of(job)?, &before, input);
         }
-        // What is no command may be a password: a person sees all of it, but only what a rule is about is
+        if info.state.is_live() {
+            verdict = verdict.and(policy.judge_named_files(input.text()));
+        }
+        // What is not a command may be a password: a person sees all of it, but only what a rule is about is
         // noted.
         if let Some(finding) = verdict.first().filter(|finding| finding.decision > Decision::Allow) {
             act.what.clone_from(&finding.part);
@@ -260,12 +288,16 @@ impl Gate {
             act.what = format!("{} characters", input.text().chars().count());
         }
         Ok(match self.judged(&act, &verdict) {
-            Judged::Free(_) => self.owned(&act, &info, policy.for_agents(self.own).input, &policy),
-            judged => judged,
+            Judged::Free(_) => {
+                let agents = policy.for_agents(self.own);
+                let own = OwnJob { may: agents.input, is_said: agents.input_is_said, verb: "type into jobs" };
+                self.owned(&act, &info, own, &policy)
+            }
+            judged @ (Judged::Asked(_) | Judged::Refused(_)) => judged,
         })
     }
 
-    /// May this job be ended, or sent a signal? Never the one that whoever asks runs in, unless a person at
+    /// May this job be ended, or sent a signal? Never the one that the caller runs in, unless a person at
     /// the command line insists.
     fn judge_kill(&self, session: &str, job: &Job, insists: bool) -> Result<Judged, Failure> {
         let info = job.info()?;
@@ -278,8 +310,12 @@ impl Gate {
         let policy = self.policy_of(&info)?;
         let verdict = policy.judge_tool(Tool::Kill);
         Ok(match self.judged(&act, &verdict) {
-            Judged::Free(_) => self.owned(&act, &info, policy.for_agents(self.own).kill, &policy),
-            judged => judged,
+            Judged::Free(_) => {
+                let agents = policy.for_agents(self.own);
+                let own = OwnJob { may: agents.kill, is_said: agents.kill_is_said, verb: "end jobs" };
+                self.owned(&act, &info, own, &policy)
+            }
+            judged @ (Judged::Asked(_) | Judged::Refused(_)) => judged,
         })
     }
 
@@ -290,8 +326,11 @@ impl Gate {
         let act = Act { job: Some(&info), ..Act::of(session, tool, format!("$ {}", info.command)) };
         let policy = self.policy_of(&info)?;
         Ok(match self.judged(&act, &policy.judge_tool(tool)) {
-            Judged::Free(_) => self.owned(&act, &info, Decision::Allow, &policy),
-            judged => judged,
+            Judged::Free(_) => {
+                let own = OwnJob { may: Decision::Allow, is_said: false, verb: "change jobs" };
+                self.owned(&act, &info, own, &policy)
+            }
+            judged @ (Judged::Asked(_) | Judged::Refused(_)) => judged,
         })
     }
 
@@ -303,7 +342,7 @@ impl Gate {
                 let why = format!("these are events of another session ({whose})");
                 self.decided(self.policy.for_agents(self.own).others, &act, Topic::Others, &why)
             }
-            judged => judged,
+            judged @ (Judged::Free(_) | Judged::Asked(_) | Judged::Refused(_)) => judged,
         }
     }
 
@@ -315,7 +354,7 @@ impl Gate {
                 let others = self.policy.for_agents(self.own).others;
                 self.decided(others, &act, Topic::Others, "jobs of other sessions would be removed too")
             }
-            judged => judged,
+            judged @ (Judged::Free(_) | Judged::Asked(_) | Judged::Refused(_)) => judged,
         }
     }
 
@@ -373,7 +412,7 @@ impl Gate {
     }
 
     /// Whose job it is, and what that means for an agent.
-    fn owned(&self, act: &Act<'_>, info: &Info, own: Decision, policy: &Policy) -> Judged {
+    fn owned(&self, act: &Act<'_>, info: &Info, own: OwnJob, policy: &Policy) -> Judged {
         if !self.door.is_agents()
             || !info.state.is_live()
             || self.is_remembered(act.session, info.handle) && act.tool == Tool::Send
@@ -384,10 +423,16 @@ impl Gate {
             let why = format!("job {} belongs to another session ({})", info.handle, info.session);
             return self.decided(policy.for_agents(self.own).others, act, Topic::Others, &why);
         }
-        let why = "agents are asked about before they end jobs or type into them ([agents] in policy.toml)";
+        let why = match own.may {
+            Decision::Allow | Decision::Ask => {
+                "agents are asked about before they end jobs or type into them ([agents] in policy.toml)"
+                    .into()
+            }
+            Decision::Deny => format!("agents may not {} ([agents] in policy.toml)", own.verb),
+        };
         // What the user wrote down is a rule: that nobody can be asked does not lift it.
-        let topic = if policy.for_agents(self.own).own_is_said { Topic::Rule } else { Topic::Own };
-        self.decided(own, act, topic, why)
+        let topic = if own.is_said { Topic::Rule } else { Topic::Own };
+        self.decided(own.may, act, topic, &why)
     }
 
     fn is_remembered(&self, session: &str, job: Handle) -> bool {
@@ -458,7 +503,17 @@ impl Gate {
             Tool::Kill if finding.is_none() => {
                 Hint::text("end it from outside; on the command line, --force does it anyway")
             }
-            _ => Hint::call("see why: ", Call::ExplainPolicy)
+            Tool::Run
+            | Tool::Send
+            | Tool::Kill
+            | Tool::Screen
+            | Tool::Read
+            | Tool::Wait
+            | Tool::Jobs
+            | Tool::Events
+            | Tool::Watch
+            | Tool::Resize
+            | Tool::Prune => Hint::call("see why: ", Call::ExplainPolicy)
                 .and("; do not try to get around it: ask the user"),
         };
         Judged::Refused(Failure::new(Kind::Denied, format!("denied: {}{place}", question.why)).hint(hint))

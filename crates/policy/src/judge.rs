@@ -172,7 +172,7 @@ impl Layer {
         for rule in rules {
             match rule.speaks_of(words) {
                 Strength::No => {}
-                strength => {
+                strength @ (Strength::Maybe | Strength::Yes) => {
                     if rule.decision == Decision::Allow {
                         permitted = permitted.max(Permitted::of(rule, words));
                     }
@@ -234,7 +234,7 @@ impl Permitted {
 }
 
 fn is_plainly_wrapped(words: &[Word]) -> bool {
-    // A file that is written by a redirection is no program.
+    // A file that is written by a redirection is not a program.
     if words.first().is_some_and(|word| word.text == ">") {
         return true;
     }
@@ -245,7 +245,9 @@ fn is_plainly_wrapped(words: &[Word]) -> bool {
 fn matched(rule: &Arc<Rule>, strength: Strength, found: &FoundPiece) -> Finding {
     let (decision, why) = match strength {
         Strength::Yes => (rule.decision, format!("the rule \"{}\" matches it", rule.shown())),
-        _ => (Decision::Ask, format!("the rule \"{}\" could be about it", rule.shown())),
+        Strength::No | Strength::Maybe => {
+            (Decision::Ask, format!("the rule \"{}\" could be about it", rule.shown()))
+        }
     };
     Finding { decision, why, rule: Some(Arc::clone(rule)), part: found.shown.clone() }
 }
@@ -264,11 +266,11 @@ pub(crate) fn of_rule(rule: &Arc<Rule>, reading: &Reading) -> Vec<(Strength, Fin
     let one = |found: &FoundPiece| match &found.piece {
         Piece::Command { words, .. } => match rule.speaks_of(words) {
             Strength::No => None,
-            strength => Some((strength, matched(rule, strength, found))),
+            strength @ (Strength::Maybe | Strength::Yes) => Some((strength, matched(rule, strength, found))),
         },
         Piece::Write { target } => match rule.speaks_of(&[Word::plain(">"), target.clone()]) {
             Strength::No => None,
-            strength => Some((strength, matched(rule, strength, found))),
+            strength @ (Strength::Maybe | Strength::Yes) => Some((strength, matched(rule, strength, found))),
         },
         Piece::Mention { text } => mentioned(rule, text, found).map(|finding| (Strength::Maybe, finding)),
         Piece::Opaque { .. } | Piece::Outside { .. } | Piece::Tool { .. } | Piece::Bare => None,

@@ -26,7 +26,7 @@ pub use decision::{Decision, Tool, Unattended};
 pub use file::LoadError;
 pub use gate::{Gate, Judged};
 pub use judge::{Finding, Verdict};
-pub use order::{Order, OrderKind, Pass, Start, TypedInput};
+pub use order::{Order, OrderKind, Pass, Start, StepCommand, TypedInput};
 pub use outlast_protocol::Door;
 pub use policy::{ForAgents, Policy};
 pub use question::{Answer, Question, Topic};

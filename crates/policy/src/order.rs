@@ -1,16 +1,16 @@
 //! What a door was asked to do, parsed once: the gate judges it, and the door runs the very values that it
 //! names.
 //!
-//! The set is closed. Whoever adds a request says in [`OrderKind::tool`] which rules are about it, and in
+//! The set is closed. A new request says in [`OrderKind::tool`] which rules are about it, and in
 //! [`Gate::judge`](crate::Gate::judge) what else decides.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outlast_job::wire::{Send, base64};
 use outlast_job::{Failure, Job, Run, keys};
-use outlast_protocol::Tool;
+use outlast_protocol::{ShellKind, StepOrder, Tool};
 use outlast_rules::exec::ExecRules;
 use outlast_stream::Key;
 
@@ -23,7 +23,7 @@ pub struct Order<'a> {
     pub kind: OrderKind<'a>,
 }
 
-/// Everything that a door can be asked for, as far as it is judged. Whoever adds one says which rules are
+/// Everything that a door can be asked for, as far as it is judged. A new one says which rules are
 /// about it.
 #[derive(Clone, Copy, Debug)]
 pub enum OrderKind<'a> {
@@ -49,14 +49,14 @@ pub enum OrderKind<'a> {
     Kill {
         /// The job.
         job: &'a Job,
-        /// Even the one that whoever asks runs in.
+        /// Even the one that the caller runs in.
         force: bool,
     },
     /// Send a signal to a job.
     Signal {
         /// The job.
         job: &'a Job,
-        /// Even to the one that whoever asks runs in.
+        /// Even to the one that the caller runs in.
         force: bool,
     },
     /// Give a job's terminal another size.
@@ -127,12 +127,44 @@ pub struct Start<'a> {
     pub fed: bool,
 }
 
+/// A command for a shell that remembers, as far as it is judged: one like any other, in the folder that the shell is in.
+#[derive(Clone, Debug)]
+pub struct StepCommand {
+    run: Run,
+    folder: PathBuf,
+    env: BTreeMap<String, String>,
+}
+
+impl StepCommand {
+    /// Of an order for a shell of this kind, which is in this folder now.
+    #[must_use]
+    pub fn of(kind: ShellKind, order: &StepOrder, folder_now: &str) -> Self {
+        let command = order.command.clone();
+        let run = match kind {
+            // What it reads is what we read.
+            ShellKind::Bash => Run::Shell(command),
+            ShellKind::Dash | ShellKind::Zsh | ShellKind::Fish => {
+                Run::Program(vec![kind.name().into(), "-c".into(), command])
+            }
+        };
+        let folder = order.folder.as_deref().unwrap_or(folder_now).into();
+        let set = order.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        Self { run, folder, env: set.collect() }
+    }
+
+    /// What is judged.
+    #[must_use]
+    pub fn start(&self) -> Start<'_> {
+        Start { run: &self.run, folder: &self.folder, env: &self.env, fed: false }
+    }
+}
+
 /// Something to type, with its keys parsed.
 #[derive(Clone, Debug)]
 pub struct TypedInput {
     send: Send,
     keys: Vec<Key>,
-    /// What the bytes say, where it is no text.
+    /// What the bytes say, where they are not text.
     raw: Option<String>,
 }
 

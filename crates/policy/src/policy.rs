@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outlast_job::Run;
 use outlast_job::settings::{Settings, read_file};
 use outlast_rules::exec::{ANSWER_WITHIN_MS, ExecDecision, ExecRule, ExecRules};
+use outlast_rules::files::{Access, FileRule, could_name};
 
 use crate::decision::{Decision, Tool, Unattended};
 use crate::file::{Guard, Layer, LoadError};
-use crate::judge::Verdict;
+use crate::judge::{Finding, Verdict};
 use crate::reading::{FoundPiece, Piece, Reading};
-use crate::rule::{Rule, Strength};
+use crate::rule::{Files, Rule, Strength};
 use crate::word::{Word, plain_words};
 
 /// Where a project keeps its policy.
@@ -29,8 +31,10 @@ pub struct ForAgents {
     pub input: Decision,
     /// End, or type into, jobs of other sessions.
     pub others: Decision,
-    /// Whether somebody said what agents may do to jobs of their own: then that is a rule, and no default.
-    pub own_is_said: bool,
+    /// Whether somebody said whether agents may end jobs of their own: then that is a rule, and no default.
+    pub kill_is_said: bool,
+    /// The same for typing into them.
+    pub input_is_said: bool,
     /// What they may do where nobody can be asked.
     pub unattended: Unattended,
     /// Whether a call that says that the user agreed counts, where nobody can be asked.
@@ -58,6 +62,7 @@ impl Policy {
             policy.has_user = true;
         }
         policy.add_projects(folders)?;
+        policy.check_files(0)?;
         Ok(policy)
     }
 
@@ -68,6 +73,7 @@ impl Policy {
     pub fn at(&self, folders: &[&Path]) -> Result<Self, LoadError> {
         let mut policy = self.clone();
         policy.add_projects(folders)?;
+        policy.check_files(self.layers.len())?;
         Ok(policy)
     }
 
@@ -95,10 +101,23 @@ impl Policy {
         Ok(Self { layers: vec![Layer::parse(path, text)?], has_user: true })
     }
 
+    /// A rule about files that this machine can't enforce does not load.
+    fn check_files(&self, from: usize) -> Result<(), LoadError> {
+        let about_files = |layer: &&Layer| layer.rules.iter().any(|rule| rule.files.is_some());
+        let Some(layer) = self.layers[from..].iter().find(about_files) else { return Ok(()) };
+        let Err(why) = outlast_job::sandbox::can_close_files() else { return Ok(()) };
+        let line = layer.rules.iter().find(|rule| rule.files.is_some()).map(|rule| rule.place.line);
+        let message = format!(
+            "a rule about files can't be enforced here: it needs namespaces for processes and mounts, and {why}; \
+             take the rule out, or allow user namespaces on this machine"
+        );
+        Err(LoadError { file: layer.file.to_path_buf(), line, message })
+    }
+
     fn add_projects(&mut self, folders: &[&Path]) -> Result<(), LoadError> {
         let mut looked: Vec<PathBuf> = self.layers.iter().map(|layer| layer.file.to_path_buf()).collect();
         for folder in folders {
-            // As it is, and as it really is: a link is no way around a project's policy.
+            // As it is, and as it really is: a link does not lead around a project's policy.
             let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
             for folder in folder.ancestors().chain(real.ancestors()) {
                 let file = folder.join(IN_PROJECT);
@@ -143,7 +162,7 @@ impl Policy {
     }
 
     /// What agents may do to jobs. Unless the user says otherwise a person is asked; a project can only
-    /// tighten. `own` is what whoever started the server said of an agent's own jobs.
+    /// tighten. `own` is what the server was started with for an agent's own jobs.
     #[must_use]
     pub fn for_agents(&self, own: Option<Decision>) -> ForAgents {
         let resolved = |default: Option<Decision>, said: fn(&Layer) -> Option<Decision>| {
@@ -155,11 +174,8 @@ impl Policy {
             kill: resolved(own, |layer| layer.agents.kill),
             input: resolved(own, |layer| layer.agents.input),
             others: resolved(None, |layer| layer.agents.others),
-            own_is_said: own.is_some()
-                || self
-                    .layers
-                    .iter()
-                    .any(|layer| layer.agents.kill.is_some() || layer.agents.input.is_some()),
+            kill_is_said: own.is_some() || self.layers.iter().any(|layer| layer.agents.kill.is_some()),
+            input_is_said: own.is_some() || self.layers.iter().any(|layer| layer.agents.input.is_some()),
             unattended: {
                 let (user, projects) = self.layers.split_at(usize::from(self.has_user));
                 let user = user.first().and_then(|layer| layer.agents.unattended).unwrap_or_default();
@@ -203,6 +219,13 @@ impl Policy {
             }
             Run::Program(argv) => self.judge(Tool::Run, &Reading::of_words(plain_words(argv), fed)),
         };
+        if self.names_files() {
+            let text = match run {
+                Run::Shell(line) => line.clone(),
+                Run::Program(argv) => argv.join(" "),
+            };
+            verdict = verdict.and(self.judge_named_files(&text));
+        }
         if !self.layers.is_empty() {
             for (name, value) in env {
                 verdict = verdict.and(self.judge(Tool::Run, &Reading::of_variable(name, value)));
@@ -219,7 +242,43 @@ impl Policy {
             guarded.flat_map(|layer| &layer.rules).filter_map(|rule| exec_rule(rule)).collect();
         let shortest = self.layers.iter().filter_map(|layer| layer.answer_within).min();
         let answer_within_ms = shortest.map_or(ANSWER_WITHIN_MS, outlast_job::clock::millis);
-        (!rules.is_empty()).then_some(ExecRules { rules, granted: Vec::new(), answer_within_ms })
+        let files =
+            self.layers.iter().flat_map(|layer| &layer.rules).flat_map(file_rules).collect::<Vec<_>>();
+        let is_empty = rules.is_empty() && files.is_empty();
+        (!is_empty).then_some(ExecRules { rules, granted: Vec::new(), answer_within_ms, files })
+    }
+
+    /// What is said of a text that could name a file: a person is asked, for nobody knows from here what is done with it.
+    #[must_use]
+    pub fn judge_named_files(&self, text: &str) -> Verdict {
+        let about = |rule: &&Arc<Rule>| {
+            rule.files.as_ref().is_some_and(|files| {
+                files.access == Access::Read && files.patterns.iter().any(|pattern| could_name(pattern, text))
+            })
+        };
+        let finding = |rule: &Arc<Rule>| Finding {
+            decision: Decision::Ask,
+            why: match rule.decision {
+                Decision::Deny => format!(
+                    "it could name a file that the rule \"{}\" closes, which a yes does not open",
+                    rule.shown()
+                ),
+                Decision::Allow | Decision::Ask => {
+                    format!(
+                        "it could name a file of the rule \"{}\"; a yes opens it for this job",
+                        rule.shown()
+                    )
+                }
+            },
+            rule: Some(Arc::clone(rule)),
+            part: text.to_owned(),
+        };
+        Verdict::of(self.layers.iter().flat_map(|layer| &layer.rules).filter(about).map(finding).collect())
+    }
+
+    /// Whether a rule is about files.
+    pub(crate) fn names_files(&self) -> bool {
+        self.layers.iter().any(|layer| layer.rules.iter().any(|rule| rule.files.is_some()))
     }
 
     /// The commands of a line that a person is asked about, where it is certain what they are. Who agrees to the line agrees
@@ -260,7 +319,13 @@ impl Policy {
             .iter()
             .filter_map(|found| match found.piece {
                 Piece::Tool { tool, acts: true } => Some(tool),
-                _ => None,
+                Piece::Command { .. }
+                | Piece::Write { .. }
+                | Piece::Opaque { .. }
+                | Piece::Mention { .. }
+                | Piece::Outside { .. }
+                | Piece::Bare
+                | Piece::Tool { .. } => None,
             })
             .collect();
         verdict.folders.clone_from(&reading.folders);
@@ -268,7 +333,7 @@ impl Policy {
     }
 }
 
-/// A rule about programs, as a keeper is told of it; none for what is no program.
+/// A rule about programs, as a keeper is told of it; none for what is not a program.
 fn exec_rule(rule: &Rule) -> Option<ExecRule> {
     let decision = match rule.decision {
         Decision::Allow => return None,
@@ -282,6 +347,21 @@ fn exec_rule(rule: &Rule) -> Option<ExecRule> {
         shown: rule.shown(),
         place: rule.place.to_string(),
         why: rule.why.clone(),
+    })
+}
+
+/// A rule about files, as a keeper is told of it.
+fn file_rules(rule: &Arc<Rule>) -> impl Iterator<Item = FileRule> {
+    let below = rule.place.project().map(Path::to_owned);
+    let place = rule.place.to_string();
+    rule.files.iter().flat_map(move |Files { patterns, access }| {
+        let (below, place, access) = (below.clone(), place.clone(), *access);
+        patterns.iter().map(move |pattern| FileRule {
+            pattern: pattern.clone(),
+            access,
+            below: below.clone(),
+            place: place.clone(),
+        })
     })
 }
 

@@ -20,13 +20,15 @@ pub enum Topic {
     Own,
     /// A program of a job wants to execute something that a rule asks about.
     Exec,
+    /// A host that a job is not connected to.
+    Host,
 }
 
 impl Topic {
     /// Whether a rule asks: then nothing but a person's yes will do.
     pub(crate) fn is_of_a_rule(self) -> bool {
         match self {
-            Self::Rule | Self::Exec => true,
+            Self::Rule | Self::Exec | Self::Host => true,
             Self::Others | Self::Own => false,
         }
     }
@@ -131,10 +133,18 @@ impl Question {
         let who = shown(&self.session);
         match self.tool {
             Tool::Run if self.topic == Topic::Exec => format!("May{job} of {who} execute this?"),
+            Tool::Run if self.topic == Topic::Host => format!("May{job} of {who} connect to this host?"),
             Tool::Run => format!("May {who} run this?"),
             Tool::Send => format!("May {who} type into{job}?"),
             Tool::Kill => format!("May {who} end{job}?"),
-            tool => format!("May {who} use {}?", tool.name()),
+            tool @ (Tool::Screen
+            | Tool::Read
+            | Tool::Wait
+            | Tool::Jobs
+            | Tool::Events
+            | Tool::Watch
+            | Tool::Resize
+            | Tool::Prune) => format!("May {who} use {}?", tool.name()),
         }
     }
 
@@ -163,7 +173,14 @@ impl Question {
             Tool::Run => "run this".to_owned(),
             Tool::Send => format!("type into{job}"),
             Tool::Kill => format!("end{job}"),
-            tool => format!("use {}", tool.name()),
+            tool @ (Tool::Screen
+            | Tool::Read
+            | Tool::Wait
+            | Tool::Jobs
+            | Tool::Events
+            | Tool::Watch
+            | Tool::Resize
+            | Tool::Prune) => format!("use {}", tool.name()),
         };
         let why = match &self.place {
             Some(place) => format!("{} ({place})", self.why),

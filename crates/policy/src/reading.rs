@@ -253,7 +253,14 @@ impl Reading {
             match inner {
                 Inner::Line(line) => self.line(&line, &StdinSource::Outside, depth + 1),
                 Inner::Opaque(why) => self.opaque(why, shown),
-                _ => {}
+                Inner::Words(_)
+                | Inner::Mention(_)
+                | Inner::Write(_)
+                | Inner::Tool(_)
+                | Inner::Look(_)
+                | Inner::Folder(_)
+                | Inner::Set(..)
+                | Inner::Transparent => {}
             }
         }
     }
@@ -280,14 +287,24 @@ impl Reading {
                 Piece::Command { words, .. } if words.first().is_some_and(|word| makes_files(&word.text)) => {
                     written.extend(words[1..].iter().map(|word| base(&word.text).to_owned()));
                 }
-                _ => {}
+                Piece::Command { .. }
+                | Piece::Opaque { .. }
+                | Piece::Mention { .. }
+                | Piece::Outside { .. }
+                | Piece::Bare
+                | Piece::Tool { .. } => {}
             }
         }
         let runs = |found: &FoundPiece| match &found.piece {
             Piece::Command { words, .. } => words.first().is_some_and(|word| {
                 word.text.contains('/') && written.iter().any(|name| *name == base(&word.text))
             }),
-            _ => false,
+            Piece::Write { .. }
+            | Piece::Opaque { .. }
+            | Piece::Mention { .. }
+            | Piece::Outside { .. }
+            | Piece::Bare
+            | Piece::Tool { .. } => false,
         };
         let suspects: Vec<String> =
             self.found.iter().filter(|found| runs(found)).map(|found| found.shown.clone()).collect();

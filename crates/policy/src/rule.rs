@@ -1,11 +1,12 @@
 //! One rule of a file. What a `deny` or `ask` rule matches is decided in [`outlast_rules::matching`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::decision::{Decision, Tool};
 use crate::word::{Word, base};
 pub(crate) use outlast_rules::Strength;
+use outlast_rules::files::Access;
 use outlast_rules::forbids;
 
 /// Where a rule is written.
@@ -15,6 +16,14 @@ pub struct Place {
     pub file: Arc<PathBuf>,
     /// The line, from 1.
     pub line: usize,
+}
+
+impl Place {
+    /// The folder of the project that the file belongs to, if it does.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        let folder = self.file.parent()?;
+        (folder.file_name()? == ".outlast").then(|| folder.parent())?
+    }
 }
 
 impl std::fmt::Display for Place {
@@ -32,16 +41,34 @@ pub struct Rule {
     pub prefix: Vec<Vec<String>>,
     /// The only tool it applies to.
     pub tool: Option<Tool>,
+    /// The files that it is about, for a rule about files.
+    pub files: Option<Files>,
     /// The reason, in the words of its author.
     pub why: Option<String>,
     /// Where it is written.
     pub place: Place,
 }
 
+/// The files that a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// Names, or absolute paths; either may have wildcards.
+    pub patterns: Vec<String>,
+    /// What is not allowed.
+    pub access: Access,
+}
+
 impl Rule {
     /// The rule as a person would write it.
     #[must_use]
     pub fn shown(&self) -> String {
+        if let Some(Files { patterns, access }) = &self.files {
+            let what = match access {
+                Access::Read => "path",
+                Access::Write => "changes of path",
+            };
+            return format!("{} {what} {}", self.decision.name(), patterns.join(", "));
+        }
         let words: Vec<String> = self
             .prefix
             .iter()

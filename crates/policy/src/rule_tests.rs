@@ -8,6 +8,7 @@ fn rule(decision: Decision, prefix: &[&str]) -> Rule {
         decision,
         prefix: prefix.iter().map(|word| vec![(*word).to_owned()]).collect(),
         tool: None,
+        files: None,
         why: None,
         place: Place { file: Arc::new(PathBuf::from("policy.toml")), line: 1 },
     }

@@ -276,7 +276,12 @@ impl Policy {
             .iter()
             .map(|stroke| match stroke {
                 Stroke::Char(c) => *c,
-                _ => '\n',
+                Stroke::Run
+                | Stroke::Interrupt
+                | Stroke::Erase
+                | Stroke::End
+                | Stroke::Unseen
+                | Stroke::UnseenRun => '\n',
             })
             .collect();
         let shown = format!("{}, typed into {program}", text.trim());

@@ -62,7 +62,7 @@ pub(crate) fn unwrap(words: &[Word], fed: &StdinSource) -> Vec<Inner> {
         StdinSource::Unknown if MAY_START_SHELL.contains(&name) => {
             inner.push(Inner::Opaque("a shell behind it may read its input"))
         }
-        _ => {}
+        StdinSource::Outside | StdinSource::Text(_) | StdinSource::Unknown => {}
     }
     inner
 }
@@ -81,6 +81,21 @@ fn told(name: &str, rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
     programs::unwrap(name, rest, fed).unwrap_or_else(|| {
         if ARGUMENTS_NOT_RUN.contains(&name) { Vec::new() } else { vec![Inner::Mention(known_text(rest))] }
     })
+}
+
+/// Whether a shell may read a line in another way than bash, by whose grammar we read it. Shells of the POSIX kind know
+/// neither `((` nor `[[`, and run what stands behind them; of others only plain lines are known.
+fn is_read_otherwise(name: &str, line: &str) -> bool {
+    match name {
+        "bash" | "rbash" => false,
+        "sh" | "dash" | "ash" | "posh" => {
+            let after = |what: &str| line.match_indices(what).map(|(at, _)| at).collect::<Vec<_>>();
+            let is_command = |at: usize| !line[..at].ends_with('$');
+            let is_test = |at: usize| line[at + 2..].starts_with(char::is_whitespace);
+            after("((").into_iter().any(is_command) || after("[[").into_iter().any(is_test)
+        }
+        _ => crate::grammar::outside(line).is_some(),
+    }
 }
 
 /// A shell: with a string, a script, something on its stdin, or interactive.
@@ -107,7 +122,8 @@ fn shell(name: &str, rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
             }
         } else if text.len() > 1 && (text.starts_with('-') || text.starts_with('+')) {
             string |= text[1..].contains('c') && text.starts_with('-');
-            if text.ends_with(['o', 'O']) {
+            // Each takes a word of its own, also among other letters: `bash -oc pipefail LINE`.
+            for _ in text[1..].matches(['o', 'O']) {
                 words.next();
             }
         } else {
@@ -128,6 +144,9 @@ fn shell(name: &str, rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
         (false, None, StdinSource::Unknown) => {
             inner.push(Inner::Opaque("it is a shell that reads commands from its input"))
         }
+    }
+    if inner.iter().any(|inner| matches!(inner, Inner::Line(line) if is_read_otherwise(name, line))) {
+        inner.push(Inner::Opaque("another shell than bash reads it, by other rules"));
     }
     if !tables::BASH_LIKE_SHELLS.contains(&name) && !inner.is_empty() {
         inner.push(Inner::Opaque("it is in the language of another shell"));

@@ -30,6 +30,8 @@ fn policy() -> Policy {
 
 /// Plainly the denied command, in another spelling: refused.
 const REFUSED: &[&str] = &[
+    "bash -oc pipefail 'rm x'",
+    "bash -Oc extglob 'rm x'",
     "rm x",
     "/bin/rm x",
     "/usr/bin/../bin/rm x",
@@ -192,6 +194,15 @@ const REFUSED: &[&str] = &[
 
 /// Could be the denied command: asked for.
 const ASKED: &[&str] = &[
+    "/bin/[r]m x",
+    "X=1 /bin/[r]m x",
+    "bash -c 'X=1 /bin/[r]m x'",
+    "(( 1 )) && X=1 /bin/r[m] x",
+    "sh -c '((rm - x))'",
+    "dash -c '[[ -n a || rm != x ]]'",
+    "find . -exec sh -c '((rm - x))' ';'",
+    "zsh -c '=rm x'",
+    "ksh -c 'x=1; echo $x'",
     r"q=Q; d=${q/Q/\$}; l=${q/Q/\[}; Z=a$l$d'(rm x)]'; ((Z))",
     r"q=Q; d=${q/Q/\$}; l=${q/Q/\[}; Z=a$l$d'(rm x)]'; echo $((Z))",
     r"q=Q; d=${q/Q/'$'}; Z=$d'(rm x)'; [[ Z -eq 0 ]]",
@@ -360,6 +371,8 @@ const ASKED: &[&str] = &[
 
 /// Ordinary work.
 const FREE: &[&str] = &[
+    "sh -c 'echo $((1 + 1)); grep [[:alpha:]] x'",
+    "bash -c '((i++)); [[ -n a ]]'",
     "ls -la",
     "echo rm",
     "echo 'rm x'",

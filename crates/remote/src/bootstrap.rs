@@ -124,7 +124,7 @@ fn check(bytes: &[u8], machine: &str, chosen: bool) -> Result<(), Failure> {
     const INTERPRETER: u32 = 3;
     let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_le_bytes([two[0], two[1]]));
     if bytes.get(..5) != Some(b"\x7fELF\x02") {
-        return Err(Failure::usage("it is no program for a 64-bit Linux"));
+        return Err(Failure::usage("it is not a program for 64-bit Linux"));
     }
     let wanted = match machine {
         "x86_64" | "amd64" => 62,

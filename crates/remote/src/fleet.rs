@@ -10,7 +10,7 @@ use outlast_protocol::{Failure, HostName, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::{HostFile, Sharing};
-use crate::link::{LinkOptions, Notice, RelayLink};
+use crate::link::{Dial, LinkOptions, Notice, RelayLink};
 use crate::message::Caller;
 
 /// In the home: what was last known of each host.
@@ -62,6 +62,18 @@ impl Fleet {
             only: None,
         }
     }
+
+    /// A link over a pipe that is opened in this way. Whether the host may be named was asked before.
+    #[must_use]
+    pub fn link_over(&self, name: HostName, dial: Dial) -> RelayLink {
+        RelayLink::new(LinkOptions {
+            name: name.to_string(),
+            dial,
+            patience: if self.caller.agent { AGENTS_PATIENCE } else { PATIENCE },
+            caller: self.caller.clone(),
+            notice: self.notice.clone(),
+        })
+    }
 }
 
 impl Hosts for Fleet {
@@ -74,13 +86,8 @@ impl Hosts for Fleet {
             ));
         }
         let host = HostFile::load()?.find(name)?;
-        Ok(Box::new(RelayLink::new(LinkOptions {
-            name: name.to_string(),
-            command: host.reach.relay(host.program.as_deref(), self.sharing),
-            patience: if self.caller.agent { AGENTS_PATIENCE } else { PATIENCE },
-            caller: self.caller.clone(),
-            notice: self.notice.clone(),
-        })))
+        let command = host.reach.relay(host.program.as_deref(), self.sharing);
+        Ok(Box::new(self.link_over(name, Dial::Command(command))))
     }
 
     fn known(&self) -> Vec<HostName> {

@@ -165,7 +165,7 @@ pub fn encode(stream: u32, kind: MessageKind, body: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Why bytes are no frames.
+/// Why bytes are not frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// There is no relay at the other end. What came instead, as far as it is text.

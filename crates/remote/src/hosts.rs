@@ -18,6 +18,9 @@ const FILE: &str = "hosts.toml";
 /// The table of hosts in it.
 const TABLE: &str = "host";
 
+/// What this machine is called where a host is named.
+pub const HERE: &str = "here";
+
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -29,6 +32,8 @@ pub struct Host {
     pub program: Option<String>,
     /// What it is good for: `run --on LABEL` takes one of these.
     pub labels: Vec<String>,
+    /// How many jobs of a label it takes at once, where its own settings do not say.
+    pub slots: Option<u32>,
 }
 
 /// All machines that were added.
@@ -37,6 +42,8 @@ pub struct HostFile {
     path: Option<PathBuf>,
     document: DocumentMut,
     hosts: BTreeMap<HostName, Host>,
+    /// This machine, with its labels.
+    here: Option<Host>,
 }
 
 impl HostFile {
@@ -77,7 +84,8 @@ impl HostFile {
             let host = parse(name, host).map_err(|failure| wrong(&failure.message))?;
             hosts.insert(host.name, host);
         }
-        Ok(Self { path: Some(path.to_owned()), document, hosts })
+        let here = HERE.parse().ok().and_then(|name| hosts.remove(&name));
+        Ok(Self { path: Some(path.to_owned()), document, hosts, here })
     }
 
     /// The hosts, by name.
@@ -95,7 +103,7 @@ impl HostFile {
         }
         if ssh_names().iter().any(|known| known == name.as_str()) {
             let reach = Reach::Ssh(name.to_string());
-            return Ok(Host { name, reach, program: None, labels: Vec::new() });
+            return Ok(Host { name, reach, program: None, labels: Vec::new(), slots: None });
         }
         let known: Vec<&str> = self.hosts.keys().map(HostName::as_str).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -103,10 +111,11 @@ impl HostFile {
             .hint(format!("known hosts: {known}; add one: outlast host add {name} ssh:USER@ADDRESS")))
     }
 
-    /// Hosts with a label.
+    /// Hosts with a label; this machine may be one of them.
     #[must_use]
     pub fn labelled(&self, label: &str) -> Vec<&Host> {
-        self.hosts.values().filter(|host| host.labels.iter().any(|one| one == label)).collect()
+        let all = self.hosts.values().chain(&self.here);
+        all.filter(|host| host.labels.iter().any(|one| one == label)).collect()
     }
 
     /// Adds a host, or changes one, and writes the file.
@@ -129,6 +138,9 @@ impl HostFile {
         }
         if !host.labels.is_empty() {
             entry.insert("labels", value(host.labels.iter().collect::<Array>()));
+        }
+        if let Some(slots) = host.slots {
+            entry.insert("slots", value(i64::from(slots)));
         }
         table.insert(host.name.as_str(), Item::Table(entry));
         self.hosts.insert(host.name, host);
@@ -168,8 +180,8 @@ impl HostFile {
 fn parse(name: &str, host: &Item) -> Result<Host, Failure> {
     let wrong = |what: &str| Failure::usage(format!("[{TABLE}.{name}] {what}"));
     let table = host.as_table_like().ok_or_else(|| wrong("is not a table"))?;
-    let mut found =
-        Host { name: name.parse()?, reach: Reach::Ssh(name.to_owned()), program: None, labels: Vec::new() };
+    let (name, reach) = (name.parse()?, Reach::Ssh(name.to_owned()));
+    let mut found = Host { name, reach, program: None, labels: Vec::new(), slots: None };
     for (key, item) in table.iter() {
         let text = || item.as_str().ok_or_else(|| wrong(&format!("{key} is not a text")));
         match key {
@@ -180,9 +192,14 @@ fn parse(name: &str, host: &Item) -> Result<Host, Failure> {
                 let label = |one: &toml_edit::Value| one.as_str().map(ToOwned::to_owned);
                 found.labels = labels.iter().filter_map(label).collect();
             }
+            "slots" => {
+                let slots = item.as_integer().and_then(|count| u32::try_from(count).ok());
+                let slots = slots.filter(|count| *count > 0);
+                found.slots = Some(slots.ok_or_else(|| wrong("slots is not a number from 1 on"))?);
+            }
             other => {
                 return Err(wrong(&format!(
-                    "has an unknown key {other}; it may have reach, program, labels"
+                    "has an unknown key {other}; it may have reach, program, labels, slots"
                 )));
             }
         }
@@ -204,6 +221,7 @@ mod tests {
             reach: reach.parse().unwrap(),
             program: None,
             labels: vec!["gpu".into()],
+            slots: Some(2),
         };
         file.add(host("gpu1", "ssh:me@gpu1")).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

@@ -9,6 +9,7 @@ pub(crate) mod pending;
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -44,9 +45,9 @@ const NOTICE_EVERY: Duration = Duration::from_secs(10);
 pub struct LinkOptions {
     /// What it is called, for messages.
     pub name: String,
-    /// The program that gives a pipe to a relay, and its arguments.
-    pub command: Vec<String>,
-    /// How long a request may wait for a connection that was cut. Waits go by their own time, and subscriptions wait for ever.
+    /// What gives a pipe to a relay.
+    pub dial: Dial,
+    /// How long a request may wait for a connection that was cut. Waits go by their own time, and subscriptions wait without limit.
     pub patience: Duration,
     /// Who asks.
     pub caller: Caller,
@@ -54,14 +55,35 @@ pub struct LinkOptions {
     pub notice: Option<Notice>,
 }
 
-/// How whoever waits is told so.
+/// What gives a pipe to a relay.
+#[derive(Clone)]
+pub enum Dial {
+    /// A program, and its arguments: the pipe is its standard input and output.
+    Command(Vec<String>),
+    /// A call that gives the near end of a pipe, or says why there is none.
+    Pipe(OpenPipe),
+}
+
+/// Opens a pipe to a relay. It may block while the relay is looked for.
+pub type OpenPipe = Arc<dyn Fn() -> Result<UnixStream, Failure> + Send + Sync>;
+
+impl fmt::Debug for Dial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "{command:?}"),
+            Self::Pipe(_) => f.write_str("a pipe"),
+        }
+    }
+}
+
+/// How a waiting caller is told so.
 pub type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl fmt::Debug for LinkOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LinkOptions")
             .field("name", &self.name)
-            .field("command", &self.command)
+            .field("dial", &self.dial)
             .finish_non_exhaustive()
     }
 }
@@ -111,7 +133,7 @@ pub struct RelayLink {
 }
 
 impl RelayLink {
-    /// A link that runs this command when it is first used.
+    /// A link that opens its pipe when it is first used.
     #[must_use]
     pub fn new(options: LinkOptions) -> Self {
         Self { options, running: Mutex::default(), next: AtomicU32::new(1) }
@@ -169,7 +191,7 @@ pub fn probe(options: &LinkOptions) -> Result<Hello, Failure> {
         let ended = match connection.hear(&mut asked) {
             Heard::End(why) => Some(why),
             _ if Instant::now() > until => Some("no answer".into()),
-            _ => None,
+            Heard::Nothing | Heard::Something | Heard::Hello => None,
         };
         if let Some(why) = ended {
             return Err(unreachable(&options.name, &connection.end(why)));
@@ -197,7 +219,7 @@ struct Thread {
     options: LinkOptions,
     asked: Asked,
     connection: Option<Connection>,
-    /// A relay has answered before: then a cut is no reason to give up.
+    /// A relay has answered before: then a cut is not a reason to give up.
     was_there: bool,
     /// Since when there is no connection, although one is needed.
     gone_since: Option<Instant>,
@@ -297,6 +319,7 @@ impl Thread {
     /// The connection is gone, or could not be made.
     fn cut(&mut self, why: String) {
         let now = Instant::now();
+        let was_connected = self.connection.as_ref().is_some_and(|connection| connection.is_greeted);
         self.why = match self.connection.take() {
             Some(connection) => connection.end(why),
             None => why,
@@ -307,6 +330,10 @@ impl Thread {
             self.gone_since = None;
         } else if !self.asked.is_empty() {
             self.gone_since.get_or_insert(now);
+        }
+        if was_connected {
+            // Those who show the jobs of this host learn that it is gone.
+            self.asked.look_again();
         }
         self.retry_at = now + self.retry_after;
         self.retry_after = (self.retry_after * 2).min(SLOWEST_RETRY);

@@ -42,6 +42,12 @@ pub trait Judge: Send + Sync {
     fn judge(&self, caller: &Caller, request: &mut Request) -> Result<(), Failure>;
 }
 
+impl<J: Judge + ?Sized> Judge for Arc<J> {
+    fn judge(&self, caller: &Caller, request: &mut Request) -> Result<(), Failure> {
+        (**self).judge(caller, request)
+    }
+}
+
 /// What a relay serves.
 pub struct Served<J> {
     /// The home, and if others are reached through this relay, the hosts.
@@ -50,6 +56,8 @@ pub struct Served<J> {
     pub judge: J,
     /// Whether it passes requests on to its own hosts.
     pub reaches_others: bool,
+    /// Who is at the other end, where the pipe itself proves that; otherwise it is who the client says it is.
+    pub proven: Option<Caller>,
 }
 
 /// Serves until the pipe is cut, or the client has been silent for longer than it promised.
@@ -65,6 +73,7 @@ pub fn serve<J: Judge + 'static>(
         outlast: served.outlast,
         judge: Box::new(served.judge),
         reaches_others: served.reaches_others,
+        proven: served.proven,
         out: Arc::default(),
         open: Arc::default(),
         lanes: Lanes::default(),
@@ -95,6 +104,7 @@ struct Relay {
     outlast: Outlast,
     judge: Box<dyn Judge>,
     reaches_others: bool,
+    proven: Option<Caller>,
     out: Arc<Outgoing>,
     open: Arc<Mutex<OpenStreams>>,
     lanes: Lanes,
@@ -164,8 +174,31 @@ impl Relay {
         Hello::new().common(&hello)?;
         self.out.set_window(hello.window);
         *self.caller.lock().unwrap_or_else(PoisonError::into_inner) =
-            hello.caller.clone().unwrap_or_default();
+            self.who(hello.caller.clone().unwrap_or_default());
         Ok(hello)
+    }
+
+    /// Who asks: what the pipe proves counts more than what is said. That an agent asks is believed in any case.
+    fn who(&self, said: Caller) -> Caller {
+        match &self.proven {
+            Some(proven) => Caller { agent: proven.agent || said.agent, ..proven.clone() },
+            None => said,
+        }
+    }
+
+    /// Who ends a job is in its receipt: with the name that the pipe proves, if it does. The policy has seen the bare session.
+    fn sign(&self, ask: &mut Request) {
+        let Some(proven) = &self.proven else { return };
+        if let Request::Job {
+            ask:
+                JobRequest::Kill { session, .. }
+                | JobRequest::Signal { session, .. }
+                | JobRequest::EndStep { session, .. },
+            ..
+        } = ask
+        {
+            *session = format!("{session} of {}", proven.shown());
+        }
     }
 
     fn obey(self: &Arc<Self>, message: Message) {
@@ -292,6 +325,7 @@ impl Relay {
                 let wanted = ask.is_order() || relay.open().contains_key(&stream);
                 if wanted {
                     let judged = relay.judge.judge(&caller, &mut ask);
+                    relay.sign(&mut ask);
                     let answer = judged.and_then(|()| match order {
                         Some(order) => outlast.answer_once(&order, ask),
                         None => outlast.answer(ask),
@@ -354,6 +388,7 @@ fn lane(stream: u32, request: &Request) -> u64 {
         | Request::Find { .. }
         | Request::FindShell { .. }
         | Request::List(_)
+        | Request::Load {}
         | Request::Wait(_)
         | Request::Events(_)
         | Request::Ack(_)

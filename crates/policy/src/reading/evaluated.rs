@@ -71,8 +71,10 @@ impl Walk<'_> {
         }
         let hides = self.reading.hides_substitution;
         let unknown = |text: &&String| {
+            // Its own sign is not a name in it.
+            let inside = text.strip_prefix('$').unwrap_or(text);
             names(text).any(|name| self.reading.unknown_variables.contains(name))
-                || (hides && text.contains(|c: char| c.is_alphabetic() || c == '_' || c == '$'))
+                || (hides && inside.contains(|c: char| c.is_alphabetic() || c == '_' || c == '$'))
         };
         let read: Vec<String> = line.read.iter().filter(unknown).cloned().collect();
         for text in read {

@@ -35,16 +35,25 @@ impl Walk<'_> {
     fn pieces(&self, node: Node<'_>, quotes: usize, between: fn(&str) -> Word) -> Word {
         let (start, end) = (node.start_byte() + quotes, node.end_byte().saturating_sub(quotes));
         let mut whole = Word::plain("");
-        let mut add = |part: Word| whole.append(&part);
-        let gap = |from: usize, to: usize| between(self.source.get(from..to).unwrap_or_default());
+        let mut add = |mut part: Word, written: &str| {
+            // Within a word it is the beginning of a set of characters, not the program of that name.
+            if quotes == 0 && written == "[" {
+                part.kind = Kind::Glob;
+            }
+            whole.append(&part);
+        };
+        let between_at = |from: usize, to: usize| self.source.get(from..to).unwrap_or_default();
+        let gap = |from: usize, to: usize| (between(between_at(from, to)), between_at(from, to));
         let mut at = start;
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor).filter(|child| child.kind() != "string_content") {
-            add(gap(at, child.start_byte()));
-            add(self.word(child));
+            let (part, written) = gap(at, child.start_byte());
+            add(part, written);
+            add(self.word(child), self.text(child));
             at = child.end_byte();
         }
-        add(gap(at, end));
+        let (part, written) = gap(at, end);
+        add(part, written);
         // `{r,}m` and similar words come in several nodes.
         if quotes == 0 && has_braces(self.text(node)) {
             whole.kind = Kind::Dynamic;

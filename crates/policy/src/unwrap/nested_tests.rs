@@ -23,6 +23,7 @@ const VERBS: &[(&str, Does)] = &[
     ("tail web", Does::Looks(Tool::Read)),
     ("screen 3", Does::Looks(Tool::Screen)),
     ("replay 3", Does::Looks(Tool::Read)),
+    ("diff 3 4", Does::Looks(Tool::Read)),
     ("wait 3", Does::Looks(Tool::Wait)),
     ("events", Does::Looks(Tool::Events)),
     ("events --ack-all", Does::Looks(Tool::Events)),
@@ -34,6 +35,7 @@ const VERBS: &[(&str, Does)] = &[
     ("secret 3", Does::Acts(Tool::Send)),
     ("attach 3", Does::Acts(Tool::Send)),
     ("attach 3 --read-only", Does::Looks(Tool::Screen)),
+    ("shell main", Does::Unknown),
     ("resize 3 80x24", Does::Acts(Tool::Resize)),
     ("tmux submit make", Does::Types),
     ("tmux watch %1", Does::Acts(Tool::Send)),
@@ -73,7 +75,21 @@ const VERBS: &[(&str, Does)] = &[
     ("host list", Does::Looks(Tool::Jobs)),
     ("host test gpu1", Does::Unknown),
     ("host remove gpu1", Does::Unknown),
+    ("cp gpu1:a b", Does::Unknown),
     ("relay", Does::Unknown),
+    ("node", Does::Unknown),
+    ("fleet init folder", Does::Unknown),
+    ("fleet add folder gpu1 --host", Does::Unknown),
+    ("fleet revoke folder gpu1", Does::Unknown),
+    ("fleet join gpu1.toml", Does::Unknown),
+    ("fleet status", Does::Looks(Tool::Jobs)),
+    ("submit --on build make", Does::Unknown),
+    ("order list", Does::Looks(Tool::Jobs)),
+    ("order show order-0001", Does::Looks(Tool::Jobs)),
+    ("order results", Does::Looks(Tool::Jobs)),
+    ("order cancel order-0001", Does::Acts(Tool::Kill)),
+    ("order resolve order-0001 --again", Does::Unknown),
+    ("telemetry --once", Does::Unknown),
     ("config", Does::Nothing),
     ("config list", Does::Nothing),
     ("config get kill.grace", Does::Nothing),
@@ -83,6 +99,10 @@ const VERBS: &[(&str, Does)] = &[
     ("doctor", Does::Nothing),
     ("completions bash", Does::Nothing),
     ("man pages", Does::Writes),
+    ("secret list", Does::Looks(Tool::Jobs)),
+    ("secret forget --all", Does::Unknown),
+    ("policy init", Does::Unknown),
+    ("policy init --dry-run", Does::Nothing),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,6 +171,9 @@ const COMMANDS: [(&str, &[&str]); 4] = [
     ("-- 'rm -rf x'", &["--", "rm -rf x"]),
 ];
 
+/// What some options need before them.
+const SANDBOXES: [&str; 3] = ["", "--sandbox ", "--sandbox --network=hosts "];
+
 /// Whatever options `run` has, the command behind them is found.
 #[test]
 fn no_option_of_run_hides_its_command() {
@@ -180,7 +203,7 @@ fn no_option_of_run_hides_its_command() {
             for option in spellings {
                 for (written, command) in COMMANDS {
                     // Some options are only for a sandbox.
-                    for sandbox in ["", "--sandbox "] {
+                    for sandbox in SANDBOXES {
                         let options = format!("run {sandbox}{option}");
                         let arguments = options.split(' ').chain(command.iter().copied());
                         let line = format!("outlast {options} {written}");
@@ -212,10 +235,26 @@ fn valid_value(option: &clap::Arg) -> Option<String> {
     }
     let parses = |value: &&str| {
         let name = option.get_long().unwrap_or_default();
-        Cli::try_parse_from(["outlast", "run", "--sandbox", &format!("--{name}={value}"), "true"]).is_ok()
+        let given = format!("--{name}={value}");
+        SANDBOXES.iter().any(|sandbox| {
+            let words = ["outlast", "run"].into_iter().chain(sandbox.split_whitespace());
+            Cli::try_parse_from(words.chain([given.as_str(), "true"])).is_ok()
+        })
     };
-    let value = ["1", "80x24", "exec:true"].into_iter().find(parses);
+    let value = ["1", "80x24", "exec:true", "none"].into_iter().find(parses);
     Some(value.unwrap_or_else(|| panic!("a value for {option}?")).to_owned())
+}
+
+/// A line for another shell is asked about, unless a rule is about what bash would read in it.
+#[test]
+fn a_line_for_another_shell_is_a_question() {
+    let rule = "[[rule]]\ndecision = \"deny\"\nprefix = [\"rm\", \"-rf\"]\n";
+    let policy = Policy::parse(Path::new("policy.toml"), rule).unwrap();
+    let decision = |line: &str| policy.judge_line(Tool::Run, line).decision;
+    assert_eq!(decision("outlast run --with bash 'echo x'"), Decision::Allow);
+    assert_eq!(decision("outlast run --with fish 'echo x'"), Decision::Ask);
+    assert_eq!(decision("outlast run --with 'python3 -q' 'print(1)'"), Decision::Ask);
+    assert_eq!(decision("outlast run --with fish 'rm -rf x'"), Decision::Deny);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Programs that are no mere wrappers, but run what they are told all the same.
+//! Programs that are more than wrappers, but run what they are told all the same.
 
 use super::tables::{CANNOT_RUN_COMMANDS, INTERPRETERS};
 use super::{Inner, MADE, line_of, replaced};

@@ -487,3 +487,41 @@ pub(super) const COMMAND_VARIABLES: &[&str] = &[
 /// Variables whose value is not a command itself, but is judged as one to be on the safe side: options that
 /// can name a command to run, and values that a program may pass on to a shell.
 pub(super) const JUDGED_AS_COMMANDS: &[&str] = &["TAR_OPTIONS", "WATCH_INTERVAL", "MAIL"];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Decision, Policy, Tool};
+
+    /// Command lines that use every column of a row.
+    fn lines(wrapper: &Wrapper, name: &str) -> Vec<String> {
+        let before = "1 ".repeat(wrapper.positionals);
+        let plain = std::iter::once(String::new());
+        let shorts = wrapper.shorts.chars().map(|short| format!("-{short} 1 "));
+        let longs = wrapper.longs.iter().map(|long| format!("--{long} 1 "));
+        let assigned = wrapper.assigns.then(|| "A=1 ".to_owned());
+        let options = plain.chain(shorts).chain(longs).chain(assigned);
+        let words = options.map(|option| format!("{name} {option}{before}rm x"));
+        let in_a_line = wrapper.lines.iter().map(|option| {
+            let dashes = if option.len() == 1 { "-" } else { "--" };
+            format!("{name} {before}{dashes}{option} 'rm x'")
+        });
+        words.chain(in_a_line).collect()
+    }
+
+    /// A row that is wrong would let a denied command through without a sound.
+    #[test]
+    fn what_every_wrapper_runs_is_found() {
+        let rule = "[[rule]]\ndecision = \"deny\"\nprefix = \"rm\"\n";
+        let policy = Policy::parse(Path::new("policy.toml"), rule).expect("a rule");
+        let through: Vec<String> = WRAPPERS
+            .iter()
+            .flat_map(|wrapper| wrapper.names.iter().map(move |name| (wrapper, name)))
+            .flat_map(|(wrapper, name)| lines(wrapper, name))
+            .filter(|line| policy.judge_line(Tool::Run, line).decision == Decision::Allow)
+            .collect();
+        assert!(through.is_empty(), "{through:#?}");
+    }
+}

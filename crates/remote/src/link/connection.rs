@@ -1,8 +1,9 @@
-//! One connection of a link: a child process with a relay at its other end.
+//! One connection of a link: a child process or a socket with a relay at its other end.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use super::pending::{Asked, Pending};
-use super::{CONNECT_TIMEOUT, IDLE_CLOSE, IDLE_PING, LinkOptions, PING_AFTER, PONG_TIMEOUT, as_fds};
+use super::{CONNECT_TIMEOUT, Dial, IDLE_CLOSE, IDLE_PING, LinkOptions, PING_AFTER, PONG_TIMEOUT, as_fds};
 use crate::frame::{Assembler, Decoder, Frame, Message, MessageKind, encode};
 use crate::message::{Began, Credit, Hello};
 
@@ -40,10 +41,10 @@ pub(super) enum Heard {
 }
 
 pub(super) struct Connection {
-    child: Child,
+    child: Option<Child>,
     to: OwnedFd,
     from: OwnedFd,
-    said: ChildStderr,
+    said: Option<ChildStderr>,
     /// What the command said about its own trouble.
     trouble: Vec<u8>,
     decoder: Decoder,
@@ -59,10 +60,19 @@ pub(super) struct Connection {
     pub(super) pinged_at: Option<Instant>,
 }
 
-impl Connection {
-    pub(super) fn run(options: &LinkOptions) -> Result<Self, Failure> {
+/// The ends of a pipe to a relay, which do not block.
+struct Pipes {
+    child: Option<Child>,
+    to: OwnedFd,
+    from: OwnedFd,
+    /// What a command says about its own trouble.
+    said: Option<ChildStderr>,
+}
+
+impl Pipes {
+    fn of_command(command: &[String]) -> Result<Self, Failure> {
         let (program, arguments) =
-            options.command.split_first().ok_or_else(|| Failure::usage("there is no command to run"))?;
+            command.split_first().ok_or_else(|| Failure::usage("there is no command to run"))?;
         let cannot = |error: &dyn std::fmt::Display| {
             Failure::new(Kind::Unreachable, format!("cannot run {program}: {error}"))
         };
@@ -82,6 +92,23 @@ impl Connection {
             nonblocking(fd).map_err(|error| cannot(&error))?;
         }
         nonblocking(&said).map_err(|error| cannot(&error))?;
+        Ok(Self { child: Some(child), to, from, said: Some(said) })
+    }
+
+    fn of_stream(stream: UnixStream) -> Result<Self, Failure> {
+        let cannot = |error: std::io::Error| Failure::system("cannot use a pipe", error);
+        stream.set_nonblocking(true).map_err(cannot)?;
+        let to = OwnedFd::from(stream.try_clone().map_err(cannot)?);
+        Ok(Self { child: None, to, from: OwnedFd::from(stream), said: None })
+    }
+}
+
+impl Connection {
+    pub(super) fn run(options: &LinkOptions) -> Result<Self, Failure> {
+        let Pipes { child, to, from, said } = match &options.dial {
+            Dial::Command(command) => Pipes::of_command(command)?,
+            Dial::Pipe(open) => Pipes::of_stream(open()?)?,
+        };
         let now = Instant::now();
         let mut connection = Self {
             child,
@@ -276,7 +303,8 @@ impl Connection {
 
     fn listen_for_trouble(&mut self) {
         let mut bytes = [0; 1024];
-        while let Ok(n @ 1..) = self.said.read(&mut bytes) {
+        let Some(said) = &mut self.said else { return };
+        while let Ok(n @ 1..) = said.read(&mut bytes) {
             self.trouble.extend_from_slice(&bytes[..n]);
             let over = self.trouble.len().saturating_sub(MAX_SAID);
             self.trouble.drain(..over);
@@ -286,12 +314,11 @@ impl Connection {
     /// Ends what is left of it; says why it ended, in the words of the command if it has any.
     pub(super) fn end(mut self, why: String) -> String {
         let until = Instant::now() + LAST_WORDS;
-        let mut ended = None;
-        while ended.is_none() && Instant::now() < until {
-            ended = self.child.try_wait().ok().flatten();
-            if ended.is_none() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+        while let Some(child) = &mut self.child
+            && Instant::now() < until
+            && child.try_wait().is_ok_and(|ended| ended.is_none())
+        {
+            std::thread::sleep(Duration::from_millis(5));
         }
         self.listen_for_trouble();
         let printed = self.decoder.before_marker().unwrap_or_default();
@@ -307,9 +334,11 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        if let Some(child) = &mut self.child
+            && child.try_wait().is_ok_and(|ended| ended.is_none())
+        {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }

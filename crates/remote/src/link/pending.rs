@@ -52,28 +52,16 @@ enum What {
 #[derive(Clone, Copy)]
 enum Patience {
     For(Duration),
-    /// As long as whoever asked.
+    /// As long as the caller.
     Any,
 }
 
 impl Pending {
     pub(super) fn request(masked: bool, request: Request, answered: Answered, patience: Duration) -> Self {
         let begun = Instant::now();
-        let (over_at, patience) = match &request {
-            Request::Wait(wait) => {
-                let over_at = wait.timeout_ms.map(|ms| begun + Duration::from_millis(ms));
-                (over_at, Patience::Any)
-            }
-            Request::Start(_)
-            | Request::PlanWakes(_)
-            | Request::Find { .. }
-            | Request::FindShell { .. }
-            | Request::List(_)
-            | Request::Job { .. }
-            | Request::Events(_)
-            | Request::Ack(_)
-            | Request::Remove { .. }
-            | Request::Prune { .. } => (None, Patience::For(patience)),
+        let (over_at, patience) = match request.as_wait() {
+            Some(wait) => (wait.timeout_ms.map(|ms| begun + Duration::from_millis(ms)), Patience::Any),
+            None => (None, Patience::For(patience)),
         };
         let order = request.is_order().then(order_name);
         Self {
@@ -147,7 +135,7 @@ impl Pending {
         }
     }
 
-    /// Whoever asked wants it no more. A wait is over as if its time were up.
+    /// The caller no longer wants it. A wait is over as if its time were up.
     pub(super) fn cancelled(self) {
         if let What::Request { request, answered, begun, .. } = self.what
             && let Request::Wait(wait) = *request
@@ -285,7 +273,7 @@ impl Asked {
         wanted
     }
 
-    /// What was missed has come, or cannot be had.
+    /// What was missed has come, or is lost.
     pub(super) fn caught_up(&mut self, id: u32, lines: &str) {
         let Some(pending) = self.all.get_mut(&id) else { return };
         let What::Subscription { tell, last, held, .. } = &mut pending.what else { return };
@@ -301,7 +289,7 @@ impl Asked {
         }
     }
 
-    /// Subscriptions without numbers were made anew: whoever is told looks again.
+    /// The connection is gone, or subscriptions without numbers were made anew: subscribers look again.
     pub(super) fn look_again(&mut self) {
         let has_no_numbers = |pending: &Pending| match &pending.what {
             What::Subscription { to, .. } => match to {

@@ -1,17 +1,20 @@
 //! What each verb of the command line does, for the policy.
 
+mod fleet;
+
 use std::path::Path;
 
 use outlast_cli::{
     AcpAgentArgs, AcpArgs, AcpVerb, AttachArgs, CompletionsArgs, ConfigArgs, ConfigGetArgs, ConfigListArgs,
-    ConfigPathArgs, ConfigSetArgs, ConfigUnsetArgs, ConfigVerb, DoctorArgs, EventsArgs, HookArgs,
-    HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb, InstallArgs, JobsArgs,
-    KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
-    PolicyLogArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs, RerunArgs,
-    ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs, SendArgs, ShowArgs, SidecarArgs, SubmitArgs,
-    TapArgs, TmuxArgs, TmuxReadArgs, TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs,
-    WakesArgs, WakesCancelArgs, WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb,
-    WatchArgs, WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb,
+    ConfigPathArgs, ConfigSetArgs, ConfigUnsetArgs, ConfigVerb, CpArgs, DiffArgs, DoctorArgs, EventsArgs,
+    HookArgs, HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb, InstallArgs,
+    JobsArgs, KillArgs, LogsArgs, ManArgs, McpArgs, PinArgs, PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs,
+    PolicyInitArgs, PolicyLogArgs, PolicyPendingArgs, PolicyVerb, PruneArgs, ReadArgs, RelayArgs, ReplayArgs,
+    RerunArgs, ResizeArgs, RmArgs, RunArgs, ScreenArgs, SecretArgs, SecretForgetArgs, SecretListArgs,
+    SecretVerb, SendArgs, ShellArgs, ShowArgs, SidecarArgs, SubmitArgs, TapArgs, TmuxArgs, TmuxReadArgs,
+    TmuxVerb, TmuxWatchArgs, TopArgs, UninstallArgs, Verb, WaitArgs, WakesArgs, WakesCancelArgs,
+    WakesListArgs, WakesPauseArgs, WakesResumeArgs, WakesRetryArgs, WakesVerb, WatchArgs, WebArgs,
+    WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb,
 };
 
 use super::Words;
@@ -22,6 +25,7 @@ use crate::unwrap::{Inner, MADE, line_of};
 use crate::word::{Word, known_text};
 use outlast_job::Run;
 use outlast_protocol::wake::WakeEffect;
+use outlast_protocol::with_interpreter;
 
 const ANSWERS: &str = "it answers what only a person may answer";
 const FED: &str = "what is fed to it is typed";
@@ -39,7 +43,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Jobs(args) => jobs(&args),
         // Its keys end jobs, type into them and start them again.
         Verb::Top(TopArgs { running: _, session: _ }) => serves(),
-        Verb::Show(ShowArgs { job: _ }) => looks(Tool::Jobs),
+        Verb::Show(ShowArgs { job: _, name: _ }) => looks(Tool::Jobs),
         Verb::Read(args) => read(&args),
         Verb::Logs(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ })
         | Verb::Tail(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ }) => {
@@ -49,17 +53,22 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Replay(ReplayArgs { job: _, speed: _, idle_limit: _, at: _, offset: _, export: _ }) => {
             looks(Tool::Read)
         }
+        Verb::Diff(DiffArgs { first: _, second: _, at: _, screen: _, ignore_numbers: _, context: _ }) => {
+            looks(Tool::Read)
+        }
         // Conditions are only looked at.
         Verb::Wait(WaitArgs { jobs: _, until: _, since: _, deadline: _ }) => looks(Tool::Wait),
         Verb::Send(args) => send(args, words),
         Verb::Secret(args) => secret(&args),
-        Verb::Attach(AttachArgs { job: _, read_only, shared: _ }) => {
+        Verb::Attach(AttachArgs { job: _, read_only, shared: _, detach_key: _ }) => {
             if read_only {
                 looks(Tool::Screen)
             } else {
                 acts(Tool::Send)
             }
         }
+        // A person would type into it what nobody has judged.
+        Verb::Shell(ShellArgs { name: _, with: _, rc: _ }) => serves(),
         Verb::Resize(ResizeArgs { job: _, size: _ }) => acts(Tool::Resize),
         Verb::Events(args) => events(&args),
         Verb::Watch(args) => watch(&args, words),
@@ -90,6 +99,14 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
             }
         }
         Verb::Host(HostArgs { verb }) => host(verb),
+        Verb::Cp(CpArgs { source: _, target, stderr: _ }) => {
+            vec![Inner::Look(Tool::Read), Inner::Write(Word::plain(target)), Inner::Opaque(ELSEWHERE)]
+        }
+        Verb::Node(args) => fleet::node(&args),
+        Verb::Fleet(args) => fleet::fleet(&args),
+        Verb::Submit(args) => fleet::submit(&args, words),
+        Verb::Order(args) => fleet::order(&args),
+        Verb::Telemetry(args) => fleet::telemetry(&args),
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
         }) => Vec::new(),
@@ -98,6 +115,13 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Policy(PolicyArgs {
             verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
         }) => vec![Inner::Opaque(ANSWERS)],
+        Verb::Policy(PolicyArgs { verb: PolicyVerb::Init(PolicyInitArgs { dry_run }) }) => {
+            if dry_run {
+                Vec::new()
+            } else {
+                vec![Inner::Opaque(SETTINGS)]
+            }
+        }
         Verb::Web(args) => web(&args),
         Verb::Config(ConfigArgs { verb }) => config(verb.as_ref()),
         Verb::Mcp(args) => mcp(&args),
@@ -111,7 +135,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
                 vec![Inner::Opaque(SETTINGS)]
             }
         }
-        Verb::Hook(HookArgs { client: _, state: _ }) => acts(Tool::Events),
+        Verb::Hook(HookArgs { client: _, state: _, wake: _ }) => acts(Tool::Events),
         Verb::Doctor(DoctorArgs {}) => Vec::new(),
         Verb::Completions(CompletionsArgs { shell: _ }) => Vec::new(),
         Verb::Man(ManArgs { folder }) => vec![Inner::Write(path(&folder))],
@@ -188,12 +212,19 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
         shell: _,
         rc: _,
         if_idle: _,
+        slot: _,
+        if_free: _,
+        after: _,
+        after_any: _,
+        with,
+        detach_key: _,
     } = args;
     if words.at_end(&command).is_none() {
         return self::command(&command, words);
     }
     let mut inner: Vec<Inner> = cwd.filter(|_| on.is_none()).map(Inner::Folder).into_iter().collect();
     inner.extend(self::command(&command, words));
+    inner.extend(with.into_iter().flat_map(|program| read_by(&program, &command.join(" "))));
     inner.extend(on.map(|_| Inner::Opaque(ELSEWHERE)));
     let set = env.iter().filter_map(|setting| setting.split_once('='));
     inner.extend(set.map(|(name, value)| Inner::Set(name.to_owned(), Word::plain(value))));
@@ -206,10 +237,28 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
     inner
 }
 
+/// A line that another program than bash reads: judged as a call of that program, too.
+fn read_by(program: &str, line: &str) -> Vec<Inner> {
+    match with_interpreter(program, line) {
+        Ok(Run::Program(argv)) => vec![Inner::Words(argv.into_iter().map(Word::plain).collect())],
+        Ok(Run::Shell(line)) => vec![Inner::Line(line)],
+        // It is refused before anything is run.
+        Err(_) => Vec::new(),
+    }
+}
+
 /// To name a machine is to let jobs run there; what reaches it is run here.
 fn host(verb: HostVerb) -> Vec<Inner> {
     match verb {
-        HostVerb::Add(HostAddArgs { name: _, reach, labels: _, program: _, bootstrap: _, binary: _ }) => {
+        HostVerb::Add(HostAddArgs {
+            name: _,
+            reach,
+            labels: _,
+            slots: _,
+            program: _,
+            bootstrap: _,
+            binary: _,
+        }) => {
             let line = reach.strip_prefix("command:").map(|line| Inner::Line(line.to_owned()));
             line.into_iter().chain([Inner::Opaque(ELSEWHERE)]).collect()
         }
@@ -228,6 +277,7 @@ fn jobs(args: &JobsArgs) -> Vec<Inner> {
         status: _,
         session: _,
         on: _,
+        fleet: _,
         limit: _,
         quiet: _,
         watch: _,
@@ -295,7 +345,15 @@ fn fed_text(fed: &StdinSource) -> Option<Inner> {
 
 /// It types, but only into a prompt that hides it: with `--force` anywhere.
 fn secret(args: &SecretArgs) -> Vec<Inner> {
-    let SecretArgs { job: _, stdin, force } = args;
+    let SecretArgs { verb, job: _, stdin, force } = args;
+    match verb {
+        Some(SecretVerb::List(SecretListArgs {})) => return looks(Tool::Jobs),
+        // What is forgotten is shown: a person decides that.
+        Some(SecretVerb::Forget(SecretForgetArgs { ids: _, all: _ })) => {
+            return vec![Inner::Opaque("it lets jobs show what is hidden")];
+        }
+        None => {}
+    }
     let mut inner = acts(Tool::Send);
     if *stdin && *force {
         inner.push(Inner::Opaque(FED));
@@ -317,8 +375,19 @@ fn wakes(verb: &WakesVerb) -> Vec<Inner> {
 }
 
 fn events(args: &EventsArgs) -> Vec<Inner> {
-    let EventsArgs { since: _, follow: _, ack, ack_all, reader, hold: _, session, all: _, deadline: _ } =
-        args;
+    let EventsArgs {
+        since: _,
+        follow: _,
+        ack,
+        ack_all,
+        reader,
+        hold: _,
+        session,
+        on: _,
+        all: _,
+        fleet: _,
+        deadline: _,
+    } = args;
     let moves = ack.is_some() || *ack_all || reader.is_some();
     if moves && session.is_some() { acts(Tool::Events) } else { looks(Tool::Events) }
 }
@@ -369,14 +438,14 @@ fn submit(args: SubmitArgs, words: Words<'_>) -> Vec<Inner> {
     inner
 }
 
-/// It serves tools to whoever is at its other end. It has a gate of its own, but who started it says what
+/// It serves tools to the program at its other end. It has a gate of its own, but who started it says what
 /// agents may do.
 fn mcp(args: &McpArgs) -> Vec<Inner> {
     let McpArgs { http: _, profile: _, session: _, own: _, longest_call: _, prompted: _, call_key: _ } = args;
     serves()
 }
 
-/// It lets whoever has its link see all jobs and type into them; a share shows one job to others.
+/// It lets anyone who has its link see all jobs and type into them; a share shows one job to others.
 fn web(args: &WebArgs) -> Vec<Inner> {
     let WebArgs {
         verb,
