@@ -1,6 +1,6 @@
 //! A job as a tool call: how it begins, each batch of its output, and its end.
 //!
-//! An update's content is what is new: whoever reads the stream sees each line once. In this protocol content replaces
+//! An update's content is what is new: a reader of the stream sees each line once. In this protocol content replaces
 //! earlier content, so the output so far, bounded, is in `_meta` for editors that want to draw it, and the final update
 //! carries it as content.
 
@@ -28,7 +28,7 @@ pub(crate) const NEW_LINES: &str = "outlast.dev/lines";
 /// The output so far, bounded.
 const OUTPUT_SO_FAR: &str = "outlast.dev/output";
 
-/// Where the rest of a job's output is read: in words of whoever sees the tool call.
+/// Where the rest of a job's output is read: in words that fit the reader of the tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadWith {
     /// The command of our own agent.
@@ -243,6 +243,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 fn status(state: &State) -> ToolCallStatus {
     match state {
+        State::Queued(_) => ToolCallStatus::Pending,
         State::Starting | State::Running { .. } => ToolCallStatus::InProgress,
         State::Completed(_) => ToolCallStatus::Completed,
         State::Failed(_) | State::Killed(_) | State::Lost { .. } => ToolCallStatus::Failed,

@@ -7,7 +7,7 @@ use outlast_job::shell::{Shell, Step, StepState};
 use outlast_job::wire::{Awaiting, AwaitingKind, Level, ScreenShot};
 use outlast_job::{Failure, Job, Reason, Waited};
 use outlast_protocol::outcome::BESIDE_OUTCOME;
-use outlast_protocol::{JobIdentity, JobReport};
+use outlast_protocol::{JobIdentity, JobReport, Queued};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
@@ -157,7 +157,7 @@ impl Answer {
             job: job.clone(),
             words,
             ending,
-            ran_ms: ended_at.saturating_sub(info.created_at),
+            ran_ms: ended_at.saturating_sub(info.started_at.unwrap_or(info.created_at)),
             elapsed_ms: None,
             notes: Vec::new(),
             range: (0, 0),
@@ -211,6 +211,10 @@ impl Answer {
         }
         if let Some(note) = &step.note {
             self.note(note.clone());
+        }
+        if !step.background.is_empty() {
+            let pids: Vec<String> = step.background.iter().map(ToString::to_string).collect();
+            self.note(format!("runs on in the background: pid {}", pids.join(", ")));
         }
         if step.exit_code == Some(127) && !shell.rc {
             self.note("this shell has not read the user's startup files; one made with rc=true has");
@@ -412,6 +416,9 @@ impl Answer {
     pub(crate) fn why(&self) -> String {
         let report = &self.facts.report;
         let running = || match report.job.status {
+            _ if report.queued.is_some() => {
+                format!("queued: {}", report.queued.as_ref().map(Queued::words).unwrap_or_default())
+            }
             "queued" => "waits for the step before it".to_owned(),
             _ => format!("running for {}", seconds(self.ran_ms)),
         };
@@ -423,7 +430,9 @@ impl Answer {
             },
             Reason::AwaitingInput => report.awaiting_input.as_ref().map_or("awaiting input".into(), awaits),
             Reason::Port => report.port.map_or("port".into(), |port| format!("port {port} open")),
+            Reason::Deadline if report.listening.is_some() => format!("{}, listening", running()),
             Reason::Deadline => running(),
+            Reason::Started if report.queued.is_some() => running(),
             reason @ (Reason::Exit
             | Reason::Quiet
             | Reason::Stable
@@ -460,6 +469,7 @@ impl Answer {
                 | AwaitingKind::Key
                 | AwaitingKind::Menu
                 | AwaitingKind::Pager
+                | AwaitingKind::Stdin
                 | AwaitingKind::Repl,
             )
             | None => None,
@@ -471,6 +481,7 @@ impl Answer {
 fn awaits(awaiting: &Awaiting) -> String {
     let what = match awaiting.kind {
         AwaitingKind::Line | AwaitingKind::Repl => "awaiting input",
+        AwaitingKind::Stdin => "awaiting input on stdin",
         AwaitingKind::Password => "awaiting a password",
         AwaitingKind::Key => "awaiting a key",
         AwaitingKind::Menu => "awaiting keys",
@@ -481,6 +492,7 @@ fn awaits(awaiting: &Awaiting) -> String {
         // Nearly always right; who cares finds it among the facts.
         Level::Certain | Level::Likely => what.into(),
         Level::Possible => format!("{what} (possible)"),
+        Level::Listening => "listening: it takes input, and goes on without".into(),
     }
 }
 
@@ -534,6 +546,7 @@ pub(crate) fn ending((state, left): (&State, &[Process]), owner: &str, words: Wo
         EndedBy::Itself => how,
         EndedBy::Kill { session, .. } if session == owner => format!("{how}, ended by kill"),
         EndedBy::Key { key, .. } => format!("{how}, ended by {key}"),
+        // Each of the others has its own words.
         by => format!("{how}, ended {}", by.describe()),
     };
     if !left.is_empty() {
@@ -542,9 +555,13 @@ pub(crate) fn ending((state, left): (&State, &[Process]), owner: &str, words: Wo
     Some(said)
 }
 
-/// Processes, with their pids.
+/// Processes, with their pids and ports.
 pub(crate) fn named(processes: &[Process]) -> String {
-    processes.iter().map(|p| format!("{} (pid {})", p.program, p.pid)).collect::<Vec<_>>().join(", ")
+    let one = |p: &Process| {
+        let ports: String = p.ports.iter().map(|port| format!(", port {port}")).collect();
+        format!("{} (pid {}{ports})", p.program, p.pid)
+    };
+    processes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// A failure as text: what is wrong, and what to call next, in the words of the tools.

@@ -18,7 +18,7 @@ use crate::headless::is_headless;
 /// How long a person may take to answer a question.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// What came of it, when it is no refusal.
+/// What came of it, when it is not a refusal.
 #[derive(Debug)]
 pub(crate) enum Approved {
     /// Go ahead.
@@ -36,7 +36,7 @@ pub(crate) async fn ask(
 ) -> Result<Approved, Failure> {
     let says_so = || call.arguments.flag("confirmed").ok().flatten() == Some(true);
     let client = context.client_info().map(|info| info.name.clone()).unwrap_or_default();
-    // Known before anything is asked: a refusal that the agent makes by itself is no person's.
+    // Known before anything is asked: a refusal that the agent makes by itself is not a person's.
     if is_headless(&client) {
         return note(engine, question, Answer::Headless).await.map(Approved::Yes);
     }
@@ -78,7 +78,7 @@ pub(crate) async fn ask_for_jobs(
             Confirmed::Ask(asks) => return Some(asks),
             Confirmed::Yes => Answer::Yes,
             Confirmed::No => Answer::No,
-            // It goes on waiting for whoever else can answer.
+            // It goes on waiting: someone else may answer.
             Confirmed::Late | Confirmed::Unable => continue,
         };
         let allow = note(engine, Box::new(question), answer).await.is_ok();

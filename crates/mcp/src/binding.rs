@@ -72,7 +72,7 @@ impl Binding {
             return false;
         }
         self.forget_old();
-        // Whoever makes the file is the first; what can't be noted does not count.
+        // The process that makes the file is the first; what can't be noted does not count.
         private().create_new(true).write(true).open(self.folder.join(nonce)).is_ok()
     }
 

@@ -1,10 +1,12 @@
 //! What a call and the work it waits for share: that the client gave it up, and which job it is about.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use outlast_job::Handle;
+use rustix::event::{EventfdFlags, eventfd};
 
 /// Something that the answer of a call says for the first time: noted once the answer is out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,10 @@ pub(crate) enum Receipt {
 pub(crate) struct CallHandle {
     began: Instant,
     cancelled: AtomicBool,
+    /// Becomes readable with the cancellation, for a thread that waits; none where there can be none.
+    wake: OnceLock<Option<OwnedFd>>,
+    /// Its answer is out already.
+    answered: AtomicBool,
     noted: AtomicBool,
     about: OnceLock<Handle>,
     receipts: Mutex<Vec<Receipt>>,
@@ -30,6 +36,8 @@ impl CallHandle {
         Self {
             began: Instant::now(),
             cancelled: AtomicBool::new(false),
+            wake: OnceLock::new(),
+            answered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
             about: OnceLock::new(),
             receipts: Mutex::default(),
@@ -44,6 +52,28 @@ impl CallHandle {
     /// The client gave the call up: nobody will read its answer.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
+        if let Some(Some(wake)) = self.wake.get() {
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// What becomes readable when the client gives the call up.
+    pub(crate) fn cancelled(&self) -> Option<BorrowedFd<'_>> {
+        let wake = self.wake.get_or_init(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok());
+        if self.is_cancelled() {
+            // It may have come before there was anything to write to.
+            self.cancel();
+        }
+        wake.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Its answer is out.
+    pub(crate) fn set_answered(&self) {
+        self.answered.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -71,7 +101,7 @@ impl CallHandle {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).push(receipt);
     }
 
-    /// All that its answer says for the first time; whoever takes it settles it.
+    /// All that its answer says for the first time; the one that takes it settles it.
     pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
         std::mem::take(&mut self.receipts.lock().unwrap_or_else(PoisonError::into_inner))
     }

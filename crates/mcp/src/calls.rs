@@ -92,11 +92,9 @@ impl CallOrder {
     /// What it is for the gate: the same values, not a copy of them.
     pub(crate) fn kind(&self) -> OrderKind<'_> {
         match self {
-            Self::Run(order) => OrderKind::Start(Start {
-                run: &order.run,
-                folder: &order.folder,
-                env: &order.env,
-                fed: false,
+            Self::Run(order) => OrderKind::Start(match &order.step {
+                Some((step, _)) => step.start(),
+                None => Start { run: &order.run, folder: &order.folder, env: &order.env, fed: false },
             }),
             Self::Send { job, order, .. } => OrderKind::Send { job, input: &order.input },
             Self::Screen { .. } => OrderKind::Screen,

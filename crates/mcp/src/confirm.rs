@@ -56,7 +56,7 @@ pub(crate) async fn confirm(
     patience: Duration,
 ) -> Confirmed {
     let Asked { name, text, session, home } = asked;
-    // Whoever types into a job could answer for the person.
+    // A program that types into a job could answer for the person.
     if !can_ask(context) || Gate::is_in_a_job() {
         return Confirmed::Unable;
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod adopted;
 mod asking;
+mod executable;
 mod far;
 pub(crate) mod in_shell;
 pub(crate) mod jobs;
@@ -152,6 +153,8 @@ impl Engine {
         let found = self.outlast.job(reference.trim());
         match (found, reference.trim().parse::<u64>()) {
             (Err(failure), Ok(pid)) if failure.kind == Kind::NoSuchJob => match self.job_of_pid(pid) {
+                // Where processes go by pid, one tool is not to be stricter than another.
+                Ok(job) if self.words.says_pid() => Ok(job),
                 Ok(job) => {
                     let why = format!("there is no job {pid}; that is the pid of job {}", job.handle());
                     Err(Failure::new(Kind::NoSuchJob, why)

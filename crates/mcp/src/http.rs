@@ -27,6 +27,7 @@ use crate::connections::{Connection, Connections};
 use crate::http_sessions::Sessions;
 use crate::options::Options;
 use crate::server::Server;
+use crate::stdio::IDLE_THREAD;
 
 /// Where clients find us.
 const PATH: &str = "/mcp";
@@ -66,7 +67,7 @@ pub fn serve_http(
 ) -> Result<(), Failure> {
     if !address.ip().is_loopback() {
         return Err(Failure::usage(format!("{address} is not on this machine alone"))
-            .hint("whoever can reach it could run commands: use 127.0.0.1"));
+            .hint("anyone who can reach it could run commands: use 127.0.0.1"));
     }
     let (require_token, session_idle) = (options.require_token, options.session_idle);
     let server = Server::new(options)?;
@@ -81,7 +82,7 @@ pub fn serve_http(
     let sessions = Arc::new(Sessions::new(Arc::clone(&manager), session_idle));
     let door = Door { service: service(server, manager), sessions: Arc::clone(&sessions), token };
     let connections = Arc::new(Connections::new());
-    crate::stdio::runtime()?.block_on(async {
+    runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(address)
             .await
             .map_err(|error| Failure::system(format!("{address} can't be listened on"), error))?;
@@ -114,6 +115,15 @@ pub fn serve_http(
             tokio::task::yield_now().await;
         }
     })
+}
+
+/// One thread for all clients; what blocks gets its own.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_keep_alive(IDLE_THREAD)
+        .build()
+        .map_err(|error| Failure::system("the server can't start", error))
 }
 
 fn session_manager() -> Arc<LocalSessionManager> {

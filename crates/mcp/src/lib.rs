@@ -32,8 +32,11 @@ pub mod extras;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod sent;
+mod answering;
 mod server;
 mod stdio;
+mod sockets;
+mod unreadable;
 mod http;
 mod connections;
 mod http_sessions;

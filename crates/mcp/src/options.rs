@@ -1,4 +1,4 @@
-//! What whoever starts the server can choose.
+//! What the one who starts the server can choose.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,9 +68,9 @@ pub struct Options {
     pub session_idle: Duration,
     /// Over HTTP: whether a bearer token is asked for. Turn it off only to test the server itself.
     pub require_token: bool,
-    /// Whoever started the server prompts the agent when something happened, as the ACP sidecar does.
+    /// The program that started the server prompts the agent when something happened, as the ACP sidecar does.
     pub prompted: bool,
-    /// The key of the tags by which whoever started the server recognises the calls that start jobs.
+    /// The key of the tags by which the program that started the server recognises the calls that start jobs.
     pub call_key: Option<String>,
     /// What is offered besides the tools; for testing the server itself.
     pub extras: Option<Arc<dyn Extras>>,

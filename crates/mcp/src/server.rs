@@ -6,25 +6,28 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use outlast_job::Failure;
-use outlast_policy::{Judged, Order, Question};
+use outlast_policy::{Judged, Order, Pass, Question};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
-    CreateTaskResult, ErrorData, GetPromptRequestMethod, GetTaskParams, GetTaskResult, Implementation,
-    InputRequiredResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CreateTaskResult, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestMethod,
+    GetTaskParams, GetTaskResult, Implementation, InputRequiredResult, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use crate::answer::failure_text;
+use crate::answering::{self, Answered, Answering};
 use crate::approve::{Approved, ask, ask_for_jobs};
 use crate::arguments::Arguments;
 use crate::call_handle::CallHandle;
-use crate::calls::{self, Call, Incoming, Reply};
+use crate::calls::{self, Call, Incoming};
 use crate::engine::parked::{Parked, Step};
 use crate::engine::{Caller, Engine};
 use crate::options::{Options, Profile};
@@ -32,7 +35,7 @@ use crate::sent::{OUT_AFTER, Unsent};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Ended;
 use crate::tools::Parse;
-use crate::{app, resources, session, tools};
+use crate::{app, resources, session, tools, unreadable};
 
 /// Clients that hand their model `structuredContent` instead of the words, by the names they give themselves.
 const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
@@ -40,14 +43,14 @@ const WORDS_ALONE: [&str; 2] = ["claude-code", "codex-mcp-client"];
 /// What the first step of a call brought.
 enum First {
     /// Nobody has to be asked: the call is done, or waits.
-    Begun(Box<Step<Reply>>),
+    Begun(Box<Step<Answered>>),
     /// A person decides about the call.
     Asked { question: Box<Question>, call: Box<Call> },
 }
 
 /// What came of a call.
 enum Called {
-    Done(Box<Reply>),
+    Done(Answered),
     /// The client must ask, and call again.
     Ask(Box<InputRequiredResult>),
 }
@@ -158,7 +161,7 @@ impl Server {
         self.tools.iter().chain([&*self.app_tool]).find(|tool| tool.name == name)
     }
 
-    /// Runs what blocks in a thread of its own.
+    /// Runs what blocks where it holds nobody up: in this thread, if another can go on with the protocol.
     async fn blocking<T: Send + 'static>(
         &self,
         caller: &Caller,
@@ -166,7 +169,12 @@ impl Server {
         work: impl FnOnce(&Engine, Caller) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (engine, of_caller) = (Arc::clone(&self.engine), caller.clone());
-        let work = tokio::task::spawn_blocking(move || work(&engine, of_caller));
+        let work = move || work(&engine, of_caller);
+        let work = match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => tokio::spawn(async { tokio::task::block_in_place(work) }),
+            // One thread serves many clients, and stays with them.
+            _ => tokio::task::spawn_blocking(work),
+        };
         let done = self.attend(caller, context, work, || {}).await;
         done.unwrap_or_else(|error| Err(Failure::system("the call broke off", error)))
     }
@@ -215,7 +223,7 @@ impl Server {
                     cancel();
                 }
                 () = tokio::time::sleep(self.options.progress_every), if !call.is_cancelled() => {
-                    if let Some(token) = &token {
+                    if let Some(token) = token.as_ref().filter(|_| !call.is_answered()) {
                         self.report(token.clone(), call, context).await;
                     }
                 }
@@ -229,19 +237,27 @@ impl Server {
         &self,
         caller: Caller,
         incoming: Incoming<'_>,
+        answering: Answering,
         context: &RequestContext<RoleServer>,
     ) -> Result<Called, Failure> {
         if let Some(question) = ask_for_jobs(&self.engine, &caller.session, incoming.request, context).await {
             return Ok(Called::Ask(question));
         }
         let (parse, arguments) = (incoming.parse, incoming.arguments.clone());
+        let answering = Arc::new(answering);
+        let of_answer = Arc::clone(&answering);
+        let carry_out = move |engine: &Engine, caller: Caller, call: Call, pass: Pass| {
+            let step = calls::carry_out(engine, &caller, call, pass)?;
+            step.and_then(engine, move |engine, reply| Ok(of_answer.answer(engine, &caller.call, reply)))
+        };
+        let first_of_all = carry_out.clone();
         let first = move |engine: &Engine, caller: Caller| {
             let mut call = parse(engine, &arguments)?;
             engine.place_in_shell(&caller, &mut call.order)?;
             let session = engine.acting_as(&caller, &call.order);
             match engine.gate.judge(&Order { session: &session, kind: call.order.kind() })? {
                 Judged::Free(pass) => {
-                    calls::carry_out(engine, &caller, call, pass).map(|step| First::Begun(Box::new(step)))
+                    first_of_all(engine, caller, call, pass).map(|step| First::Begun(Box::new(step)))
                 }
                 Judged::Refused(failure) => Err(failure),
                 Judged::Asked(question) => Ok(First::Asked { question, call: Box::new(call) }),
@@ -249,8 +265,7 @@ impl Server {
         };
         let (question, call) = match self.blocking(&caller, context, first).await? {
             First::Begun(step) => {
-                let reply = self.finish(&caller, context, *step).await?;
-                return Ok(Called::Done(Box::new(reply)));
+                return self.finish(&caller, context, *step).await.map(Called::Done);
             }
             First::Asked { question, call } => (question, call),
         };
@@ -258,9 +273,9 @@ impl Server {
             Approved::Ask(question) => return Ok(Called::Ask(question)),
             Approved::Yes(pass) => pass,
         };
-        let work = move |engine: &Engine, caller: Caller| calls::carry_out(engine, &caller, *call, pass);
+        let work = move |engine: &Engine, caller: Caller| carry_out(engine, caller, *call, pass);
         let step = self.blocking(&caller, context, work).await?;
-        Ok(Called::Done(Box::new(self.finish(&caller, context, step).await?)))
+        self.finish(&caller, context, step).await.map(Called::Done)
     }
 
     /// Gets the keeper of the next job ready, should there be none: once this answer is out of the house,
@@ -285,7 +300,7 @@ impl Server {
             None => format!("{elapsed:.0} s"),
         };
         let progress = ProgressNotificationParam::new(token, elapsed).with_message(message);
-        // Whoever can't hear it gets everything in the result too.
+        // A client that does not take it gets everything in the result too.
         let _ = context.peer.notify_progress(progress).await;
     }
 }
@@ -295,12 +310,6 @@ impl Server {
 fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
     let newer = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     newer && context.client_capabilities().is_some_and(|can| can.supports_tasks())
-}
-
-fn success(reply: Reply, words_alone: bool) -> CallToolResult {
-    let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
-    result.structured_content = (!words_alone).then_some(reply.facts);
-    result
 }
 
 impl ServerHandler for Server {
@@ -346,6 +355,15 @@ impl ServerHandler for Server {
         self.tool(name).cloned()
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(unreadable::error(&request)
+            .unwrap_or_else(|| ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)))
+    }
+
     async fn call_tool(
         &self,
         mut request: CallToolRequestParams,
@@ -378,30 +396,20 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let incoming = Incoming { parse, arguments: &arguments, request: &request };
-        let called = self.judge_and_call(caller, incoming, &context).await;
+        let mut answering = Answering::new(&context, self.unsent.clone());
+        (answering.unknown, answering.words_alone) = (unknown, self.words_alone(&context));
+        let called = self.judge_and_call(caller, incoming, answering, &context).await;
         self.settle_when_out(&call, &context);
         self.get_ready_soon();
-        let reply = match called {
-            Ok(Called::Done(reply)) => *reply,
-            Ok(Called::Ask(question)) => return Ok((*question).into()),
-            Err(failure) => return Ok(self.error(&failure).into()),
-        };
-        Ok(match reply {
-            Reply { pending: Some(pending), .. } => match self.engine.tasks.create(pending) {
+        Ok(match called {
+            Ok(Called::Done(Answered::Written)) => answering::written().into(),
+            Ok(Called::Done(Answered::Result(result))) => (*result).into(),
+            Ok(Called::Done(Answered::Pending(pending))) => match self.engine.tasks.create(*pending) {
                 Ok(record) => CallToolResponse::Task(CreateTaskResult::new(record.task())),
                 Err(failure) => self.error(&failure).into(),
             },
-            mut reply => {
-                let ignored =
-                    unknown.iter().map(|name| format!("this tool has no parameter {name:?}: ignored\n"));
-                reply.text.insert_str(0, &ignored.collect::<String>());
-                let page_meta = app::is_shown_by(context.client_capabilities().as_ref())
-                    .then(|| app::about(&reply.facts))
-                    .flatten();
-                let mut result = success(reply, self.words_alone(&context));
-                result.meta = page_meta.or(result.meta);
-                result.into()
-            }
+            Ok(Called::Ask(question)) => (*question).into(),
+            Err(failure) => self.error(&failure).into(),
         })
     }
 
@@ -424,7 +432,7 @@ impl ServerHandler for Server {
         let (engine, receipts) = (Arc::clone(&self.engine), call.take_receipts());
         let _ = tokio::task::spawn_blocking(move || engine.settle(receipts, true)).await;
         let result = match known.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {
-            Ok(Some(reply)) => success(reply, self.words_alone(&context)),
+            Ok(Some(reply)) => answering::success(reply, self.words_alone(&context)),
             Ok(None) => {
                 let handle = record.pending.handle;
                 let end = self.engine.job(&handle.to_string()).map_or(0, |job| job.log_end());

@@ -110,7 +110,7 @@ impl Subscriptions {
         }
     }
 
-    /// Stops telling it. That nobody was told is no error.
+    /// Stops telling it. Not having told it is not an error.
     pub(crate) fn end(&self, uri: &str) {
         if let Some(task) = self.lock().remove(uri) {
             task.abort();

@@ -109,7 +109,7 @@ pub(crate) fn parameters(tool: &Tool) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Whoever adds a key says here whether a model is told of it. What a model is told of is a key.
+    /// A new key says here whether models are told of it. What models are told of must be a key.
     #[test]
     fn a_model_is_told_the_names_of_keys() {
         let not_told = ["Insert", "KeypadEnter"];

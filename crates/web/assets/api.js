@@ -79,7 +79,7 @@ export async function hello() {
   }
 }
 
-// One socket. It comes back by itself; whoever uses it says again then what they want to see.
+// One socket. It reconnects by itself; its users then say again what they want to see.
 export class Socket {
   constructor({ opened, said, bytes }) {
     Object.assign(this, { opened, said, bytes, wait: 250 });

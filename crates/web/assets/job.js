@@ -1,6 +1,7 @@
 // One job: its terminal, its transcript, its timeline.
 import { Socket, call, hello, tryCall } from './api.js';
 import { answers } from './question.js';
+import { Rail } from './rail.js';
 import { makeTerminal } from './terminal.js';
 import { Timeline } from './timeline.js';
 import { Transcript } from './transcript.js';
@@ -16,22 +17,24 @@ let socket = null;
 let channel = 0;
 let mine = false;
 let over = false;
+let rail = null;
 
 themeButton();
 
-const rank = () => (['failed', 'lost'].includes(job.state) ? 'failed' : !job.live ? 'done' : job.awaiting && ['line', 'password', 'key', 'approval'].includes(job.awaiting.kind) ? 'asks' : 'running');
+// A failure stays one here, however long ago it was.
+const rank = () => (['failed', 'lost'].includes(job.state) ? 'failed' : job.rank);
 
 function drawFacts() {
   const title = job.name ?? job.description ?? job.command;
   $('title').textContent = title;
   $('title').title = job.command;
-  document.title = `${title} · Outlast`;
+  document.title = `${rail?.asks ? `(${rail.asks}) ` : ''}${title} · Outlast`;
   $('dot').className = `dot ${rank()}`;
   $('state').className = `state ${rank()}`;
   $('state').textContent = stateWords(job);
   const time = job.ended_at ? `ran ${ago(job.created_at, job.ended_at)}, ended ${ago(job.ended_at)} ago` : `for ${ago(job.created_at)}`;
-  $('facts').replaceChildren(el('span', {}, `job ${job.job}`), job.name || job.description ? el('code', {}, job.command) : '', el('span', {}, time),
-    ...(job.folder ? [el('span', { class: 'wide', title: job.folder }, folderName(job.folder)), ...[sessionName(job.session)].filter(Boolean).map((session) => el('span', { class: 'wide' }, `session ${session}`))] : []), ...(job.ports ?? []).map(portLink),
+  $('facts').replaceChildren(el('span', {}, `job ${job.job}`), job.host ? el('span', { class: 'tag host' }, job.host) : '', job.name || job.description ? el('code', {}, job.command) : '', el('span', {}, time),
+    ...(job.folder ? [el('span', { class: 'wide', title: job.folder }, folderName(job.folder)), ...[sessionName(job.session)].filter(Boolean).map((session) => el('span', { class: 'wide' }, `session ${session}`))] : []), ...(job.ports ?? []).map((port) => portLink(port, job.host)),
     ...(me.visitor === 'guest' ? [el('span', {}, `shared with you until ${new Date(me.until).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}`)] : []));
   const acts = job.live && !me.read_only;
   $('end').hidden = !acts;
@@ -76,7 +79,9 @@ function refresh() {
 }
 
 function open(history) {
-  if (!view || !job.has_terminal) return;
+  // A job on pipes has no terminal: that it printed something is all that is told.
+  if (!job.has_terminal && me.visitor === 'owner') { socket?.send({ t: 'tiles', jobs: [name] }); return; }
+  if (!view) return;
   channel = (channel + 1) % 65536;
   socket?.send({ t: 'open', job: name, channel, bytes: view.usesBytes(), history, size: mine ? view.ownSize() : null });
 }
@@ -101,7 +106,7 @@ const handlers = {
   keys: (data) => socket.send({ t: 'keys', job: name, data }),
   paste: (text) => tryCall('send', { job: name, text, paste: true }),
   resized: () => open(false),
-  // Whoever has no mouse gets out of the terminal this way, as out of `outlast attach`.
+  // Without a mouse this leads out of the terminal, as out of `outlast attach`.
   leave: () => $('take').focus(),
   untaken: () => {
     if ($('take').hidden) return;
@@ -114,15 +119,17 @@ function said(message) {
   if (message.t === 'refused') { toast(message.error.message, message.error.hint); refresh(); }
   if (message.channel !== undefined && message.channel !== null && message.channel !== channel) return;
   if (message.t === 'size') {
-    view.setSize(message.size);
+    view?.setSize(message.size);
     $('size').textContent = message.size ? `${message.size.cols}×${message.size.rows}` : '';
   }
   if (message.t === 'rows') {
-    view.change(message);
+    transcript?.changed();
+    timeline?.changed();
+    view?.change(message);
     $('size').textContent = message.size ? `${message.size.cols}×${message.size.rows}` : '';
   }
-  if (message.t === 'event') refresh();
-  if (message.t === 'over') { over = true; mine = false; view.setMine(false); refresh(); transcript?.changed(); }
+  if (message.t === 'event') { refresh(); timeline?.changed(); }
+  if (message.t === 'over') { over = true; mine = false; view?.setMine(false); refresh(); transcript?.changed(); }
 }
 
 $('take').addEventListener('click', () => take(!mine));
@@ -149,7 +156,7 @@ function showTab(to) {
     $(`tab-${tab}`).tabIndex = tab === to ? 0 : -1;
   }
   if (to === 'transcript') { transcript ??= new Transcript($('transcript'), name); transcript.shown(); }
-  if (to === 'timeline') { timeline ??= new Timeline($('timeline'), name); timeline.shown(); }
+  if (to === 'timeline') { timeline ??= new Timeline($('timeline'), name, () => [...(rail?.jobs.values() ?? [])]); timeline.shown(); }
 }
 for (const tab of TABS) {
   $(`tab-${tab}`).addEventListener('click', () => showTab(tab));
@@ -167,7 +174,8 @@ if (me) {
   try {
     job = await call('job', { job: name });
   } catch (error) {
-    $('main').replaceChildren(el('div', { class: 'empty' }, el('h2', {}, 'This job is not here'), el('p', {}, error.message)));
+    // Who is not known any more was told so.
+    if (error.status !== 401) $('main').replaceChildren(el('div', { class: 'empty' }, el('h2', {}, 'This job is not here'), el('p', {}, error.message)));
   }
 }
 if (job) {
@@ -184,12 +192,13 @@ if (job) {
   }
   document.documentElement.dataset.terminal = view ? (view.usesBytes() ? 'xterm.js' : 'rows') : 'none';
   // For tests and the console: what the terminal shows, as text.
-  window.outlast = { rows: () => view.plainRows(), mine: () => mine };
+  window.outlast = { rows: () => view.plainRows(), mine: () => mine, parsed: (tell) => view.term?.onWriteParsed(tell) };
+  rail = me.visitor === 'owner' ? new Rail($('rail'), name) : null;
   let first = true;
   socket = new Socket({
-    opened: (opened) => { socket = opened; open(first || !mine); first = false; refresh(); },
-    said,
-    bytes: (frame) => { if (frame.channel === channel) view.frame(frame); },
+    opened: (opened) => { socket = opened; open(first || !mine); first = false; refresh(); if (rail) opened.send({ t: 'jobs' }); },
+    said: (message) => (message.t === 'jobs' ? rail?.changed(message, drawFacts) : said(message)),
+    bytes: (frame) => { if (frame.channel === channel) { view.frame(frame); transcript?.changed(); timeline?.changed(); } },
   });
   setInterval(() => { if (!document.hidden && !over) { drawFacts(); } }, 5000);
 }

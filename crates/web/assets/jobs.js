@@ -15,6 +15,8 @@ let socket = null;
 let layout = localStorage.getItem('outlast-layout') ?? 'grid';
 let known = false;
 let allDone = false;
+// The one kind that is shown, where somebody chose one.
+let only = null;
 
 themeButton();
 
@@ -42,7 +44,9 @@ class CardView {
     this.node.className = `card ${job.rank}`;
     this.link.textContent = job.name ?? job.description ?? job.command;
     this.link.title = job.command;
-    this.what.replaceChildren(el('code', {}, job.name || job.description ? job.command : job.last_line || folderName(job.folder)));
+    const named = job.name || job.description;
+    this.what.replaceChildren(el('code', {}, named ? job.command : job.last_line || folderName(job.folder)), ...(named && job.last_line ? [el('code', { class: 'last' }, job.last_line)] : []));
+    this.what.title = job.command;
     if (asked !== this.asked) {
       this.asked = asked;
       this.ask.hidden = job.rank !== 'asks';
@@ -53,9 +57,13 @@ class CardView {
 
   times() {
     const { job } = this;
-    const since = job.ended_at ? `${ago(job.created_at, job.ended_at)}, ended ${ago(job.ended_at)} ago` : ago(job.created_at);
+    const since = job.ended_at ? `${ago(job.ended_at)} ago, took ${ago(job.created_at, job.ended_at)}` : ago(job.created_at);
+    // Most of what changes each second is seen on the screen alone.
+    const text = JSON.stringify([job.rank, stateWords(job), since, job.folder, job.host, job.session, job.held_by, job.pinned, job.ports]);
+    if (text === this.footed) return;
+    this.footed = text;
     this.foot.replaceChildren(el('span', { class: `state ${job.rank}` }, stateWords(job)), el('span', {}, since), el('span', { title: job.folder }, folderName(job.folder)),
-      ...[sessionName(job.session)].filter(Boolean).map((session) => el('span', {}, session)), ...(job.held_by ? [el('span', { class: 'tag' }, 'taken over')] : []), ...(job.pinned ? [el('span', { class: 'tag' }, 'pinned')] : []), ...job.ports.map(portLink));
+      ...(job.host ? [el('span', { class: 'tag host' }, job.host)] : []), ...[sessionName(job.session)].filter(Boolean).map((session) => el('span', {}, session)), ...(job.held_by ? [el('span', { class: 'tag' }, 'taken over')] : []), ...(job.pinned ? [el('span', { class: 'tag' }, 'pinned')] : []), ...job.ports.map((port) => portLink(port, job.host)));
   }
 }
 
@@ -76,19 +84,21 @@ function wantTiles() {
 document.addEventListener('visibilitychange', wantTiles);
 
 function matches(job, words) {
-  const text = [job.job, job.name, job.command, job.description, job.session, job.folder, job.state, job.last_line].join(' ').toLowerCase();
+  const text = [job.job, job.name, job.command, job.description, job.session, job.folder, job.state, job.last_line, job.host].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
 function draw() {
   const words = $('filter').value.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = [...jobs.values()].filter((job) => matches(job, words));
-  const root = $('jobs');
-  root.className = layout === 'list' ? 'as-list' : '';
+  const found = [...jobs.values()].filter((job) => matches(job, words));
+  drawChips(found);
+  const shown = found.filter((job) => !only || job.rank === only);
+  const root = $('groups');
+  $('jobs').className = layout === 'list' ? 'as-list' : '';
   for (const [rank, title] of GROUPS) {
     let group = root.querySelector(`[data-rank="${rank}"]`);
     if (!group) {
-      group = el('section', { class: 'group', 'data-rank': rank, 'aria-labelledby': `group-${rank}` }, el('h2', { id: `group-${rank}` }), el('ul', { class: 'cards' }), el('button', { type: 'button', class: 'plain more', hidden: true, onclick: () => { allDone = true; draw(); } }));
+      group = el('section', { class: `group ${rank}`, 'data-rank': rank, 'aria-labelledby': `group-${rank}` }, el('h2', { id: `group-${rank}` }), el('ul', { class: 'cards' }), el('button', { type: 'button', class: 'plain more', hidden: true, onclick: () => { allDone = true; draw(); } }));
       root.append(group);
     }
     let list = shown.filter((job) => job.rank === rank).sort((a, b) => (b.ended_at ?? b.created_at) - (a.ended_at ?? a.created_at));
@@ -116,12 +126,29 @@ function draw() {
   if (!$('jobs').hidden) document.title = asks ? `(${asks}) Jobs · Outlast` : 'Jobs · Outlast';
 }
 
+// How many there are of each kind; one chosen shows that kind alone.
+function drawChips(found) {
+  if (!found.some((job) => job.rank === only)) only = null;
+  for (const [rank, title] of GROUPS) {
+    let chip = $('chips').querySelector(`[data-rank="${rank}"]`);
+    if (!chip) {
+      chip = el('button', { type: 'button', 'data-rank': rank, onclick: () => { only = only === rank ? null : rank; draw(); wantTiles(); } }, el('span', { class: `dot ${rank}` }), el('b'), title.toLowerCase());
+      $('chips').append(chip);
+    }
+    const count = String(found.filter((job) => job.rank === rank).length);
+    if (chip.querySelector('b').textContent !== count) chip.querySelector('b').textContent = count;
+    chip.hidden = count === '0';
+    chip.setAttribute('aria-pressed', String(only === rank));
+  }
+}
+
 function view(job) {
   if (!cards.has(job.job)) cards.set(job.job, new CardView(job));
   return cards.get(job.job);
 }
 
-function changed({ changed, gone }) {
+function changed({ changed, gone, troubles = {} }) {
+  drawTroubles(troubles);
   for (const job of changed) {
     const before = jobs.get(job.job);
     jobs.set(job.job, job);
@@ -139,6 +166,15 @@ function changed({ changed, gone }) {
   inbox.changed();
 }
 
+// Hosts that do not answer: their jobs are shown as they were.
+function drawTroubles(troubles) {
+  const text = JSON.stringify(troubles);
+  if (text === $('troubles').dataset.shown) return;
+  $('troubles').dataset.shown = text;
+  $('troubles').replaceChildren(...Object.entries(troubles).map(([host, why]) => el('p', {}, el('b', {}, host || 'this machine'), ` ${why}`)));
+  $('troubles').hidden = Object.keys(troubles).length === 0;
+}
+
 function tell(job) {
   const title = `${job.name ?? job.command} ${stateWords(job)}`;
   say(title);
@@ -153,6 +189,8 @@ function show(path) {
   const isInbox = path === '/inbox';
   $('jobs').hidden = isInbox;
   $('inbox').hidden = !isInbox;
+  document.querySelector('.tools .search').hidden = isInbox;
+  document.querySelector('.tools .switch').hidden = isInbox;
   $('title').textContent = isInbox ? 'Inbox' : 'Jobs';
   document.title = isInbox ? 'Inbox · Outlast' : 'Jobs · Outlast';
   for (const [id, on] of [['tab-jobs', !isInbox], ['tab-inbox', isInbox]]) {
@@ -189,7 +227,7 @@ $('filter').addEventListener('input', draw);
 // Keys: / to filter, arrows from job to job, Enter opens.
 addEventListener('keydown', (event) => {
   const typing = event.target.matches?.('input, textarea, select');
-  if (event.key === '/' && !typing) { event.preventDefault(); $('filter').focus(); }
+  if (event.key === '/' && !typing && !$('jobs').hidden) { event.preventDefault(); $('filter').focus(); }
   if (event.key === 'Escape' && event.target === $('filter')) { $('filter').value = ''; $('filter').blur(); draw(); }
   if (typing || !['ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'].includes(event.key)) return;
   const links = [...$('jobs').querySelectorAll('.card h3 a')].filter((link) => link.offsetParent);

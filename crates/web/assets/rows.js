@@ -66,24 +66,31 @@ export function drawRow(node, row) {
 
 // A screen of rows in an element, at a size that fits.
 export class RowScreen {
-  constructor(box, { fit = 'width', max = 15 } = {}) {
-    Object.assign(this, { box, fit, max, text: [], size: { cols: 80, rows: 24 } });
+  constructor(box, { fit = 'width', max = 15, trim = fit === 'tile' } = {}) {
+    Object.assign(this, { box, fit, max, trims: trim, text: [], size: { cols: 80, rows: 24 } });
     this.rows = el('div', { class: 'rows' });
     box.append(this.rows);
-    new ResizeObserver(() => this.scale()).observe(box);
+    // The size comes from here alone: to ask for it after each row would lay the page out each time.
+    new ResizeObserver(([{ contentRect }]) => { this.inner = contentRect; this.scale(); }).observe(box);
   }
 
   scale() {
-    const style = getComputedStyle(this.box);
-    const width = this.box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    if (!this.inner) return;
+    const { width, height } = this.inner;
     // A tile shows what is there, not the blanks beside it, and stays legible: what does not fit is cut off.
     const used = this.fit === 'tile' ? Math.min(this.size.cols, Math.max(40, ...this.text.map((row) => plain(row).trimEnd().length))) : this.size.cols;
-    const size = Math.min(this.max, Math.max(this.fit === 'tile' ? 8 : 7, width / (used * 0.605)));
-    this.rows.style.fontSize = `${size.toFixed(2)}px`;
+    let fits = width / (used * 0.605);
+    // The open terminal shows all of its rows where they are legible that way.
+    if (this.fit === 'screen') {
+      fits = Math.min(fits, Math.max(9, height / (this.size.rows * 1.25)));
+    }
+    const size = Math.min(this.max, Math.max(this.fit === 'tile' ? 8 : width < 500 ? 9 : 7, fits));
+    const font = `${size.toFixed(2)}px`;
+    if (font !== this.font) { this.font = font; this.rows.style.fontSize = font; }
   }
 
   // What the server says has changed.
-  change({ full, count, rows, size, cursor }) {
+  change({ full, count, rows, size, cursor, alternate }) {
     const sized = size && (size.cols !== this.size.cols || size.rows !== this.size.rows);
     this.size = size ?? this.size;
     if (full) { this.rows.replaceChildren(); this.text = []; }
@@ -92,14 +99,19 @@ export class RowScreen {
     for (const [index, row] of rows) { this.text[index] = row; drawRow(this.rows.children[index], row); }
     if (sized || full) this.scale();
     this.showCursor(cursor);
-    if (this.fit === 'tile') { this.trim(); this.scale(); }
+    if (this.trims) this.trim();
+    if (this.fit === 'tile') {
+      // Of lines the last are seen, of a full-screen program the first.
+      this.box.classList.toggle('from-top', Boolean(alternate));
+      this.scale();
+    }
   }
 
-  // Empty rows at the end of a tile say nothing.
+  // Empty rows at the end say nothing.
   trim() {
     let last = this.text.length - 1;
     while (last > 0 && plain(this.text[last]).trim() === '') last -= 1;
-    [...this.rows.children].forEach((row, index) => { row.hidden = index > last; });
+    [...this.rows.children].forEach((row, index) => { if (row.hidden !== index > last) row.hidden = index > last; });
   }
 
   showCursor(cursor) {

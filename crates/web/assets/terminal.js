@@ -132,7 +132,7 @@ const ARROWS = { ArrowUp: 'A', ArrowDown: 'B', ArrowRight: 'C', ArrowLeft: 'D' }
 
 class Rows {
   constructor(box, handlers) {
-    Object.assign(this, { box, handlers, mine: false, screen: new RowScreen(box) });
+    Object.assign(this, { box, handlers, mine: false, screen: new RowScreen(box, { fit: 'screen' }) });
     // Letters come as input, also from a phone's keyboard or an input method; other keys as keys.
     this.typed = el('textarea', { class: 'typed', 'aria-label': 'Terminal input', autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false', tabindex: '-1' });
     box.append(this.typed);

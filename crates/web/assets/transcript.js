@@ -20,11 +20,13 @@ export class Transcript {
   async shown() {
     if (this.from === null) await this.end();
     else await this.more();
-    clearInterval(this.timer);
-    this.timer = setInterval(() => { if (!this.root.hidden && !document.hidden) this.more(); }, 1000);
   }
 
-  changed() { if (!this.root.hidden) this.more(); }
+  // The server said that there is more: shown at most a few times a second.
+  changed() {
+    if (this.root.hidden || this.timer) return;
+    this.timer = setTimeout(() => { this.timer = null; this.more(); }, 300);
+  }
 
   async read(from, to) {
     const text = await call('text', { job: this.job, from, to });
@@ -52,23 +54,28 @@ export class Transcript {
 
   // What was printed since, where the end is in view.
   async more() {
-    if (this.busy || this.to === null) return;
-    const near = this.text.scrollHeight - this.text.scrollTop - this.text.clientHeight < 60;
-    if (!near) return;
+    if (this.to === null || !this.nearEnd()) return;
+    if (this.busy) { this.again = true; return; }
     this.busy = true;
     try {
       const text = await this.read(this.to, this.to + PIECE);
       if (text.offset > this.to) {
         this.text.append(document.createTextNode(text.words));
+        if (text.offset - this.to < PIECE / 2) this.follows = true;
+        else if (this.follows) this.changed();
         this.to = text.offset;
         while (this.text.childNodes.length > 40) { this.text.firstChild.remove(); this.from = null; }
-        this.text.scrollTop = this.text.scrollHeight;
+        if (this.follows) this.text.scrollTop = this.text.scrollHeight;
       }
     } catch { /* a server that is gone says so elsewhere */ }
     this.busy = false;
+    if (this.again) { this.again = false; this.changed(); }
   }
 
+  nearEnd() { return this.text.scrollHeight - this.text.scrollTop - this.text.clientHeight < 60; }
+
   async scrolled() {
+    if (this.nearEnd()) this.changed();
     if (this.busy || !this.from || this.text.scrollTop > 200) return;
     this.busy = true;
     const before = this.text.scrollHeight;

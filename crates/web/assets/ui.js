@@ -24,7 +24,9 @@ export function ago(then, now = Date.now()) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-export function clock(ms) {
+// With thousandths where the whole is short.
+export function clock(ms, whole = Infinity) {
+  if (whole < 10000) return `${(Math.floor(ms) / 1000).toFixed(3)} s`;
   const tenths = Math.floor(ms / 100);
   const two = (n) => String(n).padStart(2, '0');
   const [h, m, s] = [Math.floor(tenths / 36000), Math.floor(tenths / 600) % 60, Math.floor(tenths / 10) % 60];
@@ -39,19 +41,20 @@ export const folderName = (path) => path.replace(/\/+$/, '').split('/').slice(-2
 // In words, for a card or the head of a page.
 export function stateWords(job) {
   const words = {
-    approval: 'asks to run something', password: 'asks for a password', line: 'asks for a line', key: 'asks for a key',
-    menu: 'shows a menu', pager: 'shows a pager', repl: 'at its prompt',
+    approval: 'asks to run something', password: 'asks for a password', line: 'asks for a line', stdin: 'waits for its input', key: 'asks for a key',
+    menu: 'waits for keys', pager: 'shows a pager', repl: 'at its prompt',
   };
   if (job.state === 'running' || job.state === 'starting') {
     if (job.stopped) return 'stopped';
     return job.awaiting ? words[job.awaiting.kind] ?? 'waits for input' : 'running';
   }
+  if (job.state === 'queued') return job.queued ?? 'queued';
   if (job.state === 'completed') return 'done';
-  return job.ending && job.state !== 'completed' ? `${job.state}: ${job.ending}` : job.state;
+  return job.state === 'failed' && job.ending ? job.ending : job.ending ? `${job.state}: ${job.ending}` : job.state;
 }
 
-export function toast(message, hint) {
-  const node = el('div', { class: 'toast' }, message, hint ? el('small', {}, hint) : null);
+export function toast(message, hint, href) {
+  const node = el('div', { class: 'toast' }, href ? el('a', { href }, message) : message, hint ? el('small', {}, hint) : null);
   $('toasts').append(node);
   setTimeout(() => node.remove(), 8000);
 }
@@ -76,7 +79,9 @@ export function confirm({ title, text, body, yes = 'Yes', no = 'Cancel', danger 
 }
 
 // Links to what a job serves, under another host name than ours: a browser would send our cookie along otherwise.
-export function portLink(port) {
+export function portLink(port, host) {
+  // One of another machine is not reached by a link of this one.
+  if (host) return el('span', { class: 'port' }, `${host}:${port}`);
   const other = location.hostname === 'localhost' ? '127.0.0.1' : location.hostname === '127.0.0.1' ? 'localhost' : null;
   if (!other) return el('span', { class: 'port' }, `:${port}`);
   return el('a', { class: 'port', href: `http://${other}:${port}/`, target: '_blank', rel: 'noopener noreferrer', 'aria-label': `Open port ${port} in a new tab` }, `:${port}`);

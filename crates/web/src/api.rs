@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_job::client::{CompareLines, compare_lines};
 use outlast_job::registry::Home;
 use outlast_job::request::{Grep, Lines, Moment, ReadText};
 use outlast_job::wire::{Hold, Send};
@@ -11,6 +12,7 @@ use outlast_protocol::order::KILL_GRACE_AT_TERMINAL;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::cards::Rank;
 use crate::options::Pictures;
 use crate::rights::{Needs, Visitor};
 use crate::store::hash;
@@ -41,6 +43,8 @@ pub(crate) enum Call {
     Grep { job: String, pattern: String },
     /// What happened when.
     Timeline { job: String },
+    /// What one run printed that another did not.
+    Compare { first: String, second: String, ignore_numbers: bool },
     /// What waits for a person, and what happened lately.
     Inbox,
     /// Type something.
@@ -83,6 +87,7 @@ impl Call {
             | Self::Text { .. }
             | Self::Grep { .. }
             | Self::Timeline { .. }
+            | Self::Compare { .. }
             | Self::Inbox
             | Self::Export { .. } => Needs::Look,
             Self::Send { .. }
@@ -162,6 +167,15 @@ impl Desk {
                 allowed(home, OrderKind::Replay)?;
                 timeline::of(&self.job(visitor, &job)?)
             }
+            Call::Compare { first, second, ignore_numbers } => {
+                allowed(home, OrderKind::Read)?;
+                let lines = |job: &str| self.job(visitor, job)?.lines_to_compare();
+                let ((first, one), (second, other)) = (lines(&first)?, lines(&second)?);
+                let found = compare_lines(&first, &second, CompareLines { context: 3, ignore_numbers });
+                let mut value = to_value(&found)?;
+                value["left_out"] = json!(one || other);
+                Ok(value)
+            }
             Call::Inbox => {
                 allowed(home, OrderKind::List)?;
                 Ok(inbox::of(&self.outlast))
@@ -219,6 +233,7 @@ impl Desk {
             | Call::Text { .. }
             | Call::Grep { .. }
             | Call::Timeline { .. }
+            | Call::Compare { .. }
             | Call::Inbox
             | Call::Export { .. } => Ok(Value::Null),
         }
@@ -277,6 +292,7 @@ fn about(job: &Job, visitor: &Visitor) -> Result<Value, Failure> {
     let mut value = json!({
         "job": job.handle().to_string(), "name": info.name, "command": hide(&info.command)?,
         "state": info.state.name(), "ending": ending, "live": info.state.is_live(),
+        "rank": Rank::of(&info.state, awaiting.as_ref(), outlast_job::clock::now_ms()),
         "created_at": info.created_at, "ended_at": crate::cards::ended_at(&info.state),
         "has_terminal": info.has_terminal(),
         "size": match info.streams {
@@ -289,8 +305,10 @@ fn about(job: &Job, visitor: &Visitor) -> Result<Value, Failure> {
         let ports = status.as_ref().map(|status| status.ports.clone()).unwrap_or_default();
         let processes = status.as_ref().map(|status| status.processes.len());
         more.extend([
+            ("queued".into(), json!(crate::cards::queued(&info.state))),
             ("description".into(), json!(info.description)),
             ("folder".into(), json!(info.cwd)),
+            ("host".into(), json!(job.handle().host().map(|host| host.to_string()))),
             ("session".into(), json!(info.session)),
             ("awaiting".into(), json!(awaiting)),
             ("questions".into(), json!(questions)),

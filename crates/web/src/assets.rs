@@ -13,35 +13,11 @@ use crate::server::{Body, full};
 struct Asset {
     path: &'static str,
     bytes: &'static [u8],
+    gzipped: &'static [u8],
 }
 
-macro_rules! assets {
-    ($($file:literal),+ $(,)?) => {
-        &[$(Asset { path: concat!("/", $file), bytes: include_bytes!(concat!("../assets/", $file)) }),+]
-    };
-}
-
-const ASSETS: &[Asset] = assets![
-    "index.html",
-    "job.html",
-    "app.css",
-    "icon.svg",
-    "manifest.webmanifest",
-    "api.js",
-    "ui.js",
-    "rows.js",
-    "jobs.js",
-    "inbox.js",
-    "question.js",
-    "job.js",
-    "terminal.js",
-    "transcript.js",
-    "timeline.js",
-    "theme.js",
-];
-
-// `XTERM`: the files of xterm.js, or none: see `build.rs`.
-include!(concat!(env!("OUT_DIR"), "/xterm.rs"));
+// `ASSETS`, the files of the page, and `XTERM`, those of xterm.js, or none: see `build.rs`.
+include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// What draws the open terminal: `xterm.js`, or `rows`, our own renderer, which draws the tiles too.
 #[must_use]
@@ -91,8 +67,10 @@ pub(crate) fn answer(path: &str, asked: &HeaderMap) -> Option<Response<Body>> {
     };
     let xterm = XTERM.iter().filter(|_| has_xterm());
     let asset = ASSETS.iter().chain(xterm).find(|asset| asset.path == path)?;
-    let tag = tag_of(asset);
-    let mut response = Response::new(full(asset.bytes));
+    // What does not get smaller is sent as it is.
+    let packed = takes_gzip(asked) && asset.gzipped.len() < asset.bytes.len();
+    let tag = tag_of(asset, packed);
+    let mut response = Response::new(full(if packed { asset.gzipped } else { asset.bytes }));
     if asked.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         response = Response::new(full(b"" as &[u8]));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -100,6 +78,10 @@ pub(crate) fn answer(path: &str, asked: &HeaderMap) -> Option<Response<Body>> {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind_of(path)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if packed {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
@@ -121,17 +103,29 @@ fn is_job(name: &str) -> bool {
         && name.split('/').all(|part| !part.is_empty() && part.chars().all(is_word))
 }
 
-fn tag_of(asset: &Asset) -> String {
+/// Whether a browser takes what is compressed.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let accepts =
+        asked.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepts.split(',').any(|one| {
+        let (name, weight) = one.split_once(';').unwrap_or((one, ""));
+        name.trim().eq_ignore_ascii_case("gzip") && weight.replace(' ', "") != "q=0"
+    })
+}
+
+fn tag_of(asset: &Asset, packed: bool) -> String {
     static TAGS: OnceLock<Vec<(&'static str, String)>> = OnceLock::new();
     let tags = TAGS.get_or_init(|| {
         let tag = |asset: &'static Asset| {
             let digest = ring::digest::digest(&ring::digest::SHA256, asset.bytes);
             let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-            (asset.path, format!("\"{hex}\""))
+            (asset.path, hex)
         };
         ASSETS.iter().chain(XTERM).map(tag).collect()
     });
-    tags.iter().find(|(path, _)| *path == asset.path).map(|(_, tag)| tag.clone()).unwrap_or_default()
+    let tag =
+        tags.iter().find(|(path, _)| *path == asset.path).map(|(_, tag)| tag.as_str()).unwrap_or_default();
+    format!("\"{tag}{}\"", if packed { "-gzip" } else { "" })
 }
 
 fn kind_of(path: &str) -> &'static str {
@@ -166,6 +160,25 @@ mod tests {
         ] {
             assert!(answer(path, &HeaderMap::new()).is_none(), "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_browser_loads_first_is_small() {
+        let gzipped = |assets: &[Asset]| assets.iter().map(|asset| asset.gzipped.len()).sum::<usize>();
+        let all = gzipped(ASSETS) + gzipped(XTERM);
+        assert!(all < 250 << 10, "{all} bytes");
+        let mut asked = HeaderMap::new();
+        assert!(!takes_gzip(&asked));
+        for (said, takes) in [("gzip, deflate, br", true), ("br", false), ("gzip;q=0", false), ("*", false)] {
+            asked.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(said));
+            assert_eq!(takes_gzip(&asked), takes, "{said}");
+        }
+        asked.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let packed = answer("/jobs.js", &asked).unwrap();
+        let plain = answer("/jobs.js", &HeaderMap::new()).unwrap();
+        assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
+        assert!(plain.headers().get(header::CONTENT_ENCODING).is_none());
+        assert_ne!(packed.headers()[header::ETAG], plain.headers()[header::ETAG]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the list shows of a job.
 
-use outlast_job::wire::{Activity, Awaiting, AwaitingKind};
+use outlast_job::wire::{Activity, Awaiting};
 use outlast_protocol::lifecycle::State;
 use outlast_protocol::request::ListedJob;
 use serde::Serialize;
@@ -43,6 +43,10 @@ pub(crate) struct Card {
     pub(crate) held_by: Option<String>,
     pub(crate) pinned: bool,
     pub(crate) stopped: bool,
+    /// What it waits for before it runs, in words.
+    pub(crate) queued: Option<String>,
+    /// The machine that it is on, where that is another.
+    pub(crate) host: Option<String>,
 }
 
 impl Card {
@@ -51,11 +55,12 @@ impl Card {
         let awaiting = now.and_then(|now| now.awaiting_input.clone());
         let state = &listed.job.state;
         let ended_at = ended_at(state);
-        let is_news = ended_at.is_none_or(|at| now_ms.saturating_sub(at) < FAILURE_IS_NEWS_MS);
         let ending =
             state.receipt().map(|receipt| receipt.words().unwrap_or_else(|error| error.message.clone()));
         Self {
-            rank: rank(state, awaiting.as_ref(), is_news),
+            rank: Rank::of(state, awaiting.as_ref(), now_ms),
+            queued: queued(state),
+            host: listed.job.handle.host().map(|host| host.to_string()),
             state: state.name(),
             ending,
             ended_at,
@@ -80,28 +85,29 @@ pub(crate) fn ended_at(state: &State) -> Option<u64> {
     match state {
         State::Completed(receipt) | State::Failed(receipt) | State::Killed(receipt) => Some(receipt.ended_at),
         State::Lost { found_at, .. } => Some(*found_at),
-        State::Starting | State::Running { .. } => None,
+        State::Queued(_) | State::Starting | State::Running { .. } => None,
     }
 }
 
-fn rank(state: &State, awaiting: Option<&Awaiting>, is_news: bool) -> Rank {
-    match state {
-        State::Starting | State::Running { .. } => {
-            if awaiting.is_some_and(|awaiting| is_question(awaiting.kind)) {
-                Rank::Asks
-            } else {
-                Rank::Running
+/// What a job waits for that does not run yet.
+pub(crate) fn queued(state: &State) -> Option<String> {
+    state.queued().map(|queued| format!("queued: {}", queued.words()))
+}
+
+impl Rank {
+    pub(crate) fn of(state: &State, awaiting: Option<&Awaiting>, now_ms: u64) -> Self {
+        let is_news = ended_at(state).is_none_or(|at| now_ms.saturating_sub(at) < FAILURE_IS_NEWS_MS);
+        match state {
+            State::Queued(_) | State::Starting | State::Running { .. } => {
+                if awaiting.is_some_and(|awaiting| awaiting.kind.is_question()) {
+                    Self::Asks
+                } else {
+                    Self::Running
+                }
+            }
+            State::Completed(_) | State::Failed(_) | State::Killed(_) | State::Lost { .. } => {
+                if state.went_wrong() && is_news { Self::Failed } else { Self::Done }
             }
         }
-        State::Failed(_) | State::Lost { .. } if is_news => Rank::Failed,
-        State::Failed(_) | State::Lost { .. } | State::Completed(_) | State::Killed(_) => Rank::Done,
-    }
-}
-
-/// Whether somebody is asked something. A shell at its prompt, an editor and a pager wait, but nobody has to answer them.
-fn is_question(kind: AwaitingKind) -> bool {
-    match kind {
-        AwaitingKind::Line | AwaitingKind::Password | AwaitingKind::Key | AwaitingKind::Approval => true,
-        AwaitingKind::Menu | AwaitingKind::Pager | AwaitingKind::Repl => false,
     }
 }

@@ -1,5 +1,5 @@
-//! The list of jobs, for every page that shows it: made anew when a keeper or the folder of jobs says that something changed, and
-//! only while somebody looks.
+//! The list of jobs, of this machine and of its hosts, for every page that shows it: made anew when a keeper or a folder of jobs says
+//! that something changed, and only while somebody looks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use outlast_job::client::Waiting;
 use outlast_job::clock::now_ms;
 use outlast_job::{Failure, Handle, Outlast};
+use outlast_protocol::HostName;
 use outlast_protocol::request::{AskKeepers, List, News, Subscription};
 use tokio::sync::watch;
 
@@ -19,8 +20,18 @@ const AFTER_OUTPUT: Duration = Duration::from_millis(1000);
 /// The most jobs that are shown: the newest.
 const MAX_CARDS: usize = 500;
 
-/// All cards, newest job first.
-pub(crate) type Cards = Arc<Vec<Card>>;
+/// A host that did not answer is asked again after this long, and then after longer times up to the second.
+const FIRST_RETRY: Duration = Duration::from_secs(5);
+const LAST_RETRY: Duration = Duration::from_secs(60);
+
+/// What is listed: the cards of each place, newest job first, and the hosts that can't be asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Listed {
+    pub(crate) cards: Vec<Card>,
+    pub(crate) troubles: BTreeMap<String, String>,
+}
+
+pub(crate) type Cards = Arc<Listed>;
 
 /// What is known to have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +53,8 @@ impl Bell {
         self.rung.notify_all();
     }
 
-    /// Sleeps until something has changed and it is time to show it.
-    fn wait(&self, since: Instant) {
+    /// Sleeps until something has changed and it is time to show it, or until it is time to try again.
+    fn wait(&self, since: Instant, retry: Option<Instant>) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let due = match (told.event, told.output) {
@@ -52,7 +63,7 @@ impl Bell {
                 (false, false) => None,
             };
             let now = Instant::now();
-            told = match due {
+            told = match due.into_iter().chain(retry).min() {
                 Some(at) if at <= now => {
                     *told = Told::default();
                     return;
@@ -64,70 +75,145 @@ impl Bell {
     }
 }
 
-/// The list, and the thread that keeps it.
+/// This machine, or another.
+type Place = Option<HostName>;
+/// What each place said last.
+type Parts = BTreeMap<Place, Vec<Card>>;
+
+/// The list, and the threads that keep it: one for this machine, and one for each host, so that a slow one holds nobody up.
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     cards: watch::Sender<Cards>,
-    bell: Arc<Bell>,
+    bells: Arc<Mutex<BTreeMap<Place, Arc<Bell>>>>,
+    parts: Arc<Mutex<Parts>>,
 }
 
 impl Feed {
     pub(crate) fn start(outlast: Outlast) -> Result<Self, Failure> {
         let (cards, _) = watch::channel(Cards::default());
-        let feed = Self { cards, bell: Arc::new(Bell::default()) };
-        let own = feed.clone();
-        std::thread::Builder::new()
-            .name("jobs".into())
-            .spawn(move || own.keep(&outlast))
-            .map_err(|error| Failure::system("cannot start a thread", error))?;
+        let feed = Self { cards, bells: Arc::default(), parts: Arc::default() };
+        feed.keep_in_thread(outlast, None)?;
         Ok(feed)
     }
 
     /// The list from now on.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Cards> {
         let receiver = self.cards.subscribe();
-        self.bell.ring(Told { event: true, output: false });
+        let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.values().for_each(|bell| bell.ring(Told { event: true, output: false }));
         receiver
     }
 
-    fn keep(&self, outlast: &Outlast) {
+    fn keep_in_thread(&self, outlast: Outlast, place: Place) -> Result<(), Failure> {
+        let bell = Arc::new(Bell::default());
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        if bells.contains_key(&place) {
+            return Ok(());
+        }
+        bells.insert(place, Arc::clone(&bell));
+        drop(bells);
+        if place.is_some() {
+            bell.ring(Told { event: true, output: false });
+        }
+        let feed = self.clone();
+        std::thread::Builder::new()
+            .name("jobs".into())
+            .spawn(move || feed.keep(&outlast, place, &bell))
+            .map(|_| ())
+            .map_err(|error| Failure::system("cannot start a thread", error))
+    }
+
+    fn keep(&self, outlast: &Outlast, place: Place, bell: &Arc<Bell>) {
         let mut followed: BTreeMap<Handle, Waiting> = BTreeMap::new();
         let mut list: Option<Waiting> = None;
-        let mut since = Instant::now();
+        let (mut since, mut retry, mut patience) = (Instant::now(), None, FIRST_RETRY);
         loop {
-            self.bell.wait(since);
+            bell.wait(since, retry.take());
             since = Instant::now();
             if self.cards.receiver_count() == 0 {
-                // Whoever comes rings the bell.
+                // A new arrival rings the bell.
                 (list, _) = (None, followed.clear());
                 continue;
             }
-            if list.is_none() {
-                list = tell(outlast, &Subscription::JobList, &self.bell);
-            }
-            let asked = List { keepers: AskKeepers::All, last_lines: true, pins: true, ..List::default() };
-            let mut listed = outlast.list(asked);
-            followed.retain(|handle, _| listed.iter().any(|one| one.job.handle == *handle && one.is_live()));
-            for one in listed.iter().filter(|one| one.is_live()) {
-                let handle = one.job.handle;
-                if !followed.contains_key(&handle)
-                    && let Some(told) = tell(outlast, &Subscription::Job { job: handle }, &self.bell)
-                {
-                    followed.insert(handle, told);
+            match self.look(outlast, place, bell, &mut list, &mut followed) {
+                Ok(cards) => {
+                    patience = FIRST_RETRY;
+                    self.publish(place, Ok(cards));
+                }
+                Err(failure) => {
+                    (list, _) = (None, followed.clear());
+                    retry = Some(Instant::now() + patience);
+                    patience = (patience * 2).min(LAST_RETRY);
+                    self.publish(place, Err(failure.message));
                 }
             }
-            listed.reverse();
-            listed.truncate(MAX_CARDS);
-            let now = now_ms();
-            let cards: Vec<Card> = listed.into_iter().map(|one| Card::new(one, now)).collect();
-            self.cards.send_if_modified(|before| {
-                let changed = **before != cards;
-                if changed {
-                    *before = Arc::new(cards);
-                }
-                changed
-            });
         }
+    }
+
+    /// The jobs of a place; their keepers tell the bell from now on.
+    fn look(
+        &self,
+        outlast: &Outlast,
+        place: Place,
+        bell: &Arc<Bell>,
+        list: &mut Option<Waiting>,
+        followed: &mut BTreeMap<Handle, Waiting>,
+    ) -> Result<Vec<Card>, Failure> {
+        let asked = List { keepers: AskKeepers::All, last_lines: true, pins: true, ..List::default() };
+        let (outlast, mut listed) = match place {
+            Some(host) => {
+                let there = outlast.on(host)?;
+                if list.is_none() {
+                    *list = tell(&there, &Subscription::JobList, bell);
+                }
+                let listed = outlast.list_on(host, asked)?;
+                (there, listed)
+            }
+            None => {
+                if list.is_none() {
+                    *list = tell(outlast, &Subscription::JobList, bell);
+                }
+                for host in outlast.known_hosts() {
+                    let _ = self.keep_in_thread(outlast.clone(), Some(host));
+                }
+                (outlast.clone(), outlast.list(asked))
+            }
+        };
+        followed.retain(|handle, _| listed.iter().any(|one| one.job.handle == *handle && one.is_live()));
+        for one in listed.iter().filter(|one| one.is_live()) {
+            let handle = one.job.handle;
+            if !followed.contains_key(&handle)
+                && let Some(told) = tell(&outlast, &Subscription::Job { job: handle }, bell)
+            {
+                followed.insert(handle, told);
+            }
+        }
+        listed.reverse();
+        listed.truncate(MAX_CARDS);
+        let now = now_ms();
+        Ok(listed.into_iter().map(|one| Card::new(one, now)).collect())
+    }
+
+    /// Puts what a place says beside what the others say. What a host said last is shown while it cannot be asked.
+    fn publish(&self, place: Place, said: Result<Vec<Card>, String>) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = Listed::clone(&self.cards.borrow());
+        let name = place.map(|host| host.to_string()).unwrap_or_default();
+        match &said {
+            Ok(_) => now.troubles.remove(&name),
+            Err(trouble) => now.troubles.insert(name, trouble.clone()),
+        };
+        if let Ok(cards) = said {
+            parts.insert(place, cards);
+        }
+        now.cards = parts.values().flatten().cloned().collect();
+        self.cards.send_if_modified(|before| {
+            let changed = **before != now;
+            if changed {
+                *before = Arc::new(now);
+            }
+            changed
+        });
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn of(outlast: &Outlast) -> Value {
             | AwaitingKind::Key
             | AwaitingKind::Menu
             | AwaitingKind::Pager
+            | AwaitingKind::Stdin
             | AwaitingKind::Repl => {
                 items.push(item(
                     "question",
@@ -102,9 +103,14 @@ fn words(what: &EventKind) -> Option<String> {
             Some(Err(error)) => error.message.clone(),
             None => state.name().to_owned(),
         },
-        EventKind::AwaitingInput { awaiting } => format!("asks: {}", awaiting.prompt),
+        // A shell at its prompt and an editor wait, but nobody has to answer them.
+        EventKind::AwaitingInput { awaiting } if !awaiting.kind.is_question() => return None,
+        EventKind::AwaitingInput { awaiting } => format!("asks: {}", awaiting.prompt.trim()),
         EventKind::Port { port } => format!("listens on port {port}"),
         EventKind::ExecRefused { refused } => format!("not executed: {} ({})", refused.command, refused.why),
+        EventKind::HostRefused { refused } => {
+            format!("not connected to {}:{} ({})", refused.host, refused.port, refused.why)
+        }
         EventKind::Asking { question } => format!("asks to execute: {}", question.command),
         EventKind::Answered { allowed, by, .. } => {
             format!("answered with {} by {by}", if *allowed { "yes" } else { "no" })
@@ -116,11 +122,13 @@ fn words(what: &EventKind) -> Option<String> {
         EventKind::TookOver { .. } => "its keeper died; another took over".to_owned(),
         EventKind::Watch { fired } => format!("watch {}", fired.watch),
         EventKind::StepForged { why } => format!("the shell was ended: {why}"),
+        EventKind::Queued { queued } => format!("queued: {}", queued.words()),
         EventKind::Started { .. }
         | EventKind::StepStarted { .. }
         | EventKind::Step { .. }
         | EventKind::AllGone
         | EventKind::WentOn
+        | EventKind::Listening { .. }
         | EventKind::Stopped
         | EventKind::Continued
         | EventKind::LogCapped { .. }

@@ -57,7 +57,7 @@ impl Options {
     }
 }
 
-/// What whoever started it is told once browsers can connect.
+/// What the caller is told once browsers can connect.
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// Where it is, without the token.

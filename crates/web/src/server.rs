@@ -77,7 +77,7 @@ pub fn serve(options: Options, ready: impl FnOnce(&Ready)) -> Result<(), Failure
         };
     };
     let tls = options.tls.as_ref().map(|(cert, key)| acceptor(cert, key)).transpose()?;
-    // Whoever runs inside a job may not answer what a person is asked: such a server shows and does no more.
+    // A process inside a job may not answer what a person is asked: such a server shows and does no more.
     let read_only = options.read_only || Gate::is_in_a_job();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -376,7 +376,7 @@ fn failed(failure: &Failure) -> Response<Body> {
     let status = match failure.kind {
         Of::Usage => StatusCode::BAD_REQUEST,
         Of::NoSuchJob => StatusCode::NOT_FOUND,
-        Of::NotRunning => StatusCode::CONFLICT,
+        Of::NotRunning | Of::Busy => StatusCode::CONFLICT,
         Of::Denied => StatusCode::FORBIDDEN,
         Of::Unreachable => StatusCode::BAD_GATEWAY,
         Of::CannotStart | Of::BadHome | Of::UnknownFormat | Of::OutcomeUnknown | Of::Keeper | Of::System => {

@@ -220,7 +220,7 @@ impl Page {
         }
         let (mut cards, out) = (self.door.feed.subscribe(), self.out.clone());
         cards.mark_unchanged();
-        let is_there = !cards.borrow().is_empty();
+        let is_there = !cards.borrow().cards.is_empty();
         self.list = Some(tokio::spawn(async move {
             let mut shown: BTreeMap<String, Card> = BTreeMap::new();
             let mut first = is_there;
@@ -230,13 +230,14 @@ impl Page {
                 }
                 let all = cards.borrow_and_update().clone();
                 let changed: Vec<&Card> =
-                    all.iter().filter(|card| shown.get(&card.job) != Some(card)).collect();
+                    all.cards.iter().filter(|card| shown.get(&card.job) != Some(card)).collect();
                 let gone: Vec<&String> =
-                    shown.keys().filter(|job| !all.iter().any(|card| card.job == **job)).collect();
-                if !send(&out, &json!({ "t": "jobs", "changed": changed, "gone": gone })).await {
+                    shown.keys().filter(|job| !all.cards.iter().any(|card| card.job == **job)).collect();
+                let said = json!({ "t": "jobs", "changed": changed, "gone": gone, "troubles": all.troubles });
+                if !send(&out, &said).await {
                     return;
                 }
-                shown = all.iter().map(|card| (card.job.clone(), card.clone())).collect();
+                shown = all.cards.iter().map(|card| (card.job.clone(), card.clone())).collect();
             }
         }));
         // A home without jobs has a list, too.

@@ -1,6 +1,6 @@
 //! What the web view keeps, in a few small files of the home: who may come in. Everything else it asks for when it is needed.
 //!
-//! No secret is written down, only its hash: whoever reads the files cannot use them to come in. All of them are for the user
+//! No secret is written down, only its hash: the files alone let nobody in. All of them are for the user
 //! alone, and a file that is removed takes the right with it, at once and also while a server runs.
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -152,7 +152,7 @@ impl Store {
         Ok(token)
     }
 
-    /// A browser comes in with a ticket: whoever removes it is the one who used it.
+    /// A browser signs in with a ticket. Removing the ticket is what uses it, so it counts once.
     pub(crate) fn use_ticket(&self, token: &str) -> Result<Option<Admitted>, Failure> {
         let name = hash(token);
         let Some(until) = self.read::<u64>("tickets", &name) else { return Ok(None) };

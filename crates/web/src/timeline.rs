@@ -10,6 +10,8 @@ use crate::cards::ended_at;
 const BINS: usize = 240;
 /// The newest events that are shown, in bytes of the file.
 const MAX_EVENTS: usize = 256 << 10;
+/// Events so soon after the end belong to it.
+const AFTER_END_MS: u64 = 1000;
 /// Facts that are looked at: more is a job of days, whose last part is shown then.
 const MAX_FACTS: usize = 2_000_000;
 
@@ -19,7 +21,6 @@ pub(crate) fn of(job: &Job) -> Result<Value, Failure> {
     let now = outlast_job::clock::now_ms();
     let until = ended_at(&info.state).unwrap_or(now).max(info.created_at);
     let last_fact = facts.last().map_or(0, |fact| fact.at_ms);
-    let length = (until - info.created_at).max(last_fact).max(1);
     let resizes: Vec<Value> = facts
         .iter()
         .filter_map(|fact| match fact.kind {
@@ -37,6 +38,10 @@ pub(crate) fn of(job: &Job) -> Result<Value, Failure> {
             event
         })
         .collect();
+    let last_event = events.iter().filter_map(|event| event["at_ms"].as_u64()).max().unwrap_or(0);
+    let own = (until - info.created_at).max(last_fact);
+    // The end is told a moment after it; what happens to left processes long after does not stretch the picture.
+    let length = own.max(last_event.min(own + AFTER_END_MS)).max(1);
     Ok(json!({
         "job": job.handle().to_string(), "created_at": info.created_at, "length_ms": length,
         "live": info.state.is_live(), "bins": bins(&facts, length), "resizes": resizes, "events": events,

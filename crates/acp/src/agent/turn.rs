@@ -74,7 +74,7 @@ pub(super) fn begin(client: Client, prompt: &[ContentBlock], responder: Responde
 }
 
 /// The words of a prompt; what an editor attaches to them comes in its own place. What a sidecar has to tell
-/// is no command.
+/// is not a command.
 fn text_of(prompt: &[ContentBlock]) -> String {
     let words = prompt.iter().filter_map(|block| match block {
         ContentBlock::Text(text) if text.text.starts_with(crate::EVENTS_MARK) => None,
@@ -172,7 +172,20 @@ fn report(client: &Client, job: &Job, waited: &Waited) -> Result<(), Failure> {
         (Reason::Port, _, Some(port)) => {
             format!("Job {handle} listens on port {port} and runs on. End it: /kill {handle}\n")
         }
-        _ => format!("Job {handle} runs on. Wait for it: /wait {handle}   End it: /kill {handle}\n"),
+        (
+            Reason::Pattern
+            | Reason::AwaitingInput
+            | Reason::Quiet
+            | Reason::Stable
+            | Reason::Port
+            | Reason::Http
+            | Reason::Output
+            | Reason::Gone
+            | Reason::Lines
+            | Reason::Deadline
+            | Reason::Started,
+            ..,
+        ) => format!("Job {handle} runs on. Wait for it: /wait {handle}   End it: /kill {handle}\n"),
     });
     Ok(())
 }
@@ -189,10 +202,7 @@ fn reply(client: &Client, turn: &Turn, job: &Job, send: Send) -> Result<(), Fail
     if !text.trim().is_empty() {
         client.say(fenced(&text));
     }
-    match waited.reason {
-        Reason::Exit => report(client, job, &waited),
-        _ => Ok(()),
-    }
+    if waited.reason == Reason::Exit { report(client, job, &waited) } else { Ok(()) }
 }
 
 fn wait(client: &Client, turn: &Turn, job: &Job, limit: Option<Duration>) -> Result<(), Failure> {

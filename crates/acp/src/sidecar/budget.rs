@@ -198,7 +198,7 @@ mod tests {
         let mut spent = Spent::default();
         (0..3).for_each(|turn| spent.spend(&limits, false, turn, 1));
         assert_eq!(spent.check(&limits, false, MINUTE_MS).unwrap_err().until_ms, None);
-        assert_eq!(spent.check(&limits, true, MINUTE_MS), Ok(()), "a row of lines is no row of ends");
+        assert_eq!(spent.check(&limits, true, MINUTE_MS), Ok(()), "a run of lines is not a run of ends");
         spent.user_spoke();
         assert_eq!(spent.check(&limits, false, MINUTE_MS + 3), Ok(()));
     }

@@ -144,13 +144,23 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             Reason::Stable => MoreCall::Screen(job),
             Reason::Pattern | Reason::Lines => MoreCall::ReadFrom(job, fired.read_from()),
             // Of anything else, what was printed last says most.
-            _ => MoreCall::ReadNew(job),
+            Reason::Exit
+            | Reason::AwaitingInput
+            | Reason::Quiet
+            | Reason::Port
+            | Reason::Http
+            | Reason::Output
+            | Reason::Gone
+            | Reason::Deadline
+            | Reason::Started => MoreCall::ReadNew(job),
         },
         Some(
-            EventKind::Started { .. }
+            EventKind::Queued { .. }
+            | EventKind::Started { .. }
             | EventKind::Exit { .. }
             | EventKind::AllGone
             | EventKind::WentOn
+            | EventKind::Listening { .. }
             | EventKind::Stopped
             | EventKind::Continued
             | EventKind::Port { .. }
@@ -161,6 +171,7 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::HeirGone
             | EventKind::Agent { .. }
             | EventKind::ExecRefused { .. }
+            | EventKind::HostRefused { .. }
             | EventKind::Asking { .. }
             | EventKind::Answered { .. }
             | EventKind::StepStarted { .. }

@@ -37,7 +37,7 @@ impl Followed {
     }
 
     fn note(&mut self, entry: &Entry) {
-        if entry.event == EntryKind::Asking {
+        if matches!(entry.event, EntryKind::Asking | EntryKind::HostRefused) {
             self.jobs.insert(entry.job);
         } else if entry.event == EntryKind::Exit {
             self.jobs.remove(&entry.job);
@@ -51,7 +51,7 @@ impl Engine {
         !self.asking_jobs(session).is_empty()
     }
 
-    /// A caller was told that a job asks: the next call knows it, also if the outbox does not say so yet.
+    /// A caller was told that a job asks: the next call knows it, even if the outbox does not say so yet.
     pub(super) fn note_asking(&self, session: &str, job: Handle) {
         let mut all = self.asking.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < MOST_SESSIONS || all.contains_key(session) {

@@ -1,11 +1,9 @@
 //! Commands in a shell that remembers: each is a step, and answers are about the step.
 
-use std::path::PathBuf;
-
 use outlast_job::clock::millis;
 use outlast_job::shell::{Shell, ShellKind, StepOrder, StepState};
 use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Run, StepBegun, Wait, Waited, check_wait};
-use outlast_policy::Pass;
+use outlast_policy::{Pass, StepCommand};
 
 use super::parked::Step;
 use super::run::{BRIEF, RunOrder};
@@ -19,17 +17,32 @@ pub(crate) struct ShellOrder {
     pub(crate) name: String,
     /// A shell that is made reads the user's startup files.
     pub(crate) rc: bool,
+    /// Which one it is, if that was said.
+    pub(crate) with: Option<ShellKind>,
+    /// Which one it is.
+    pub(crate) kind: ShellKind,
+    /// Run nothing if another step runs.
+    pub(crate) if_idle: bool,
 }
 
 impl Engine {
     /// A command for a shell runs in the folder that the shell is in: that is what rules are about.
     pub(crate) fn place_in_shell(&self, caller: &Caller, order: &mut CallOrder) -> Result<(), Failure> {
-        if let CallOrder::Run(order) = order
-            && order.cwd.is_none()
-            && let Some(shell) = &order.shell
-        {
-            order.folder = PathBuf::from(self.outlast.folder_of_shell(&caller.session, &shell.name)?);
-        }
+        let CallOrder::Run(order) = order else { return Ok(()) };
+        let Some(mut shell) = order.shell.clone() else { return Ok(()) };
+        let Run::Shell(command) = &order.run else { return Err(Failure::usage("a shell takes a line")) };
+        let place = self.outlast.place_of_shell(&caller.session, &shell.name)?;
+        shell.kind = place.kind_for(shell.with, &shell.name)?;
+        let step = StepOrder {
+            command: command.clone(),
+            folder: order.cwd.clone(),
+            env: order.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect(),
+            timeout_ms: order.timeout.map(millis),
+            if_idle: shell.if_idle,
+            session: caller.session.clone(),
+        };
+        order.step = Some((StepCommand::of(shell.kind, &step, &place.folder), step));
+        order.shell = Some(shell);
         Ok(())
     }
 
@@ -41,30 +54,23 @@ impl Engine {
         shell: &ShellOrder,
         pass: &Pass,
     ) -> Result<Step<Answer>, Failure> {
-        let Run::Shell(command) = &order.run else { return Err(Failure::usage("a shell takes a line")) };
+        let Some((_, step)) = &order.step else { return Err(Failure::usage("a shell takes a line")) };
         if !order.pty {
             return Err(Failure::usage("a shell has a terminal: pty=false is not for it"));
         }
         let seen = order.pattern.clone().map_or(Condition::Port(None), Condition::Pattern);
         let wait = Wait::for_exit().or(Condition::AwaitingInput).or(seen);
         check_wait(&wait)?;
-        let step = StepOrder {
-            command: command.clone(),
-            folder: order.cwd.clone(),
-            env: order.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect(),
-            timeout_ms: order.timeout.map(millis),
-            if_idle: false,
-            session: caller.session.clone(),
-        };
-        let StepBegun { job, step, made } = self.outlast.step(&spec(caller, shell, pass), &step)?;
+        let StepBegun { job, step, made } = self.outlast.step(&spec(caller, shell, pass), step)?;
         let patience =
             if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
         let until = if order.background { Wait::for_exit() } else { wait.clone() }.of_step(step.step);
         let (of_job, whose) = (job.clone(), caller.clone());
         self.wait_then((&job, until), patience, caller, move |engine, waited| {
-            let waited = match waited.reason {
-                Reason::Deadline if order.background => Waited { reason: Reason::Started, ..waited },
-                _ => waited,
+            let waited = if order.background && waited.reason == Reason::Deadline {
+                Waited { reason: Reason::Started, ..waited }
+            } else {
+                waited
             };
             let (job, caller) = (&of_job, &whose);
             let wait = wait.of_step(step.step);
@@ -110,13 +116,13 @@ fn current(job: &Job) -> Result<Option<(u64, StepState)>, Failure> {
 
 /// The shell, should it have to be made.
 fn spec(caller: &Caller, shell: &ShellOrder, pass: &Pass) -> JobSpec {
-    let mut spec = JobSpec::new(Run::Program(vec!["bash".into()]));
+    let mut spec = JobSpec::new(Run::Program(vec![shell.kind.name().into()]));
     spec.session.clone_from(&caller.session);
     spec.caller_env.extend(caller.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     spec.shown_as = Some(format!("shell {}", shell.name));
     spec.for_agent = true;
     spec.guard = pass.guard_request();
     let scope = caller.session.clone();
-    spec.shell = Some(Shell { rc: shell.rc, scope, ..Shell::new(&shell.name, ShellKind::Bash) });
+    spec.shell = Some(Shell { rc: shell.rc, scope, ..Shell::new(&shell.name, shell.kind) });
     spec
 }

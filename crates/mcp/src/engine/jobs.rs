@@ -1,12 +1,12 @@
 //! Lists jobs: what needs attention first.
 
 use outlast_job::clock::now_ms;
-use outlast_job::lifecycle::Process;
+use outlast_job::lifecycle::{Process, State};
 use outlast_job::request::{AskKeepers, Lines, List as ListRequest, ListedJob, ReadText, Summary};
 use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::wire::{Activity, Awaiting};
 use outlast_job::{Failure, Handle};
-use outlast_protocol::{JobIdentity, ToolOutcome};
+use outlast_protocol::{JobIdentity, Queued, ToolOutcome};
 use serde::Serialize;
 
 use super::news::Event;
@@ -40,6 +40,9 @@ pub(crate) struct Entry {
     pub(crate) job: JobIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<String>,
+    /// What it waits for before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queued: Option<Queued>,
     pub(crate) command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
@@ -55,6 +58,9 @@ pub(crate) struct Entry {
     pub(crate) unread_bytes: u64,
     /// How long it has run, or ran, in milliseconds.
     pub(crate) ran_ms: u64,
+    /// How long ago it ended, in milliseconds.
+    #[serde(skip)]
+    ended_ago_ms: u64,
     #[serde(skip)]
     note: Option<String>,
     #[serde(skip)]
@@ -95,7 +101,8 @@ impl Engine {
             AskKeepers::OfSession(caller.session.clone())
         };
         // First what happened, then how it is: an event is never newer than the list that it comes with.
-        let news = self.claim_news(caller, usize::MAX).with(self.take_far_news(caller));
+        let news = self.claim_news(caller, usize::MAX);
+        let news = news.with(self.claim_adopted(caller)).with(self.take_far_news(caller));
         let request = ListRequest { keepers, ..ListRequest::default() };
         let mut listed = self.outlast.list(request.clone());
         let away = self.add_far(&mut listed, &request);
@@ -147,21 +154,23 @@ impl Engine {
             self.note_seen(caller, job.handle, cursor);
         }
         let left = self.left_running(&job);
+        let ended_at = job.state.receipt().map_or_else(now_ms, |receipt| receipt.ended_at);
         Entry {
             job: JobIdentity::from(&job),
             activity: now.as_deref().map(activity),
+            queued: job.state.queued().cloned(),
             command: one_line(&job.command),
             this_session: own,
             age_seconds: now_ms().saturating_sub(job.created_at) / 1000,
             last_line: one_line(&last_line),
-            ports: now.as_ref().map(|now| now.ports.clone()).unwrap_or_default(),
+            ports: now.as_ref().map_or_else(
+                || left.iter().flat_map(|process| process.ports.iter().copied()).collect(),
+                |now| now.ports.clone(),
+            ),
             awaiting_input: now.and_then(|now| now.awaiting_input),
             unread_bytes,
-            ran_ms: job
-                .state
-                .receipt()
-                .map_or_else(now_ms, |receipt| receipt.ended_at)
-                .saturating_sub(job.created_at),
+            ran_ms: ended_at.saturating_sub(job.created_at),
+            ended_ago_ms: now_ms().saturating_sub(ended_at),
             note,
             how: ending((&job.state, &left), &job.session, self.words),
             description: job.description,
@@ -214,18 +223,21 @@ fn unread(one: &ListedJob, cursor: Cursor) -> u64 {
 /// Lower comes first: it waits for someone, it failed unseen, it runs, it is over.
 fn urgency(one: &ListedJob, unread: impl Fn() -> u64) -> u8 {
     let asks = one.now.as_ref().is_some_and(|now| now.awaiting_input.is_some());
-    match one.job.state.name() {
+    let is_news = || one.log_end > 0 && unread() > 0;
+    match one.job.state {
         _ if asks => 0,
-        "failed" | "killed" | "lost" if one.log_end > 0 && unread() > 0 => 1,
-        "starting" | "running" => 2,
-        _ => 3,
+        State::Failed(_) | State::Killed(_) | State::Lost { .. } if is_news() => 1,
+        State::Queued(_) | State::Starting | State::Running { .. } => 2,
+        State::Completed(_) | State::Failed(_) | State::Killed(_) | State::Lost { .. } => 3,
     }
 }
 
 fn activity(now: &BriefStatus) -> String {
     match now.activity {
+        Activity::Listening { for_ms } => format!("listening, quiet for {}", seconds(for_ms)),
         Activity::AwaitingInput => "awaiting_input".into(),
         Activity::Asking => "asking".into(),
+        Activity::Queued => "queued".into(),
         Activity::Working => "working".into(),
         Activity::Quiet { for_ms } => format!("quiet for {}", seconds(for_ms)),
         Activity::Stopped => "stopped".into(),
@@ -248,16 +260,19 @@ impl Entry {
         let ran = seconds(self.ran_ms);
         match &self.how {
             Some(how) => {
-                let since = seconds((self.age_seconds * 1000).saturating_sub(self.ran_ms));
-                text.push_str(&format!(" · {how} · ran {ran}, {since} ago"));
+                text.push_str(&format!(" · {how} · ran {ran}, {} ago", seconds(self.ended_ago_ms)));
             }
             None => {
                 let activity = self.activity.as_deref().unwrap_or(self.job.status).replace('_', " ");
-                text.push_str(&format!(" · {activity} · running for {ran}"));
+                match &self.queued {
+                    Some(queued) => text.push_str(&format!(" · queued: {}", queued.words())),
+                    None => text.push_str(&format!(" · {activity} · running for {ran}")),
+                }
                 text.extend(self.job.pid.map(|pid| format!(", pid {pid}")));
             }
         }
-        if !self.ports.is_empty() {
+        // Those of what an ended command left running are named there.
+        if !self.ports.is_empty() && self.how.is_none() {
             let ports: Vec<String> = self.ports.iter().map(ToString::to_string).collect();
             text.push_str(&format!(", listens on {}", ports.join(", ")));
         }

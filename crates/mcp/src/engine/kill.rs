@@ -81,7 +81,7 @@ impl Engine {
         (waited, patience): (Waited, Patience),
     ) -> Result<Answer, Failure> {
         let seen = self.cursors.get(&caller.session, job.handle()).read;
-        // Whoever ends a job does not want to read what it printed; it is there to be read.
+        // A caller that ends a job does not want its output in the answer; it can be read later.
         let output = if order.signal.is_some() { WaitOutput::New } else { WaitOutput::Nothing };
         let asked = Asked { from: seen, budget: order.budget, output };
         let mut answer = self.answer_with(job, caller, waited, asked, patience)?;

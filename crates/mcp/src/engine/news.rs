@@ -1,7 +1,7 @@
 //! What the session's jobs had to tell while nobody asked: from its outbox, once.
 //!
 //! The session reads its outbox under a name of its own, so that nobody else who reads it misses anything. What an
-//! answer has shown already is no news.
+//! answer has shown already is not news.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -70,12 +70,10 @@ impl Waiting {
     }
 
     /// Forgets what is told, withdrawn, or shown by an answer.
-    fn forget(&mut self, seen: u64, mut cursor: impl FnMut(Handle) -> Cursor) {
+    fn forget(&mut self, seen: u64, mut is_shown: impl FnMut(&Entry) -> bool) {
         let over: Vec<bool> = self.entries.iter().map(|entry| is_over(entry, &self.entries)).collect();
         let mut over = over.into_iter();
-        self.entries.retain(|entry| {
-            !over.next().unwrap_or(false) && entry.n > seen && !is_known(entry, cursor(entry.job))
-        });
+        self.entries.retain(|entry| !over.next().unwrap_or(false) && entry.n > seen && !is_shown(entry));
     }
 }
 
@@ -89,8 +87,8 @@ pub(crate) struct News {
 }
 
 impl Engine {
-    /// What the session was not told yet.
-    pub(crate) fn news(&self, caller: &Caller) -> News {
+    /// What the session was not told yet, and what no answer to the reader has shown: who adopted a session reads for it.
+    fn news(&self, caller: &Caller, reader: &str) -> News {
         let Some(outbox) = Outbox::existing(self.outlast.home(), &caller.session) else {
             return News::default();
         };
@@ -101,9 +99,10 @@ impl Engine {
         }
         let waiting = heard.entry(caller.session.clone()).or_default();
         waiting.look(&outbox);
-        let mut cursors: HashMap<Handle, Cursor> = HashMap::new();
-        waiting.forget(seen, |job| {
-            *cursors.entry(job).or_insert_with(|| self.cursors.get(&caller.session, job))
+        let mut cursors: HashMap<Handle, [Cursor; 2]> = HashMap::new();
+        waiting.forget(seen, |entry| {
+            let both = || [&*caller.session, reader].map(|session| self.cursors.get(session, entry.job));
+            cursors.entry(entry.job).or_insert_with(both).iter().any(|cursor| is_known(entry, *cursor))
         });
         News {
             events: waiting.entries.iter().map(Event::from).collect(),
@@ -112,9 +111,22 @@ impl Engine {
         }
     }
 
-    /// What the session was not told yet, at most so many: it is told now, by the answer of this call and by nobody else.
+    /// What the session was not told yet, at most this many: it is told now, by the answer of this call and by nobody else.
     pub(crate) fn claim_news(&self, caller: &Caller, most: usize) -> News {
-        let mut news = self.news(caller);
+        self.claim_news_for(caller, &caller.session, most)
+    }
+
+    /// The same of the sessions that the caller has adopted.
+    pub(super) fn claim_adopted(&self, caller: &Caller) -> Vec<Event> {
+        let claim = |session| {
+            let earlier = Caller { session, ..caller.clone() };
+            self.claim_news_for(&earlier, &caller.session, usize::MAX).events
+        };
+        self.adopted_by(caller).into_iter().flat_map(claim).collect()
+    }
+
+    fn claim_news_for(&self, caller: &Caller, reader: &str, most: usize) -> News {
+        let mut news = self.news(caller, reader);
         if news.events.is_empty() || caller.call.is_cancelled() {
             return News::default();
         }
@@ -153,12 +165,9 @@ impl Engine {
         if news.more > 0 {
             lines.push(format!("{} more: jobs()", plural(news.more)));
         }
-        for session in self.adopted_by(caller) {
-            let earlier = Caller { session, ..caller.clone() };
-            let theirs = self.claim_news(&earlier, usize::MAX).events;
-            lines.extend(theirs.iter().map(|event| event.line().trim().to_owned()));
-            news.events.extend(theirs);
-        }
+        let adopted = self.claim_adopted(caller);
+        lines.extend(adopted.iter().map(|event| event.line().trim().to_owned()));
+        news.events.extend(adopted);
         let far = self.take_far_news(caller);
         lines.extend(far.iter().map(|event| event.line().trim().to_owned()));
         news.events.extend(far);
@@ -227,6 +236,7 @@ pub(super) fn is_known(entry: &Entry, cursor: Cursor) -> bool {
         | EntryKind::Dropped
         | EntryKind::Stream
         | EntryKind::ExecRefused
+        | EntryKind::HostRefused
         | EntryKind::Asking
         | EntryKind::Answered
         | EntryKind::Taken
@@ -279,9 +289,9 @@ impl Event {
 }
 
 impl News {
-    /// With what jobs on other machines had to tell.
-    pub(super) fn with(mut self, far: Vec<Event>) -> Self {
-        self.events.extend(far);
+    /// With what adopted jobs, or jobs on other machines, had to tell.
+    pub(super) fn with(mut self, more: Vec<Event>) -> Self {
+        self.events.extend(more);
         self
     }
 

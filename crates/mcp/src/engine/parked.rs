@@ -1,8 +1,9 @@
 //! Calls that wait for a job, without a thread while they wait.
 //!
 //! A call runs in a thread that may block, up to the point where it has to wait. There it is parked: its wait goes to the
-//! one waiting thread of the server, and what is left to do is kept until the wait is over. Most commands are done in a
-//! moment; for these a few calls at a time stay where they are, because each change of threads costs the caller time.
+//! one waiting thread of the server, and what is left to do is kept until the wait is over. But each change of threads costs
+//! the caller time, most of all when everything has gone to sleep. So a few calls at a time stay where they are, most for a
+//! moment, in which most commands are done, and fewer until their waits are over: a single agent has hardly ever more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,10 +12,12 @@ use outlast_job::{Failure, Job, PendingWait, Wait, Waited};
 
 use super::{Caller, Engine, Patience};
 
-/// How long a call stays in its thread: a little longer than a command that goes to the background is looked at.
+/// How long a call stays in its thread while it is taken for a short one.
 const STAY: Duration = Duration::from_millis(25);
-/// How many calls stay in their threads at a time.
-const MAX_STAYING: usize = 4;
+/// How many calls stay in their threads for a moment at a time.
+const MAX_BRIEF: usize = 4;
+/// How many stay to the end of their waits.
+const MAX_LONG: usize = 3;
 
 /// What a call has come to.
 pub(crate) enum Step<T> {
@@ -54,17 +57,41 @@ impl<T: 'static> Step<T> {
 
 /// Counts the calls that stay in their threads while they wait.
 #[derive(Debug, Default)]
-pub(crate) struct Staying(AtomicUsize);
+pub(crate) struct Staying {
+    brief: AtomicUsize,
+    long: AtomicUsize,
+}
+
+/// The place of a call that stays, until it is dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(taken: &'a AtomicUsize, max: usize) -> Option<Self> {
+        let one_more = |now| (now < max).then_some(now + 1);
+        taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more).is_ok().then(|| Self(taken))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 impl Staying {
-    /// Whether one more may stay; it must say when it is [done](Self::done).
-    fn may_stay(&self) -> bool {
-        let stays = |staying| (staying < MAX_STAYING).then_some(staying + 1);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, stays).is_ok()
-    }
-
-    fn done(&self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+    /// Waits here, if there is a place; none if the wait goes on elsewhere.
+    fn stay(&self, wait: &mut PendingWait, caller: &Caller) -> Result<Option<(usize, Waited)>, Failure> {
+        let brief = Place::take(&self.brief, MAX_BRIEF);
+        let stay = if brief.is_some() { STAY } else { Duration::ZERO };
+        if let Some(ended) = wait.wait_briefly(stay)? {
+            return Ok(Some(ended));
+        }
+        drop(brief);
+        let Some(_long) = Place::take(&self.long, MAX_LONG) else { return Ok(None) };
+        match caller.call.cancelled() {
+            Some(cancelled) => wait.wait_here(Some(cancelled)).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -92,12 +119,7 @@ impl Engine {
             caller.call.set_about(job.handle());
         }
         let mut wait = self.outlast.begin_wait(waits, Some(patience.allowed))?;
-        let stays = self.staying.may_stay();
-        let ended = wait.wait_briefly(if stays { STAY } else { Duration::ZERO });
-        if stays {
-            self.staying.done();
-        }
-        match ended? {
+        match self.staying.stay(&mut wait, caller)? {
             Some(ended) => then(self, ended),
             None => Ok(Step::Parked(Box::new(Parked { wait, then: Box::new(then) }))),
         }

@@ -49,7 +49,8 @@ impl Engine {
             // The last lines of the first ones.
             Some(head) if order.tail.is_some() => {
                 let (to, lines) = (order.until, Some(Lines::First(count(head))));
-                let (from, to) = job.borders(ReadBytes { stream, from, to, lines, max: 0 })?;
+                let (from, to) =
+                    job.borders(ReadBytes { stream, from, to, lines, ..ReadBytes::default() })?;
                 (from, Some(to))
             }
             _ => (from, order.until),
@@ -62,7 +63,7 @@ impl Engine {
         let answer = Answer::of((job, self.words), &info);
         // What is said besides needs room too.
         let room = order.budget.saturating_sub(OTHER_WORDS);
-        let bytes = ReadBytes { stream, from, to, lines, max: 0 };
+        let bytes = ReadBytes { stream, from, to, lines, max: 0, as_is: true };
         let mut answer = match &order.pattern {
             Some(pattern) => {
                 let grep = Grep { range: ReadText { max: room, ..read }, pattern: pattern.clone() };

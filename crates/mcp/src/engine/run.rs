@@ -7,20 +7,25 @@ use std::time::Duration;
 use outlast_job::call_tag::{call_note, call_tag};
 use outlast_job::notify::Notify;
 use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob, Summary};
+use outlast_job::shell::StepOrder;
 use outlast_job::spec::deleted_folder;
 use outlast_job::wakes::WakePlan;
 use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
-use outlast_policy::Pass;
-use outlast_protocol::HostName;
+use outlast_policy::{Pass, StepCommand};
+use outlast_protocol::{After, HostName, Slot};
 
+use super::executable::is_missing;
 use super::in_shell::ShellOrder;
 use super::parked::Step;
 use super::{Caller, Engine};
 use crate::answer::Answer;
 use crate::printed::budget;
 
-/// How long a command that goes to the background is looked at: long enough to see one that does not exist.
+/// How long a command that goes to the background is looked at where nothing can be known of it before: in a shell that
+/// remembers, and on another machine.
 pub(super) const BRIEF: Duration = Duration::from_millis(20);
+/// How long one is waited for of which it is known that it will fail at once.
+const FAILS_SOON: Duration = Duration::from_millis(500);
 
 /// What to run, and how long to stay.
 #[derive(Debug)]
@@ -48,6 +53,12 @@ pub(crate) struct RunOrder {
     pub(crate) notify: Option<Notify>,
     /// It is a step in this shell.
     pub(crate) shell: Option<ShellOrder>,
+    /// That step, and as it is judged.
+    pub(crate) step: Option<(StepCommand, StepOrder)>,
+    /// It waits in line for a place in this slot.
+    pub(crate) slot: Option<String>,
+    /// It runs once these jobs have succeeded.
+    pub(crate) after: Vec<String>,
 }
 
 impl RunOrder {
@@ -84,6 +95,26 @@ impl RunOrder {
             again: true,
             notify: None,
             shell: None,
+            step: None,
+            slot: None,
+            after: Vec::new(),
+        })
+    }
+}
+
+impl RunOrder {
+    /// How long a command that goes to the background is looked at: none for one that does not.
+    fn looked_at(&self) -> Option<Duration> {
+        let fails = |line: &str| {
+            let given = self.env.get("PATH").map(Into::into);
+            let path: Option<std::ffi::OsString> = given.or_else(|| std::env::var_os("PATH"));
+            is_missing(line, &self.folder, path.as_deref())
+        };
+        self.background.then(|| match &self.run {
+            _ if self.host.is_some() => BRIEF,
+            Run::Shell(line) if fails(line) => FAILS_SOON,
+            // That it is executed is known from the exec itself.
+            Run::Shell(_) | Run::Program(_) => Duration::ZERO,
         })
     }
 }
@@ -111,14 +142,18 @@ impl Engine {
         if let Some(host) = order.host {
             self.listen(caller, host);
         }
-        let patience =
-            if order.background { self.patience(BRIEF) } else { self.patience_of(caller, order.delay) };
+        let looked_at = order.looked_at();
+        let patience = match looked_at {
+            Some(brief) => self.patience(brief),
+            None => self.patience_of(caller, order.delay),
+        };
         let until = if order.background { Wait::for_exit().from(0) } else { wait.clone() };
         let (of_job, whose) = (job.clone(), caller.clone());
-        self.wait_then((&job, until), patience, caller, move |engine, waited| {
-            let waited = match waited.reason {
-                Reason::Deadline if order.background => Waited { reason: Reason::Started, ..waited },
-                _ => waited,
+        let then = move |engine: &Engine, waited: Waited| {
+            let waited = if order.background && waited.reason == Reason::Deadline {
+                Waited { reason: Reason::Started, ..waited }
+            } else {
+                waited
             };
             let (job, caller) = (&of_job, &whose);
             if let Some(pending) = engine.pending((job, caller), &wait, &waited, (0, order.budget), patience)
@@ -133,7 +168,13 @@ impl Engine {
             }
             engine.tag(&mut answer, job);
             Ok(Step::Done(answer))
-        })
+        };
+        if looked_at.is_some_and(|brief| brief.is_zero()) {
+            caller.call.set_about(job.handle());
+            let started = Waited { full_screen: Some(false), ..Waited::because(Reason::Started, 0) };
+            return then(self, started);
+        }
+        self.wait_then((&job, until), patience, caller, then)
     }
 
     /// The newest job that runs the same command in the same folder, of any session.
@@ -156,7 +197,7 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Lets whoever started the server see which call has started which job.
+    /// Lets the program that started the server see which call has started which job.
     fn tag(&self, answer: &mut Answer, job: &Job) {
         if let Some(key) = &self.call_key {
             answer.note(call_note(&call_tag(key, job.handle())));
@@ -198,6 +239,8 @@ fn spec(caller: &Caller, order: &RunOrder) -> JobSpec {
     spec.notify = order.notify.clone().map(Notify::into_conditions);
     spec.timeout = order.timeout;
     spec.inactivity_timeout = order.inactivity_timeout;
+    spec.slot = order.slot.as_ref().map(Slot::new);
+    spec.after = order.after.iter().map(|job| After { job: job.clone(), any_end: false }).collect();
     spec.for_agent = true;
     spec
 }

@@ -106,9 +106,14 @@ fn words(info: &Info, activity: Option<Activity>) -> String {
         (None, Some(Activity::AwaitingInput)) => "asks for input".into(),
         (None, Some(Activity::Asking)) => "asks for approval".into(),
         (None, Some(Activity::Stopped)) => "stopped".into(),
-        (None, Some(Activity::Working | Activity::Quiet { .. } | Activity::Ended) | None) => {
-            info.state.name().into()
-        }
+        (None, Some(Activity::Listening { .. })) => "listening".into(),
+        (
+            None,
+            Some(Activity::Queued | Activity::Working | Activity::Quiet { .. } | Activity::Ended) | None,
+        ) => match info.state.queued() {
+            Some(queued) => format!("queued, {}", queued.words()),
+            None => info.state.name().into(),
+        },
     };
     let name = info.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
     format!("job {}{name} · {how} · {}", info.handle, info.command)

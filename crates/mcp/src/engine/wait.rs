@@ -118,6 +118,19 @@ fn add(until: &mut Vec<Condition>, condition: Condition) {
     }
 }
 
+/// A command that has ended may have left a server running (`serve &`): a wait for its port is not over because the command is.
+fn without_an_end_that_was(job: &Job, mut wait: Wait) -> Wait {
+    let is_port = |condition: &Condition| matches!(condition.reason(), Reason::Port | Reason::Http);
+    if wait.until.iter().any(is_port)
+        && let Ok(info) = job.info()
+        && !info.state.is_live()
+        && !job.left_behind(&info).is_empty()
+    {
+        wait.until.retain(|condition| *condition != Condition::Exit);
+    }
+    wait
+}
+
 impl Engine {
     pub(crate) fn wait_for(
         &self,
@@ -138,7 +151,8 @@ impl Engine {
             jobs.iter().map(|job| self.cursors.get(&caller.session, job.handle())).collect();
         let begins: Vec<u64> = cursors.iter().map(|cursor| order.begin(&wait, *cursor)).collect();
         let about = |(job, begin): (&Job, &u64)| {
-            Ok((job.clone(), self.about_its_step(job, wait.clone().from(*begin))?))
+            let wait = without_an_end_that_was(job, wait.clone().from(*begin));
+            Ok((job.clone(), self.about_its_step(job, wait)?))
         };
         let waits: Vec<(Job, Wait)> = jobs.iter().zip(&begins).map(about).collect::<Result<_, Failure>>()?;
         let waits: Vec<(&Job, Wait)> = waits.iter().map(|(job, wait)| (job, wait.clone())).collect();
@@ -199,7 +213,8 @@ impl WaitCall {
     fn answer(self, engine: &Engine, first: usize, waited: Waited) -> Result<Answer, Failure> {
         let Self { caller, jobs, order, wait, cursors, begins, can_pend, patience } = &self;
         let job = &jobs[first];
-        let (begin, from) = (wait.clone().from(begins[first]), cursors[first].read);
+        let begin = without_an_end_that_was(job, wait.clone().from(begins[first]));
+        let from = cursors[first].read;
         if *can_pend
             && let Some(pending) =
                 engine.pending((job, caller), &begin, &waited, (from, order.budget), *patience)

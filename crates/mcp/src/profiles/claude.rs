@@ -11,6 +11,7 @@ use crate::engine::kill::KillOrder;
 use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::printed::budget;
+use crate::profiles::plain;
 use crate::tools::{Definition, Effect, Field};
 
 /// What these models expect when they say nothing.
@@ -43,6 +44,10 @@ fn bash() -> Definition {
             ),
             Field::text("description", "What this command does in 5-10 words"),
             Field::flag("run_in_background", "Return at once"),
+            Field::text(
+                "shell",
+                "Run it as a step in this lasting shell, e.g. main: cd, export, source stay",
+            ),
         ],
         also: &[],
     }
@@ -86,6 +91,7 @@ fn parse_bash(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         background: arguments.flag("run_in_background")?.unwrap_or(false),
         delay: arguments.millis("timeout")?.unwrap_or(TIMEOUT),
         budget: budget(Some(OUTPUT)),
+        shell: plain::shell(arguments)?,
         ..RunOrder::new(command, None)?
     };
     Ok(CallOrder::Run(Box::new(order)).into())

@@ -13,6 +13,7 @@ use crate::engine::run::RunOrder;
 use crate::engine::send::SendOrder;
 use crate::engine::wait::WaitOrder;
 use crate::printed::budget;
+use crate::profiles::plain;
 use crate::tools::{Definition, Effect, Field};
 
 /// Codex counts tokens; four bytes each are what it assumes itself.
@@ -43,6 +44,10 @@ fn exec_command() -> Definition {
             Field::text("cmd", "Shell command to execute").required(),
             Field::text("workdir", "Folder to run in"),
             Field::flag("tty", "Default true; false: pipes"),
+            Field::text(
+                "shell",
+                "Run it as a step in this lasting shell, e.g. main: cd, export, source stay",
+            ),
             Field::number("yield_time_ms", "How long to wait for output before yielding, default 10000"),
             Field::integer("max_output_tokens", "Default 10000"),
         ],
@@ -84,6 +89,7 @@ fn parse_exec(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         pty: arguments.flag("tty")?.unwrap_or(true),
         delay: arguments.millis("yield_time_ms")?.unwrap_or(EXEC_YIELD),
         budget: bytes(arguments)?,
+        shell: plain::shell(arguments)?,
         ..RunOrder::new(command, arguments.filled("workdir")?)?
     };
     Ok(codex(CallOrder::Run(Box::new(order))))

@@ -48,7 +48,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
         screen.fields = vec![
             Field::integer("pid", "The process's pid, as run_shell_command returned it"),
             Field::text("handle", "Or the job's number or name"),
-            Field::integer("lines", "Also so many lines above the screen"),
+            Field::integer("lines", "Also this many lines above the screen"),
         ];
     }
     seven.extend([

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_job::notify::Notify;
+use outlast_job::shell::ShellKind;
 use outlast_job::{Failure, Job, Send};
 use outlast_policy::TypedInput;
 
@@ -73,6 +74,8 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         budget: bound(arguments)?,
         notify,
         shell: shell(arguments)?,
+        slot: arguments.filled("slot")?,
+        after: arguments.texts("after")?,
         ..RunOrder::new(command, arguments.filled("dir_path")?)?
     };
     let order = order.on_host(arguments.filled("host")?, arguments.filled("dir_path")?)?;
@@ -82,7 +85,10 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
 /// The shell that a command is for.
 pub(crate) fn shell(arguments: &Arguments) -> Result<Option<ShellOrder>, Failure> {
     let rc = arguments.flag("rc")?.unwrap_or(false);
-    Ok(arguments.filled("shell")?.map(|name| ShellOrder { name, rc }))
+    let if_idle = arguments.flag("if_idle")?.unwrap_or(false);
+    let with = arguments.filled("with")?.map(|kind| kind.parse()).transpose()?;
+    let kind = with.unwrap_or(ShellKind::Bash);
+    Ok(arguments.filled("shell")?.map(|name| ShellOrder { name, rc, with, kind, if_idle }))
 }
 
 /// How long it may print nothing, by either name.

@@ -48,6 +48,11 @@ fn run() -> Definition {
                 "Run it as a step in this lasting shell, e.g. main: cd, export, source stay",
             ),
             Field::text("name", "To use as a handle, e.g. dev"),
+            Field::text(
+                "slot",
+                "Wait in line for a place, so that heavy builds run a few at a time, e.g. build",
+            ),
+            Field::texts("after", "Run it once these jobs have succeeded"),
             Field::flag("pty", "Default true; false: pipes, stderr apart"),
             Field::flag("is_background", "Return at once"),
             Field::number("ai_callback_delay", "Seconds, default 5"),
@@ -65,7 +70,15 @@ fn run() -> Definition {
             ),
             Field::flag("again", "Start it although the same runs already"),
         ],
-        also: &["rc", "wait_for_output_seconds", "stream_output", "timeout", "inactivity_timeout"],
+        also: &[
+            "rc",
+            "with",
+            "if_idle",
+            "wait_for_output_seconds",
+            "stream_output",
+            "timeout",
+            "inactivity_timeout",
+        ],
     }
 }
 

@@ -52,6 +52,7 @@ impl View {
                 read_only: opened.size.is_none(),
                 shared: true,
                 holder: Some(holder.clone()),
+                sits: false,
             }),
             Visitor::Guest { .. } => None,
         };
@@ -154,7 +155,7 @@ impl View {
         Some(json!({
             "t": "rows", "job": self.job, "channel": self.channel, "full": same_size.is_none(), "count": rows.len(),
             "rows": changed, "size": now["size"], "cursor": now["cursor"], "title": now["title"],
-            "application_cursor": now["application_cursor"],
+            "application_cursor": now["application_cursor"], "alternate": now["alternate"],
         }))
     }
 }

@@ -143,6 +143,7 @@ impl Shown {
             read_only: self.opened.size.is_none(),
             shared: true,
             holder: Some(holder.clone()),
+            sits: false,
         };
         let told = Arc::clone(told);
         let to = Subscription::Attach { job: job.handle(), attach };
@@ -175,7 +176,7 @@ impl Shown {
             }
             if let Some(from) = at.filter(|from| *from < unseen.grown) {
                 if unseen.grown - from > MAX_BEHIND && !unseen.over {
-                    // Sit down anew: the screen as it is now.
+                    // Attach again: the screen as it is now.
                     let (own, told) = (self.clone(), Arc::clone(told));
                     waiting = Some(blocking(move || own.subscribe(&own.job()?, &told)).await?);
                     at = None;
