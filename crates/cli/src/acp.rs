@@ -30,7 +30,7 @@ pub enum AcpVerb {
     Tap(TapArgs),
 }
 
-/// Be an agent whose turns are shell work.
+/// Run as an agent whose turns are shell commands.
 ///
 /// A prompt is a command line; with & at its end it runs in the background. Each job is a tool call that gets
 /// its lines as they come, also after the turn, until the job has ended. /send, /keys, /jobs, /read, /wait
@@ -39,7 +39,7 @@ pub enum AcpVerb {
 #[command(after_help = "Example, in an editor's settings for agents:\n  outlast acp agent")]
 pub struct AcpAgentArgs {}
 
-/// Stand between an editor and an agent, and wake the agent when something happened.
+/// Run between an editor and an agent, and wake the agent when something happens.
 ///
 /// The agent gets our tools, the editor sees its jobs live. When the agent is idle and one of its jobs ended,
 /// asks for input or found a pattern, it is prompted once with all of it, and the user sees that. In the
@@ -50,20 +50,20 @@ Examples:
   outlast acp sidecar -- gemini --acp
   outlast acp sidecar --per-hour 20 --events exit,awaiting_input -- codex-acp")]
 pub struct SidecarArgs {
-    /// Wake the agent at most so many times in a minute.
+    /// Wake the agent at most this many times in a minute.
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     pub per_minute: u32,
-    /// And at most so many times in an hour: a quarter at once, the rest spread. Ends of jobs and questions have a
+    /// And at most this many times in an hour: a quarter at once, the rest spread. Ends of jobs and questions have a
     /// quarter more.
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     pub per_hour: u32,
-    /// And at most so many times in a row; a prompt of the user begins a new row [default: no such limit].
+    /// And at most this many times in a row; a prompt of the user begins a new row [default: no such limit].
     #[arg(long, value_name = "COUNT")]
     pub turns: Option<u32>,
-    /// At most so much text in one prompt; more becomes counts.
+    /// At most this much text in one prompt; more becomes counts.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "8KiB")]
     pub prompt_bytes: u64,
-    /// At most so much text in an hour.
+    /// At most this much text in an hour.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "512KiB")]
     pub bytes_per_hour: u64,
     /// How long events are gathered before the agent is woken.

@@ -89,7 +89,9 @@ fn flag(row: &'static ConditionWord) -> Arg {
         TakesValue::Optional => {
             // Nothing after the flag is an empty value to clap.
             let value = move |text: &str| row.with(Some(text).filter(|text| !text.is_empty()));
-            arg.value_name(row.placeholder).num_args(0..=1).default_missing_value("").value_parser(value)
+            let arg = arg.value_name(row.placeholder).num_args(0..=1).default_missing_value("");
+            // What follows this flag was always the job.
+            arg.require_equals(row.reason == Reason::AwaitingInput).value_parser(value)
         }
         TakesValue::Required => {
             let value = move |text: &str| row.with(Some(text));
@@ -190,6 +192,10 @@ mod tests {
             Condition::Port(None),
         ];
         assert_eq!(read(&args).unwrap(), wanted);
+        let level = outlast_protocol::Level::Certain;
+        assert_eq!(read(&["--input=certain"]).unwrap(), [Condition::AwaitingAtLeast(level)]);
+        assert!(read(&["--input=perhaps"]).is_err());
+        assert!(read(&["--input", "certain"]).is_err(), "it is the name of a job");
         assert!(read(&["--quiet", "soon"]).is_err());
         assert!(read(&["--port", "http"]).is_err());
     }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::values::{bytes, duration};
 
-/// End a job and all that it started.
+/// End a job and everything that it started.
 ///
 /// SIGTERM first, SIGKILL after the grace, to every process, also those that left its session. With --signal,
 /// only that signal is sent.
@@ -51,10 +51,10 @@ pub struct PruneArgs {
     /// Keep those that ended less than this ago.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub age: Option<Duration>,
-    /// Keep at most so many.
+    /// Keep at most this many.
     #[arg(long, value_name = "COUNT")]
     pub keep: Option<usize>,
-    /// Keep at most so much.
+    /// Keep at most this much.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub size: Option<u64>,
     /// Remove every finished job.

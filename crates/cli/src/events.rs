@@ -7,11 +7,11 @@ use clap::Args;
 use crate::conditions::Conditions;
 use crate::values::duration;
 
-/// Read what jobs have to tell: the session's outbox.
+/// Read the events of jobs: the session's outbox.
 ///
 /// Every event has a number. It stays until it is acknowledged. Without --since and --reader, everything that
 /// is not acknowledged comes; a reader with a name goes on where it was, also after a restart: whenever it is
-/// killed, each event goes into its pipe exactly once. With --hold it is whoever reads the pipe that says how
+/// killed, each event goes into its pipe exactly once. With --hold the reader of the pipe says how
 /// far it has come.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,6 +21,8 @@ Examples:
   outlast events --follow --reader agent --hold
   outlast events --reader agent --ack 15      the agent has dealt with everything up to 15
   outlast events --since 12 --json
+  outlast events --fleet --follow --reader bot
+  outlast events --on gpu1 --follow           what jobs on gpu1 have to tell
   outlast events --ack 15                     everything up to 15 is dealt with")]
 pub struct EventsArgs {
     /// Only those after this number.
@@ -44,18 +46,24 @@ pub struct EventsArgs {
     /// The outbox of another session than this one.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub session: Option<String>,
+    /// The outbox on another machine: what jobs of this session there have to tell.
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["all", "hold"])]
+    pub on: Option<String>,
     /// Those of all sessions.
     #[arg(short, long, conflicts_with_all = ["ack", "ack_all", "reader", "since"])]
     pub all: bool,
+    /// Those of all hosts of the fleet, each once for a reader with a name.
+    #[arg(long, conflicts_with_all = ["ack", "ack_all", "all", "since", "hold", "on"])]
+    pub fleet: bool,
     /// With --follow: not longer than this; then the exit code is 4.
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "follow")]
     pub deadline: Option<Duration>,
 }
 
-/// Choose what of a job is worth an event, from now on.
+/// Choose which events a job reports from now on.
 ///
 /// A watch lives in the job's keeper and needs no client; it looks at what is printed from now on. It tells
-/// once, or with --each every time; a flood is told as one event with a count.
+/// once, or with --each every time; a flood becomes one event with a count.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

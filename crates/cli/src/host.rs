@@ -45,7 +45,7 @@ Examples:
   outlast host add web docker:web-1
   outlast host add pod kubectl:default/web-0
   outlast host add box command:'ssh -J gate box outlast relay'
-  outlast host add gpu2 ssh:gpu2 --label gpu")]
+  outlast host add gpu2 ssh:gpu2 --label gpu --slots 2")]
 pub struct HostAddArgs {
     /// What it is called from now on.
     pub name: String,
@@ -54,6 +54,9 @@ pub struct HostAddArgs {
     /// What it is good for: `run --on LABEL` takes one of the hosts with that label.
     #[arg(long = "label", value_name = "LABEL")]
     pub labels: Vec<String>,
+    /// How many jobs of a label it takes at once; more are queued there. Its own settings come first.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub slots: Option<u32>,
     /// Where outlast is there [default: ~/.local/share/outlast/bin/current/outlast, else in the PATH].
     #[arg(long, value_name = "PATH")]
     pub program: Option<String>,
@@ -86,4 +89,27 @@ pub struct HostTestArgs {
 pub struct HostRemoveArgs {
     /// The host.
     pub name: String,
+}
+
+/// Copy what a job printed, or a small file, from or to another machine.
+///
+/// A source is a job (its output, byte for byte), a file of this machine, or HOST:PATH; a target is a file of this machine, a folder, HOST:PATH,
+/// or - for standard output. Files are read and written over there by jobs of their own, `cat` and `cp`, which the policy of that host judges,
+/// and which are removed afterwards. A path that does not begin with / is below the folder that the host starts in.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast cp gpu1/train train.log            all that the job printed
+  outlast cp gpu1/train --stderr err.log
+  outlast cp gpu1:/tmp/model.bin .
+  outlast cp config.json gpu1:/srv/app/config.json
+  outlast cp gpu1:/etc/hostname -")]
+pub struct CpArgs {
+    /// What to copy: a job, a file, HOST:PATH, or - for standard input.
+    pub source: String,
+    /// Where to: a file or folder, HOST:PATH, or - for standard output.
+    pub target: String,
+    /// Of a job on pipes: what it printed on stderr.
+    #[arg(long)]
+    pub stderr: bool,
 }

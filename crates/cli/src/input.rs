@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use clap::Args;
-use outlast_protocol::Size;
+use clap::{Args, Subcommand};
+use outlast_protocol::shell::ShellKind;
+use outlast_protocol::{DetachKey, Size};
 
-use crate::values::{duration, size};
+use crate::values::{detach_key, duration, shell_kind, size};
 
 /// Type into a job.
 ///
@@ -49,7 +50,7 @@ pub struct SendArgs {
     /// Show the answer until this regular expression is found in it.
     #[arg(long, value_name = "REGEX")]
     pub pattern: Vec<String>,
-    /// Show the answer for so long at the most [default: 3s, with --pattern 30s].
+    /// Show the answer for at most this long [default: 3s, with --pattern 30s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub deadline: Option<Duration>,
     /// How long a program that does not read may hold it up.
@@ -60,22 +61,60 @@ pub struct SendArgs {
 /// Answer a password prompt of a job.
 ///
 /// You are asked in your own terminal, and nothing is shown there. What you type is in no log, event or
-/// answer, also if the program prints it all the same. Refused unless the job is at a prompt that hides what
+/// answer, even if the program prints it. Refused unless the job is at a prompt that hides what
 /// is typed.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   outlast secret deploy
-  pass show server/root | outlast secret deploy --stdin")]
+  pass show server/root | outlast secret deploy --stdin
+  outlast secret list"
+)]
 pub struct SecretArgs {
+    /// About the secrets that all jobs know.
+    #[command(subcommand)]
+    pub verb: Option<SecretVerb>,
     /// Its handle or name.
-    pub job: String,
+    #[arg(required = true)]
+    pub job: Option<String>,
     /// Take the first line of standard input.
     #[arg(long)]
     pub stdin: bool,
     /// Type it wherever the job is, even if it may be shown.
     #[arg(long)]
     pub force: bool,
+}
+
+/// What to do about known secrets.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "a doc comment here would replace the help of the verb")]
+pub enum SecretVerb {
+    List(SecretListArgs),
+    Forget(SecretForgetArgs),
+}
+
+/// List the secrets that all jobs know, without their values.
+///
+/// What a job was given in a variable, what was typed as a secret, and values of the settings are hidden from agents in every
+/// job, for 30 days after they were last given.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  outlast secret list")]
+pub struct SecretListArgs {}
+
+/// Let jobs forget a secret: from then on they show it.
+///
+/// The job that was given it hides it for as long as it is kept. What runs inside a job can't do this.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast secret forget 9f2c55d0\n  outlast secret forget --all")]
+pub struct SecretForgetArgs {
+    /// Which, as `outlast secret list` names them.
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    pub ids: Vec<String>,
+    /// All of them.
+    #[arg(long, conflicts_with = "ids")]
+    pub all: bool,
 }
 
 /// Give a job's terminal another size.
@@ -92,12 +131,38 @@ pub struct ResizeArgs {
     pub size: Size,
 }
 
-/// Sit down in front of a job: its terminal, in yours.
+/// Open a shell that remembers, with a prompt in your terminal.
 ///
-/// The screen is there at once, keys go to the job, Ctrl-] leaves it and sends nothing. While you type,
+/// It is the shell that agents and `run --shell` use, with its folder, variables and functions; one of that name is made if
+/// there is none. What you type are steps of yours, theirs wait until you leave with Ctrl-]. A line that is only half
+/// typed then is dropped.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast shell                   the one called main
+  outlast shell work --with zsh --rc
+  outlast show shell main         its folder, what was changed in it, its steps")]
+pub struct ShellArgs {
+    /// Its name.
+    #[arg(default_value = "main")]
+    pub name: String,
+    /// Which one it is, if it is new: bash, zsh, fish or dash [default: the setting shells.with].
+    #[arg(long, value_name = "SHELL", value_parser = shell_kind)]
+    pub with: Option<ShellKind>,
+    /// If it is new, it reads your startup files.
+    #[arg(long)]
+    pub rc: bool,
+}
+
+/// Attach your terminal to a running job.
+///
+/// The screen is there at once, keys go to the job, Ctrl-] leaves it and sends nothing. To send a Ctrl-], leave with
+/// another key: --detach-key. While you type,
 /// agents can't, unless you share. The job takes the size of the smallest terminal that is attached to type.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast attach web\n  outlast attach --read-only web")]
+#[command(
+    after_help = "Examples:\n  outlast attach web\n  outlast attach --read-only web\n  outlast attach --detach-key Ctrl-A telnet"
+)]
 pub struct AttachArgs {
     /// Its handle or name [default: the last job of this session that runs].
     pub job: Option<String>,
@@ -107,4 +172,7 @@ pub struct AttachArgs {
     /// Let others type at the same time.
     #[arg(long, conflicts_with = "read_only")]
     pub shared: bool,
+    /// The key that leaves it, as Ctrl-A; or none [default: Ctrl-], or your setting].
+    #[arg(long, value_name = "KEY", value_parser = detach_key)]
+    pub detach_key: Option<DetachKey>,
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// Make the MCP server known to an agent.
+/// Register the MCP server with an agent.
 ///
 /// With the agent's own command where it has one, else by a change of its settings file: the rest of the file
 /// stays as it is, and a copy of it as it was is kept beside it (.outlast-backup). Nothing is approved: the
@@ -33,7 +33,7 @@ pub struct InstallArgs {
     /// plugins.
     #[arg(long, conflicts_with_all = ["list", "print", "hooks"])]
     pub plugin: bool,
-    /// Only write that plugin into a folder, for whoever publishes it or adds it by hand; it calls outlast from the PATH.
+    /// Only write that plugin into a folder, to publish it or to add it by hand; it calls outlast from the PATH.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "print", "hooks", "plugin", "dry_run"])]
     pub plugin_folder: Option<std::path::PathBuf>,
     /// Only print the entry.
@@ -44,7 +44,7 @@ pub struct InstallArgs {
     pub list: bool,
 }
 
-/// Take the MCP server out of an agent's settings again.
+/// Remove the MCP server from an agent's settings.
 ///
 /// Only the entry of that name goes; a copy of the file as it was is kept beside it (.outlast-backup).
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ pub enum Client {
     ClaudeDesktop,
 }
 
-/// For whom a client is told.
+/// For whom a client is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scope {
     /// For this user, in every project.
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-/// Tell how the agent is that calls this as a hook: its input is JSON on standard input.
+/// Report the state of the agent that runs this as a hook: its input is JSON on standard input.
 #[derive(Debug, Args)]
 pub struct HookArgs {
     /// Which agent.
@@ -140,4 +140,8 @@ pub struct HookArgs {
     /// How it is: working, idle, asks or done.
     #[arg(value_name = "STATE")]
     pub state: outlast_protocol::AgentState,
+    /// Tell nothing; wait until a job of the agent has something to tell that wakes it (a wake of kind "agent"), say it on
+    /// standard error, and end with 2.
+    #[arg(long)]
+    pub wake: bool,
 }

@@ -9,12 +9,14 @@ mod conditions;
 mod config;
 mod end;
 mod events;
+mod fleet;
 mod host;
 mod input;
 mod install;
 mod look;
 mod manage;
 mod policy;
+mod queue;
 mod run;
 mod sandbox;
 mod setup;
@@ -34,15 +36,27 @@ pub use config::{
 };
 pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
-pub use host::{HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb};
-pub use input::{AttachArgs, ResizeArgs, SecretArgs, SendArgs};
+pub use fleet::{
+    FleetAddArgs, FleetArgs, FleetInitArgs, FleetJoinArgs, FleetRevokeArgs, FleetStatusArgs, FleetVerb,
+    NodeArgs, TelemetryArgs,
+};
+pub use host::{CpArgs, HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb};
+pub use input::{
+    AttachArgs, ResizeArgs, SecretArgs, SecretForgetArgs, SecretListArgs, SecretVerb, SendArgs, ShellArgs,
+};
 pub use install::{Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
 pub use look::{
-    ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, TopArgs, WaitArgs,
+    DiffArgs, ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, TopArgs,
+    WaitArgs,
 };
 pub use manage::{PinArgs, RerunArgs, RmArgs, ShowArgs};
 pub use policy::{
-    PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyLogArgs, PolicyPendingArgs, PolicyVerb, YesNo,
+    PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyInitArgs, PolicyLogArgs, PolicyPendingArgs,
+    PolicyVerb, YesNo,
+};
+pub use queue::{
+    OrderArgs, OrderCancelArgs, OrderListArgs, OrderResolveArgs, OrderResultsArgs, OrderShowArgs, OrderVerb,
+    PriorityArg, RetryArg, SubmitOrderArgs,
 };
 pub use run::RunArgs;
 pub use sandbox::{BoundsArgs, NetworkArg, SandboxBy};
@@ -56,7 +70,7 @@ pub use web::{WebArgs, WebRevokeArgs, WebShareArgs, WebSharesArgs, WebVerb};
 /// Runs commands as jobs that outlast the call, the terminal and a crash.
 ///
 /// A job keeps every byte it prints, can be typed into, waited for and ended as a whole, and goes on when
-/// whoever started it is gone.
+/// the program that started it is gone.
 #[derive(Debug, Parser)]
 #[command(name = "outlast", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
@@ -90,7 +104,7 @@ Examples:
   outlast kill web                           end it and all that it started
   outlast rerun web                          the same again, under the same name
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 not finished in time or for want of input, 5 denied.
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 the job runs on (not finished in time, asks, was left), 5 denied.
 A foreground run, and a wait for the end, exit with the job's own code, or 128 + the signal that ended it.";
 
 /// What can be asked for. The help of a verb is the doc comment of its arguments.
@@ -113,7 +127,9 @@ pub enum Verb {
     Resize(ResizeArgs),
     #[command(visible_alias = "fg")]
     Attach(AttachArgs),
+    Shell(ShellArgs),
     Replay(ReplayArgs),
+    Diff(DiffArgs),
     Wait(WaitArgs),
     Events(EventsArgs),
     Watch(WatchArgs),
@@ -126,6 +142,12 @@ pub enum Verb {
     Rm(RmArgs),
     Prune(PruneArgs),
     Host(HostArgs),
+    Cp(CpArgs),
+    Node(NodeArgs),
+    Fleet(FleetArgs),
+    Submit(Box<SubmitOrderArgs>),
+    Order(OrderArgs),
+    Telemetry(TelemetryArgs),
     Policy(PolicyArgs),
     Config(ConfigArgs),
     Web(Box<WebArgs>),

@@ -1,4 +1,4 @@
-//! Arguments of the verbs that look: `jobs`, `top`, `read`, `logs`, `screen`, `replay`, `wait`.
+//! Arguments of the verbs that look: `jobs`, `top`, `read`, `logs`, `screen`, `replay`, `diff`, `wait`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +16,7 @@ Examples:
   outlast jobs -a --status failed -n 20
   outlast jobs --name 'web*' --cwd .
   outlast jobs --on gpu1
+  outlast jobs --fleet --status asking
   outlast jobs --watch
   outlast kill $(outlast jobs -q --running)
   outlast jobs --all --json")]
@@ -41,7 +42,10 @@ pub struct JobsArgs {
     /// Only those of this host; `here` for this machine. Otherwise all hosts that were added are asked too.
     #[arg(long, value_name = "HOST")]
     pub on: Option<String>,
-    /// Only the newest.
+    /// Those of all hosts of the fleet: how many there are, and the first hundred by what they need.
+    #[arg(long, conflicts_with_all = ["watch", "session", "cwd"])]
+    pub fleet: bool,
+    /// Only the newest; with --fleet, the first.
     #[arg(short = 'n', long = "limit", value_name = "COUNT")]
     pub limit: Option<usize>,
     /// Only their handles.
@@ -77,6 +81,7 @@ pub struct TopArgs {
 #[expect(missing_docs, reason = "a doc comment would be shown beside each name in the help")]
 pub enum StatusFilter {
     Running,
+    Queued,
     Asking,
     Stopped,
     Completed,
@@ -124,7 +129,7 @@ pub struct ReadArgs {
     /// In pipe mode: what it wrote to stderr.
     #[arg(long)]
     pub stderr: bool,
-    /// At most so much text; 0 for all of it [default: 16KiB on a terminal or as JSON, else all].
+    /// At most this much text; 0 for all of it [default: 16KiB on a terminal or as JSON, else all].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub max: Option<u64>,
 }
@@ -181,6 +186,38 @@ pub struct ScreenArgs {
     pub svg: bool,
 }
 
+/// Compare two runs, or two moments of one.
+///
+/// What two jobs printed, line by line; with --screen or --at, what their terminals showed. One job alone is compared with the last
+/// run of the same command in the same folder before it. Exits with 0 if both are the same, with 1 if not, and with 2 or more
+/// if they could not be compared.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast diff test                          with the run before it
+  outlast diff 3 7 --ignore-numbers          two runs; times and counts may differ
+  outlast diff 3 7 --screen                  what their terminals show, or showed last
+  outlast diff web --at 10s --at 2m          two moments of one job
+  outlast diff web --at 10s                  then and now")]
+pub struct DiffArgs {
+    /// The first job: its handle or name [default: the last job of this session].
+    pub first: Option<String>,
+    /// The second job.
+    pub second: Option<String>,
+    /// The screen as it was this long after the start; given twice, one for each side.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub at: Vec<Duration>,
+    /// Compare screens, not what was printed.
+    #[arg(long)]
+    pub screen: bool,
+    /// Lines that differ only in digits are the same.
+    #[arg(long)]
+    pub ignore_numbers: bool,
+    /// How many lines that are the same are shown around a difference.
+    #[arg(short = 'U', long, value_name = "LINES", default_value_t = 3)]
+    pub context: usize,
+}
+
 /// Play a job again.
 ///
 /// At its own speed in your terminal, as a recording for others, or its screen as it was at one moment. While it
@@ -204,7 +241,7 @@ pub struct ReplayArgs {
     /// Pauses are not longer than this.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub idle_limit: Option<Duration>,
-    /// Print the screen as it was so long after the start.
+    /// Print the screen as it was this long after the start.
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "offset")]
     pub at: Option<Duration>,
     /// Print the screen as it was at this offset of the log.
@@ -227,7 +264,7 @@ pub enum ExportFormat {
     Svg,
 }
 
-/// Wait until something holds; the first condition wins.
+/// Wait until a condition holds; the first one wins.
 ///
 /// Without a condition: until the job has ended. A pattern that was already printed counts, unless --since
 /// says where to begin.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Show all that is known of a job.
+/// Show everything that is known about a job.
 ///
 /// When it was started and how long it took, its folder, command and limits, what it uses, who ended it and
 /// what it left behind.
@@ -13,11 +13,15 @@ use clap::Args;
 Examples:
   outlast show              the last job of this session
   outlast show web
+  outlast show shell main   a shell that remembers: its folder, what was changed in it, its steps
   outlast show web --json"
 )]
 pub struct ShowArgs {
     /// Its handle or name [default: the last job of this session].
     pub job: Option<String>,
+    /// After the word `shell`: the name of a shell that remembers.
+    #[arg(value_name = "SHELL")]
+    pub name: Option<String>,
 }
 
 /// Run the command of a job again.

@@ -21,6 +21,7 @@ pub enum PolicyVerb {
     Pending(PolicyPendingArgs),
     Answer(PolicyAnswerArgs),
     Log(PolicyLogArgs),
+    Init(PolicyInitArgs),
 }
 
 /// Say what the policy decides about a command, and why; without one, which files are in force.
@@ -92,6 +93,18 @@ pub struct PolicyLogArgs {
         hide_default_value = true
     )]
     pub lines: usize,
+}
+
+/// Write a policy and a sandbox for agents to begin with, as files to edit.
+///
+/// Rules hold an agent that is careless, the sandbox one that is not; each leaves open what the other closes. Files that exist
+/// are left alone: what is missing in them is shown.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outlast policy init --dry-run\n  outlast policy init")]
+pub struct PolicyInitArgs {
+    /// Only show what would be written.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// An answer.

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use outlast_protocol::Size;
+use outlast_protocol::{DetachKey, Size};
 
 use crate::sandbox::BoundsArgs;
-use crate::values::{bytes, duration, size};
+use crate::values::{bytes, detach_key, duration, size};
 
 /// Run a command as a job.
 ///
 /// One argument is a line for the shell; more are a program and its arguments. In the foreground, output
-/// comes live, keys go to the job, and the exit code is the job's own. Standard input that is no terminal is
+/// comes live, keys go to the job, and the exit code is the job's own. Standard input that is not a terminal is
 /// what the job reads, to its end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,10 +22,15 @@ Examples:
   outlast run -d --name db --cwd /srv postgres -D data
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
   outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
+  outlast run --pipe 'tar cz src' > s.tgz
+                                         exact bytes; without --pipe a file gets text
   outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
   outlast run --on gpu1 -d --name train ./train.sh
+  outlast run -d --slot build 'cargo test'     waits for its place; see [slots] in the settings
+  outlast run -d --after 17 './deploy'         waits until job 17 has succeeded
   outlast run --shell main 'cd src && source venv/bin/activate'
                                          the next step in that shell goes on from there
+  outlast run --with fish 'for i in (seq 3); echo $i; end'
   outlast run --sandbox --memory 2GiB 'npm test'")]
 pub struct RunArgs {
     /// The command.
@@ -43,17 +48,17 @@ pub struct RunArgs {
     /// Come back when this regular expression is found in what it prints; it goes on in the background.
     #[arg(long, value_name = "REGEX")]
     pub pattern: Vec<String>,
-    /// Come back when it has printed nothing for so long; it goes on in the background.
+    /// Come back when it has printed nothing for this long; it goes on in the background.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quiet_for: Option<Duration>,
-    /// With --pattern, --port, --awaiting-input or --quiet-for: come back after so long at the latest
+    /// With --pattern, --port, --awaiting-input or --quiet-for: come back after this long at the latest
     /// [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub deadline: Option<Duration>,
-    /// End the job after so long.
+    /// End the job after this long.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// End the job when it has printed nothing for so long.
+    /// End the job when it has printed nothing for this long.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub inactivity_timeout: Option<Duration>,
     /// Run it as a step in the shell of this name, which remembers folder, variables and functions; the shell is made if
@@ -66,6 +71,10 @@ pub struct RunArgs {
     /// With --shell: run nothing if another step runs, instead of waiting for it.
     #[arg(long, requires = "shell")]
     pub if_idle: bool,
+    /// Have another program than bash read the line: fish, zsh, 'zsh -f', python3, node. With --shell, which one it is if
+    /// it is new: bash, zsh, fish or dash.
+    #[arg(long, value_name = "PROGRAM")]
+    pub with: Option<String>,
     /// A name to call it by.
     #[arg(long)]
     pub name: Option<String>,
@@ -75,6 +84,19 @@ pub struct RunArgs {
     /// Run it on another machine: a host, or the better one of those with a label. See `outlast host`.
     #[arg(long, value_name = "HOST")]
     pub on: Option<String>,
+    /// Queue it for a place in this slot, and run it when it has one: `[slots]` in the settings says how many places there
+    /// are, else it is one. Places are given in the order of the jobs' numbers, to all who use this home.
+    #[arg(long, value_name = "SLOT", conflicts_with = "shell")]
+    pub slot: Option<String>,
+    /// With --slot: do not queue it; if there is no place, nothing is run.
+    #[arg(long, requires = "slot")]
+    pub if_free: bool,
+    /// Queue it until this job has ended with code 0; if that fails, it does not run. May be given more than once.
+    #[arg(long, value_name = "JOB", conflicts_with = "shell")]
+    pub after: Vec<String>,
+    /// Queue it until this job has ended, however it ends. May be given more than once.
+    #[arg(long, value_name = "JOB", conflicts_with = "shell")]
+    pub after_any: Vec<String>,
     /// The folder to start it in.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -94,7 +116,7 @@ pub struct RunArgs {
     /// stable, or none [default: exit,awaiting_input, and nothing in the foreground].
     #[arg(long, value_name = "WHAT")]
     pub notify: Vec<String>,
-    /// Whom to wake for it: exec:COMMAND, webhook:URL, tmux:PANE, `codex[:THREAD]`, file:PATH; may be given more
+    /// Whom to wake for it: exec:COMMAND, webhook:URL, tmux:PANE, agent, `codex[:THREAD]`, file:PATH; may be given more
     /// than once.
     #[arg(long, value_name = "HOW")]
     pub wake: Vec<String>,
@@ -110,4 +132,7 @@ pub struct RunArgs {
     /// In the foreground: say nothing of our own.
     #[arg(short = 'q', long)]
     pub quiet: bool,
+    /// The key that leaves it running, as Ctrl-A; or none [default: Ctrl-], or your setting].
+    #[arg(long, value_name = "KEY", value_parser = detach_key)]
+    pub detach_key: Option<DetachKey>,
 }

@@ -23,6 +23,8 @@ pub enum NetworkArg {
     Off,
     /// A loopback of its own: itself, and nobody else.
     Loopback,
+    /// The hosts that --allow-host names, through a proxy.
+    Hosts,
     /// Everything.
     On,
 }
@@ -51,19 +53,22 @@ pub struct BoundsArgs {
     /// In the sandbox: what it may reach [default: off].
     #[arg(long, value_name = "WHAT", value_enum, requires = "sandbox")]
     pub network: Option<NetworkArg>,
+    /// With --network hosts: it may connect to this host, such as crates.io, *.npmjs.org:443 or example.com:*.
+    #[arg(long, value_name = "HOST", requires = "sandbox")]
+    pub allow_host: Vec<String>,
     /// In the sandbox: let it make Unix sockets; keepers refuse it all the same, other services may not.
     #[arg(long, requires = "sandbox")]
     pub unix_sockets: bool,
-    /// At most so much memory.
+    /// At most this much memory.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// At most so many processes and threads.
+    /// At most this many processes and threads.
     #[arg(long, value_name = "COUNT")]
     pub processes: Option<u64>,
-    /// At most so many processors, for example 0.5; needs a control group.
+    /// At most this many processors, for example 0.5; needs a control group.
     #[arg(long, value_name = "COUNT")]
     pub cpu: Option<f64>,
-    /// At most so much CPU time for each of its processes.
+    /// At most this much CPU time for each of its processes.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub cpu_time: Option<Duration>,
 }

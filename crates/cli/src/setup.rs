@@ -34,10 +34,10 @@ pub struct McpArgs {
     /// No call blocks longer than this [default: 50s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub longest_call: Option<Duration>,
-    /// Whoever starts this prompts the agent when something happened.
+    /// The program that starts this prompts the agent when something happened.
     #[arg(long, hide = true)]
     pub prompted: bool,
-    /// The key by which whoever starts this recognises the calls that start jobs.
+    /// The key by which the program that starts this recognises the calls that start jobs.
     #[arg(long, hide = true, value_name = "KEY")]
     pub call_key: Option<String>,
 }

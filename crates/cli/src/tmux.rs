@@ -43,7 +43,7 @@ pub enum TmuxVerb {
     Mirror(TmuxWatchArgs),
 }
 
-/// Type a command into a pane, and wake whoever lives there when the pane stands still.
+/// Type a command into a pane, and wake the program in it when the pane stands still.
 ///
 /// Comes back at once; a job does the rest. It waits until nobody types or scrolls there and the pane has
 /// settled, types the command, watches until the screen stands still, and types the notice into the empty

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::values::duration;
 
-/// See, retry, cancel and pause deliveries to those who are woken by jobs.
+/// List, retry, cancel and pause the wakes of jobs.
 ///
 /// What a job's --wake, or a wake of the settings, is to deliver is on the disk until it is delivered,
 /// given up or cancelled. One that was given up is an event wake_failed, and can be tried again for a week.

@@ -10,7 +10,7 @@
 //!   lines COMMAND  starts it, with each of its lines an event
 //!   watch COMMAND  the same, in a tool call that it shows
 //!   call COMMAND   runs it and waits for its end, in a tool call that it shows
-//!   flood COUNT    ends the turn, then shows a stream of its own of so many updates
+//!   flood COUNT    ends the turn, then shows a stream of its own with this many updates
 //!   jobs           lists them with the server's tool
 //!
 //! Every prompt goes into `$AGENT_HISTORY` as one line of JSON when it comes; `session/load` tells it again. While one
@@ -146,7 +146,7 @@ impl Agent {
         say(&json!({ "id": id, "result": result }));
     }
 
-    /// Takes up the conversation, when whoever had it before is gone.
+    /// Takes up the conversation, when the process that had it before is gone.
     fn open(&self, params: &Value) {
         if let Ok(path) = std::env::var("AGENT_HISTORY") {
             *self.history.lock().unwrap() = None;

@@ -54,11 +54,18 @@ fn main() {
             says(text);
             wait_at(gate);
         }
+        ["starts-a-job", keeper, home, line] => starts_a_job(keeper, home, line),
         other => {
             eprintln!("fixture does not know {other:?}");
             exit("64");
         }
     }
+}
+
+/// A client whose jobs another program keeps.
+fn starts_a_job(keeper: &str, home: &str, line: &str) {
+    let outlast = outlast_job::Outlast::at(std::path::Path::new(home)).unwrap().kept_by(keeper);
+    outlast.start(outlast_job::JobSpec::shell(line)).unwrap();
 }
 
 fn number(text: &str) -> u64 {

@@ -219,7 +219,7 @@ fn spinner(turns: usize) {
     say("\x1b[2K\x1b[1G\x1b[?25h✔ added 12 packages\n".as_bytes());
 }
 
-/// Wide and combining characters, a tab, backspaces, erased and inserted text, and bytes that are no text.
+/// Wide and combining characters, a tab, backspaces, erased and inserted text, and bytes that are not text.
 const TEXTS: &[u8] = b"wide \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80|\n\
 combining e\xcc\x81 n\xcc\x83|\n\
 a\tb\tc\n\

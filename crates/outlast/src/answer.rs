@@ -69,5 +69,18 @@ pub(crate) fn ending(receipt: &Receipt) -> String {
             format!(", left behind: {}", names.join(", "))
         }
     };
-    format!("{how}{left}")
+    format!("{}{left}", of_this_session(how))
+}
+
+/// Who ended a job, for whoever reads it here.
+pub(crate) fn ended_by(receipt: &Receipt) -> String {
+    of_this_session(receipt.ended_by.describe())
+}
+
+/// The name of one's own session tells nobody anything.
+fn of_this_session(words: String) -> String {
+    match words.strip_suffix(&format!("session {}", outlast_job::session::current())) {
+        Some(before) => format!("{before}this session"),
+        None => words,
+    }
 }

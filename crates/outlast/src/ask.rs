@@ -76,13 +76,13 @@ pub(crate) fn is_free(home: &Home, kind: OrderKind<'_>) -> bool {
     matches!(judged, Ok(Judged::Free(_)))
 }
 
-/// Asks whoever sits at our terminal. In a job nobody does: whoever types into a job could be who asks.
+/// Asks the person at our terminal. In a job there is none: a program that types into a job could be the one that asks.
 fn ask(question: &Question) -> Answer {
     if Gate::is_in_a_job() {
         return Answer::Unable;
     }
     let Some(mut terminal) = own_terminal() else { return Answer::Unable };
-    // What was typed before the question is no answer to it.
+    // What was typed before the question is not an answer to it.
     let _ = tcflush(&terminal, QueueSelector::IFlush);
     let asked = format!("outlast: {}\nDo it? [y/N] ", question.text());
     if terminal.write_all(asked.as_bytes()).is_err() {

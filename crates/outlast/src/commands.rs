@@ -3,8 +3,11 @@
 mod acp;
 mod attach;
 mod config;
+mod cp;
+mod diff;
 mod doctor;
 mod events;
+mod fleet;
 mod hook;
 mod host;
 mod install;
@@ -12,6 +15,8 @@ mod jobs;
 mod kill;
 mod logs;
 mod mcp;
+mod node;
+mod order;
 mod pin;
 mod policy;
 mod prune;
@@ -26,7 +31,9 @@ mod run;
 mod screen;
 mod secret;
 mod send;
+mod shell;
 mod show;
+mod telemetry;
 mod tmux;
 mod top;
 mod wait;
@@ -38,6 +45,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use outlast_cli::{Cli, LogsArgs, Verb};
+use outlast_fleet::everywhere::Everywhere;
 use outlast_job::registry::Home;
 use outlast_job::{Failure, Kind, Outlast};
 use outlast_policy::Gate;
@@ -51,13 +59,19 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
     let makes_home = matches!(
         &cli.verb,
         Verb::Run(_)
+            | Verb::Shell(_)
             | Verb::Mcp(_)
             | Verb::Acp(_)
             | Verb::Relay(_)
             | Verb::Host(_)
+            | Verb::Cp(_)
             | Verb::Tmux(_)
             | Verb::Doctor(_)
             | Verb::Web(_)
+            | Verb::Node(_)
+            | Verb::Fleet(_)
+            | Verb::Submit(_)
+            | Verb::Order(_)
     );
     let is_relay = matches!(&cli.verb, Verb::Relay(_));
     let open = || {
@@ -91,7 +105,9 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Secret(args) => secret::secret(&open()?, &args, out),
         Verb::Resize(args) => resize::resize(&open()?, &args, out),
         Verb::Attach(args) => attach::attach(&open()?, &args, out),
+        Verb::Shell(args) => shell::shell(&open()?, &args, out),
         Verb::Replay(args) => replay::replay(&open()?, &args, out),
+        Verb::Diff(args) => diff::diff(&open()?, &args, out),
         Verb::Wait(args) => wait::wait(&open()?, &args, out),
         Verb::Events(args) => events::events(&open()?, &args, out),
         Verb::Watch(args) => watch::watch(&open()?, &args, out),
@@ -103,12 +119,25 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         Verb::Rm(args) => rm::rm(&open()?, &args, out),
         Verb::Prune(args) => prune::prune(&open()?, &args, out),
         Verb::Host(args) => host::host(&open()?, &args, out),
+        Verb::Cp(args) => cp::cp(&open()?, &args, out),
+        Verb::Node(args) => node::node(&open()?, &args, out),
+        Verb::Fleet(args) => fleet::fleet(&open()?, &args.verb, out),
+        Verb::Submit(args) => order::submit(&open()?, &args, out),
+        Verb::Order(args) => order::order(&open()?, &args.verb, out),
+        Verb::Telemetry(args) => telemetry::telemetry(&open()?, &args, out),
         Verb::Policy(args) => policy::policy(&args, out),
         Verb::Config(args) => config::config(&args, out),
         Verb::Web(args) => web::web(&open()?, &args, out),
         Verb::Mcp(args) => mcp::mcp(cli.home.clone(), &args, out),
         Verb::Acp(args) => acp::acp(open, args, out),
-        Verb::Relay(args) => relay::relay(open()?, &args),
+        Verb::Relay(args) => {
+            mcp::for_a_program(
+                "frames",
+                "to reach another machine: outlast host add NAME ssh:USER@HOST",
+                out,
+            );
+            relay::relay(open()?, &args)
+        }
         Verb::Install(args) => install::install(cli.home.as_deref(), &args, out),
         Verb::Uninstall(args) => install::uninstall(&args, out),
         Verb::Hook(args) => Ok(hook::hook(open, &args)),
@@ -138,10 +167,11 @@ fn with_hosts(outlast: Outlast, is_relay: bool) -> Outlast {
     if is_relay {
         return outlast.with_hosts(Fleet::of_relay(&home));
     }
-    outlast.with_hosts(Fleet::of_command_line(&home, Arc::new(|text: &str| waits_for_host(text))))
+    let near = Fleet::of_command_line(&home, Arc::new(|text: &str| waits_for_host(text)));
+    outlast.with_hosts(Everywhere::with(near))
 }
 
-/// Whoever waits for a machine is told so. In a terminal that is attached to a job, lines end as they must there.
+/// A person who waits for a machine is told so. In a terminal that is attached to a job, lines end as they must there.
 fn waits_for_host(text: &str) {
     let _ = std::io::stderr().lock().write_all(format!("outlast: {text}\r\n").as_bytes());
 }
@@ -155,6 +185,11 @@ fn masks(asked: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match set("OUTLAST_MASK") {
         Some(value) => asked || value != "0",
-        None => asked || AGENTS.iter().any(|name| set(name).is_some()),
+        None => asked || is_an_agent(),
     }
+}
+
+/// Whether an agent says that it runs us.
+pub(crate) fn is_an_agent() -> bool {
+    AGENTS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }

@@ -93,7 +93,7 @@ fn with_value(arg: Arg, verb: &str, id: &str) -> Arg {
         (_, "session") => arg.add(ArgValueCompleter::new(|current: &OsStr| sessions(current))),
         ("send", "keys") => arg.add(ArgValueCompleter::new(|current: &OsStr| keys(current))),
         ("kill", "signal") => arg.add(ArgValueCompleter::new(|current: &OsStr| signals(current))),
-        ("run" | "jobs", "on") | ("host test" | "host remove", "name") => {
+        ("run" | "jobs" | "events", "on") | ("host test" | "host remove", "name") => {
             arg.add(ArgValueCompleter::new(|current: &OsStr| hosts(current)))
         }
         ("config get" | "config set" | "config unset", "key") => {

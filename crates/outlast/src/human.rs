@@ -38,7 +38,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// A moment, in the time zone of whoever reads it.
+/// A moment, in the reader's time zone.
 fn local(ms: u64) -> Option<DateTime<Local>> {
     Local.timestamp_millis_opt(i64::try_from(ms).ok()?).single()
 }
@@ -58,7 +58,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text in one line without control characters, in at most so many columns.
+/// A text in one line without control characters, in at most this many columns.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if width(&line) <= most {
@@ -80,6 +80,26 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     short
 }
 
+/// A text as lines that fit, broken between words; all but the first are indented.
+pub(crate) fn wrap(text: &str, columns: usize, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let long = width(word);
+        if used > 0 && used + 1 + long > columns {
+            lines.push('\n');
+            lines.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if used > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += long;
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +112,16 @@ mod tests {
             [0, 512, 1536, 35 << 20, 3 << 40].map(bytes),
             ["0 B", "512 B", "1.5 KiB", "35 MiB", "3072 GiB"]
         );
+    }
+
+    #[test]
+    fn lines_break_between_words_and_a_long_word_stays_whole() {
+        assert_eq!(
+            wrap("ok   disk  one two three", 16, 11),
+            "ok   disk  one\n           two\n           three"
+        );
+        assert_eq!(wrap("a /very/long/path b", 10, 2), "a\n  /very/long/path\n  b");
+        assert_eq!(wrap("short", 80, 4), "short");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! A job's output as it comes: for a foreground `run` and for `logs -f`.
 
 use std::io::{IsTerminal, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use outlast_job::client::Piece;
 use outlast_job::client::signals::{Signal, Signals};
 use outlast_job::client::{Follower, News};
 use outlast_job::registry::format::Info;
 use outlast_job::request::{ReadBytes, Stream};
+use outlast_job::shell::{Step, StepState};
 use outlast_job::wire::INPUT_PIECE;
 use outlast_job::wire::event::EventKind;
 use outlast_job::{Condition, Failure, Job, Send, Wait};
@@ -74,6 +75,11 @@ pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, F
             }
             Some(left) => {
                 printer.finish();
+                if printer.is_binary() {
+                    out.talk(
+                        "outlast: this is not text, and was written as text; for the exact bytes: outlast run --pipe COMMAND",
+                    );
+                }
                 if let Some(failure) = &printer.trouble {
                     out.talk(&format!("outlast: its output can't be read: {}", failure.message));
                 }
@@ -120,7 +126,7 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
         printer.print(job)?;
     }
     printer.finish();
-    // Whoever saw what an ended job printed has read it.
+    // A person who saw what an ended job printed has read it.
     job.info_to_show().map(drop)
 }
 
@@ -138,6 +144,7 @@ fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Opt
                 EventKind::WentOn => asked = None,
                 EventKind::Stopped => stopped = true,
                 EventKind::Continued => stopped = false,
+                // Nothing else says whether somebody has to stay.
                 _ => {}
             },
             News::Over => ended = true,
@@ -215,31 +222,73 @@ fn forward_stdin(job: &Job) {
     });
 }
 
-/// Prints a job's output from where it stopped.
-/// Shows what one step of a shell prints.
-pub(crate) struct StepPrinter {
+/// Shows what one step of a shell prints, as it comes.
+pub(crate) struct StepFollower {
+    follower: Follower,
     info: Info,
+    number: u64,
+    /// None before its turn has come.
     printer: Option<Printer>,
+    /// Where its output ends, once that is known.
+    to: Option<u64>,
 }
 
-impl StepPrinter {
-    pub(crate) fn new(job: &Job) -> Result<Self, Failure> {
-        Ok(Self { info: job.info()?, printer: None })
+impl StepFollower {
+    pub(crate) fn new(job: &Job, number: u64) -> Result<Self, Failure> {
+        let (follower, info) = (job.follow()?, job.info()?);
+        let mut this = Self { follower, info, number, printer: None, to: None };
+        // From now on its beginning is told; it may have begun before.
+        for step in job.shell()?.steps {
+            this.learn(&step);
+        }
+        Ok(this)
     }
 
-    /// Shows what is new of the step, which began there and perhaps has ended.
-    pub(crate) fn print(&mut self, job: &Job, (from, to): (u64, Option<u64>)) -> Result<(), Failure> {
-        let printer = self.printer.get_or_insert_with(|| Printer::new(&self.info, from, false));
-        printer.print_until(job, to)
-    }
-
-    pub(crate) fn finish(&mut self) {
-        if let Some(printer) = &mut self.printer {
-            printer.finish();
+    fn learn(&mut self, step: &Step) {
+        if step.step == self.number && step.state != StepState::Queued {
+            self.printer.get_or_insert_with(|| Printer::new(&self.info, step.from, false));
+            self.to = step.to;
         }
     }
+
+    /// What to wait on before there is more to show.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.follower.fd()
+    }
+
+    /// Shows what is new.
+    pub(crate) fn show(&mut self, job: &Job) -> Result<(), Failure> {
+        while let Some(news) = self.follower.next_now()? {
+            match news {
+                News::Event(event) => {
+                    if let EventKind::StepStarted { step } | EventKind::Step { step } = event.what {
+                        self.learn(&step);
+                    }
+                }
+                News::Grown(_) | News::Changed | News::Attached(_) => {}
+                News::Over => break,
+            }
+        }
+        match &mut self.printer {
+            Some(printer) => printer.print_until(job, self.to),
+            None => Ok(()),
+        }
+    }
+
+    /// The step is over, or we leave: shows the rest.
+    pub(crate) fn finish(mut self, job: &Job, step: Option<&Step>) -> Result<(), Failure> {
+        if let Some(step) = step {
+            self.learn(step);
+        }
+        if let Some(printer) = &mut self.printer {
+            printer.print_until(job, self.to)?;
+            printer.finish();
+        }
+        Ok(())
+    }
 }
 
+/// Prints a job's output from where it stopped.
 struct Printer {
     streams: Vec<Printed>,
     reader_gone: bool,
@@ -253,14 +302,32 @@ struct Printed {
     form: Form,
 }
 
-/// In which form bytes reach the one who reads them.
+/// In which form bytes reach their reader.
 enum Form {
     /// As they are.
     Raw,
     /// On a person's terminal: without what could do harm there. The fold knows what has to be given back.
     Safe(Box<Shown>),
     /// Into a pipe or file: as a person would have read it.
-    Text(Box<(Pipeline, FoldOutput)>),
+    Text(Box<Text>),
+}
+
+/// Text that is made of what a terminal was sent.
+struct Text {
+    fold: Pipeline,
+    outcome: FoldOutput,
+    /// There was something that is not text: a zero byte, or what is no character.
+    is_binary: bool,
+}
+
+impl Text {
+    fn put(&mut self, stream: Stream) -> bool {
+        const REPLACED: &[u8] = "\u{fffd}".as_bytes();
+        self.is_binary = self.is_binary || self.outcome.text.windows(3).any(|three| three == REPLACED);
+        let written = put(stream, &self.outcome.text);
+        self.outcome.clear();
+        written
+    }
 }
 
 impl Printer {
@@ -271,7 +338,8 @@ impl Printer {
             } else if raw || !info.has_terminal() {
                 Form::Raw
             } else {
-                Form::Text(Box::new((outlast_job::client::fold_from(info, from), FoldOutput::default())))
+                let fold = outlast_job::client::fold_from(info, from);
+                Form::Text(Box::new(Text { fold, outcome: FoldOutput::default(), is_binary: false }))
             }
         };
         let output =
@@ -327,13 +395,17 @@ impl Printer {
                 Form::Safe(shown) => {
                     put(printed.stream, &shown.way_back());
                 }
-                Form::Text(fold) => {
-                    let (pipeline, outcome) = &mut **fold;
-                    pipeline.finish(outcome);
-                    put(printed.stream, &outcome.text);
+                Form::Text(text) => {
+                    text.fold.finish(&mut text.outcome);
+                    text.put(printed.stream);
                 }
             }
         }
+    }
+
+    /// Whether somebody got as text what is none.
+    fn is_binary(&self) -> bool {
+        self.streams.iter().any(|printed| matches!(&printed.form, Form::Text(text) if text.is_binary))
     }
 }
 
@@ -344,12 +416,10 @@ fn write(stream: Stream, form: &mut Form, bytes: &[u8]) -> bool {
             let safe = shown.pass(bytes);
             put(stream, &safe)
         }
-        Form::Text(fold) => {
-            let (pipeline, outcome) = &mut **fold;
-            pipeline.feed(bytes, outcome);
-            let written = put(stream, &outcome.text);
-            outcome.clear();
-            written
+        Form::Text(text) => {
+            text.is_binary = text.is_binary || bytes.contains(&0);
+            text.fold.feed(bytes, &mut text.outcome);
+            text.put(stream)
         }
     }
 }

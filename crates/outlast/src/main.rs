@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod choices;
 mod commands;
 mod completion;
 mod human;

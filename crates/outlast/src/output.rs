@@ -23,7 +23,7 @@ impl Output {
         Self { json, colour: !no_colour && std::io::stdout().is_terminal(), unfinished: false }
     }
 
-    /// Data, as it is. A reader that has gone away is no reason to complain.
+    /// Data, as it is. A reader that has gone away is not an error.
     pub(crate) fn data(&mut self, bytes: &[u8]) -> bool {
         if let Some(last) = bytes.last() {
             self.unfinished = *last != b'\n' && std::io::stdout().is_terminal();
@@ -112,6 +112,7 @@ fn exit_code(kind: Kind) -> i32 {
         | Kind::BadHome
         | Kind::UnknownFormat
         | Kind::OutcomeUnknown
+        | Kind::Busy
         | Kind::Unreachable
         | Kind::Keeper
         | Kind::System => 1,
@@ -122,5 +123,5 @@ fn exit_code(kind: Kind) -> i32 {
 pub(crate) const USAGE: i32 = 2;
 /// The exit code for what is not allowed.
 pub(crate) const DENIED: i32 = 5;
-/// The exit code for a deadline that has come.
+/// The exit code for a job that runs on: a deadline has come, it asks, or it was left.
 pub(crate) const DEADLINE: i32 = 4;

@@ -8,8 +8,8 @@ use outlast_cli::Cli;
 
 /// What people type who know other programs, and what does it here.
 const WORDS_OF_OTHERS: &[(&[&str], &str)] = &[
-    (&["start", "spawn", "launch", "up", "bg", "nohup", "submit", "add"], "run -d COMMAND"),
-    (&["exec", "do", "sh", "shell", "bash"], "run COMMAND"),
+    (&["start", "spawn", "launch", "up", "bg", "nohup", "add"], "run -d COMMAND"),
+    (&["exec", "do", "sh", "bash"], "run COMMAND"),
     (&["log", "output", "journal"], "logs JOB"),
     (&["cat", "get", "print", "stdout"], "read JOB"),
     (&["follow", "stream"], "logs -f JOB"),
@@ -26,6 +26,7 @@ const WORDS_OF_OTHERS: &[(&[&str], &str)] = &[
     (&["htop"], "top"),
     (&["capture", "capture-pane", "snapshot"], "screen JOB"),
     (&["play", "record", "rec"], "replay JOB"),
+    (&["compare", "changed"], "diff JOB OTHER"),
     (&["clean", "cleanup", "gc", "purge", "clear"], "prune"),
     (&["notify", "subscribe"], "watch JOB"),
     (&["setup", "init", "connect-agent"], "install --list"),

@@ -64,6 +64,11 @@ pub(crate) fn is_in_front() -> bool {
     keyboard().and_then(|keyboard| tcgetpgrp(keyboard).ok()) == Some(rustix::process::getpgrp())
 }
 
+/// Whether somebody sits here who types and reads what we say.
+pub(crate) fn is_a_person() -> bool {
+    isatty(stdin()) && isatty(stderr())
+}
+
 /// Where the cursor is, as row and column from 0, and what was typed meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct CursorAnswer {
@@ -242,7 +247,7 @@ impl Raw {
         Some(Self { guard })
     }
 
-    /// Notes what a program has taken, also for whoever has to give it back in our place.
+    /// Notes what a program has taken, also for the process that gives it back in our place.
     pub(crate) fn taken(&mut self, taken: Taken) {
         let letter = taken.letter();
         if TAKEN.swap(letter, Ordering::Relaxed) != letter
@@ -319,7 +324,7 @@ fn start_guard() -> Option<Child> {
     Some(guard)
 }
 
-/// The guard itself: sleeps until whoever started it says that all is well, or is gone.
+/// The guard itself: sleeps until the process that started it says that all is well, or is gone.
 pub(crate) fn guard() -> i32 {
     outlast_job::client::signals::ignore_keys();
     let Ok(before) = tcgetattr(stderr()) else { return 1 };
@@ -376,7 +381,7 @@ impl Drop for Unseen {
 }
 
 /// Asks a person for a line that is not shown while it is typed; none if they gave up. The terminal is put
-/// back in any case, also if we are killed.
+/// back in any case, even if we are killed.
 pub(crate) fn ask_unseen(question: &str, longest: usize) -> Option<Unseen> {
     let before = tcgetattr(stdin()).ok()?;
     let guard = start_guard();

@@ -17,7 +17,7 @@ pub(crate) fn about() -> Value {
         grammar.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        // Set by whoever builds a release.
+        // Set by the release build.
         "commit": option_env!("OUTLAST_COMMIT"),
         "formats": {
             "job": outlast_protocol::info::FORMAT,

@@ -18,6 +18,7 @@ use outlast_job::request::ReadBytes;
 use outlast_job::wire::Attach;
 use outlast_job::wire::event::EventKind;
 use outlast_job::{Failure, Job, Size};
+use outlast_protocol::DetachKey;
 use outlast_stream::{Config, FoldOutput, Passthrough, Pipeline};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -27,8 +28,6 @@ use crate::terminal::{self, Raw, Taken, keyboard};
 use frame::Frame;
 use hint::Hint;
 
-/// The key that leaves a job without telling it anything: Ctrl-].
-const DETACH: u8 = 0x1d;
 /// The key that interrupts what runs: Ctrl-C.
 const INTERRUPT: u8 = 0x03;
 /// So much is shown at once; then keys and signals are looked at.
@@ -58,20 +57,27 @@ pub(crate) struct OwnTerminal {
     pub(crate) typed: Vec<u8>,
 }
 
-/// Sits in front of a job until it ends, or the person leaves. The greeting says how to leave.
-pub(crate) fn view(
-    job: &Job,
-    attach: &Attach,
-    from: ShowFrom,
-    greeting: Option<String>,
-    out: &mut Output,
-) -> Result<Left, Failure> {
+/// How a person sits in front of a job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seat {
+    /// As the keeper is told.
+    pub(crate) attach: Attach,
+    /// The key that leaves it.
+    pub(crate) detach_key: DetachKey,
+    /// Says how to leave.
+    pub(crate) greeting: Option<String>,
+}
+
+/// Sits in front of a job until it ends, or the person leaves.
+pub(crate) fn view(job: &Job, seat: Seat, from: ShowFrom, out: &mut Output) -> Result<Left, Failure> {
+    let Seat { attach, detach_key, greeting } = seat;
     let signals = Signals::catch(&[Signal::HUP, Signal::TERM, Signal::WINCH])
         .map_err(|error| Failure::system("signals can't be caught", error))?;
     let mut viewer = Viewer {
         raw: Raw::enter(),
         job,
-        attach: attach.clone(),
+        attach,
+        detach_key,
         filter: Passthrough::new(),
         fold: fold_of(terminal::size().unwrap_or_default(), (0, 0)),
         offset: 0,
@@ -131,6 +137,8 @@ struct Viewer<'a> {
     job: &'a Job,
     /// How we sit in front of it, with the size of the person's terminal.
     attach: Attach,
+    /// The key that leaves the job and tells it nothing.
+    detach_key: DetachKey,
     filter: Passthrough,
     /// What the job's terminal shows.
     fold: Pipeline,
@@ -313,9 +321,10 @@ impl Viewer<'_> {
                 if signal != Signal::WINCH {
                     return Ok(Some(Left::Detached));
                 }
-                self.attach.size = terminal::size();
-                // It lays out its lines by rules of its own.
-                self.rows_agree = false;
+                // One of another size lays out its lines by rules of its own. The signal alone does not say that it
+                // has another.
+                let before = std::mem::replace(&mut self.attach.size, terminal::size());
+                self.rows_agree &= before == self.attach.size;
                 viewing.look_again(&self.attach);
             }
             // What is typed after the end is for the shell.
@@ -328,7 +337,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// The job has ended: shows what is left. Whoever has interrupted a flood wants to see its end, not all of it.
+    /// The job has ended: shows what is left. After an interrupt, only the end of a flood is shown.
     fn show_rest(&mut self, out: &mut Output) -> Result<(), Failure> {
         let end = self.job.log_end();
         let skipped = end.saturating_sub(self.offset + PIECE);
@@ -476,7 +485,7 @@ impl Viewer<'_> {
         if self.answer_is_late && terminal::take_cursor_answer(&mut keys).is_some() {
             self.answer_is_late = false;
         }
-        let leave = keys.iter().position(|byte| *byte == DETACH);
+        let leave = self.detach_key.find(&keys);
         keys.truncate(leave.unwrap_or(keys.len()));
         if !self.attach.read_only && !keys.is_empty() {
             self.interrupted = keys.contains(&INTERRUPT);

@@ -16,7 +16,11 @@ pub(super) fn acp(
     out: &mut Output,
 ) -> Result<i32, Failure> {
     match args.verb {
-        AcpVerb::Agent(_) => agent::serve(open()?).map(|()| 0),
+        AcpVerb::Agent(_) => {
+            let instead = "name this command in your editor's settings for agents: outlast acp agent";
+            super::mcp::for_a_program("ACP", instead, out);
+            agent::serve(open()?).map(|()| 0)
+        }
         AcpVerb::Sidecar(args) => side(open()?, args),
         AcpVerb::Tap(args) => tap_or_show(&args, out),
     }

@@ -9,14 +9,15 @@ use outlast_policy::OrderKind;
 
 use crate::answer;
 use crate::ask::allowed;
+use crate::choices;
 use crate::last_job::named_or_last_running;
 use crate::live::Left;
 use crate::output::Output;
 use crate::terminal;
-use crate::viewer::{self, OwnTerminal, ShowFrom};
+use crate::viewer::{self, OwnTerminal, Seat, ShowFrom};
 
 /// What our terminal says of its cursor.
-fn own_terminal() -> OwnTerminal {
+pub(super) fn own_terminal() -> OwnTerminal {
     let answer = terminal::ask_for_cursor();
     let answer_is_late = answer.asked && answer.cursor.is_none();
     OwnTerminal { cursor: answer.cursor, answer_is_late, typed: answer.typed }
@@ -39,14 +40,20 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
             .hint(format!("see it again: outlast replay {handle}")));
     }
     let how = if args.read_only { ", only to look" } else { "" };
-    let greeting = format!("[attached to job {handle}{how}; leave it with Ctrl-] (nothing is sent)]");
+    let detach_key = choices::detach_key(outlast, args.detach_key, out);
+    let leave = if detach_key.is_some() {
+        format!("leave it with {detach_key} (nothing is sent)")
+    } else {
+        "no key leaves it".to_owned()
+    };
+    let greeting = Some(format!("[attached to job {handle}{how}; {leave}]"));
     let attach = Attach { read_only: args.read_only, shared: args.shared, ..Attach::default() };
-    // Whoever sits down to work with a stopped job wants it to go on.
+    // A person who attaches to a stopped job wants it to go on.
     let is_stopped = job.status()?.is_some_and(|status| status.activity == Activity::Stopped);
     if is_stopped && !args.read_only {
         job.signal("CONT", &session::current())?;
     }
-    match viewer::view(&job, &attach, ShowFrom::Now(own_terminal()), Some(greeting), out)? {
+    match viewer::view(&job, Seat { attach, detach_key, greeting }, ShowFrom::Now(own_terminal()), out)? {
         Left::Ended => {
             let info = job.info_to_show()?;
             let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);

@@ -135,7 +135,7 @@ fn set(path: &Path, name: &str, value: &str, out: &mut Output) -> Result<i32, Fa
             Item::Table(table)
         });
         table = entry.as_table_mut().ok_or_else(|| {
-            Failure::usage(format!("{part} is no table in {}", path.display()))
+            Failure::usage(format!("{part} is not a table in {}", path.display()))
                 .hint("correct the file by hand")
         })?;
     }

@@ -5,11 +5,20 @@ use outlast_job::{Failure, Outlast};
 
 use outlast_policy::Policy;
 
+use crate::human;
 use crate::output::Output;
+use crate::progress::Busy;
+use crate::terminal;
+
+/// Where the words of a finding begin.
+const SAID_COLUMN: usize = 16;
 
 pub(super) fn doctor(outlast: Result<Outlast, Failure>, out: &mut Output) -> i32 {
     let mut findings = match &outlast {
-        Ok(outlast) => outlast.examine(),
+        Ok(outlast) => {
+            let busy = Busy::new("looking at this machine");
+            outlast.examine(|what| busy.now(format!("looking at this machine: {what}")))
+        }
         Err(failure) => vec![Finding { what: "home", good: false, said: failure.to_string() }],
     };
     findings.push(policy());
@@ -23,7 +32,11 @@ pub(super) fn doctor(outlast: Result<Outlast, Failure>, out: &mut Output) -> i32
     } else {
         for finding in &findings {
             let mark = if finding.good { out.styled("32", "ok  ") } else { out.styled("31", "bad ") };
-            out.line(&format!("{mark} {:<10} {}", finding.what, finding.said));
+            let said = format!("{mark} {:<10} {}", finding.what, finding.said);
+            out.line(&match terminal::columns() {
+                Some(columns) => human::wrap(&said, columns, SAID_COLUMN),
+                None => said,
+            });
         }
     }
     i32::from(!healthy)

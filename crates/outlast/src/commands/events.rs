@@ -1,5 +1,8 @@
 //! `outlast events`.
 
+mod far;
+mod fleet;
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -18,6 +21,12 @@ pub(super) fn events(outlast: &Outlast, args: &EventsArgs, out: &mut Output) -> 
     let session = args.session.clone().unwrap_or_else(session::current);
     let acks = args.ack.is_some() || args.ack_all;
     allowed(home, if acks { OrderKind::Ack { session: &session } } else { OrderKind::Events })?;
+    if args.fleet {
+        return fleet::events(outlast, args, out);
+    }
+    if let Some(host) = &args.on {
+        return far::events(&outlast.on(host.parse()?)?, args, &session, out);
+    }
     // Before the first look: nothing can come in between unnoticed.
     let changes = if args.follow { Some(Changes::new(home)?) } else { None };
     if args.all {

@@ -1,9 +1,9 @@
 //! `outlast hook`: called by agents, to tell how they are. It never gets in an agent's way: it prints nothing and is always
-//! content.
+//! content. With `--wake` it waits, and what it says wakes the agent.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal, Read, Write};
 
-use outlast_cli::HookArgs;
+use outlast_cli::{Client, HookArgs};
 use outlast_job::{Failure, Outlast};
 use outlast_protocol::AgentState;
 use serde_json::Value;
@@ -15,7 +15,13 @@ const MESSAGES: [&str; 4] = ["message", "tool_name", "title", "reason"];
 /// A notification of this kind says that the agent waits for a prompt, not for an answer.
 const IDLE: &str = "idle_prompt";
 
+/// What an agent's hook ends with to be heard by its model.
+const WAKES: i32 = 2;
+
 pub(super) fn hook(open: impl FnOnce() -> Result<Outlast, Failure>, args: &HookArgs) -> i32 {
+    if args.wake {
+        return open().map_or(0, |outlast| wait(&outlast, args.client));
+    }
     let mut text = String::new();
     if !std::io::stdin().is_terminal() {
         let _ = std::io::stdin().take(MAX_INPUT_BYTES).read_to_string(&mut text);
@@ -30,6 +36,24 @@ pub(super) fn hook(open: impl FnOnce() -> Result<Outlast, Failure>, args: &HookA
     };
     if let Ok(outlast) = open() {
         let _ = outlast_job::agents::tell(outlast.home(), &args.client.name(), state, &folder, message);
+        if state == AgentState::Idle {
+            outlast_job::wakes::ring(outlast.home());
+        }
     }
     0
+}
+
+/// Waits for something that wakes the agent, and says it.
+fn wait(outlast: &Outlast, client: Client) -> i32 {
+    let home = outlast.home();
+    let unseen = |session: &str, events| outlast_mcp::unseen(home, session, events);
+    let said = outlast_job::wakes::wait_as_hook(home, &client.name(), unseen, |text| {
+        writeln!(std::io::stderr(), "{text}").is_ok() && (client != Client::Opencode || is_taken())
+    });
+    if said { WAKES } else { 0 }
+}
+
+/// A plugin says when it has prompted its agent.
+fn is_taken() -> bool {
+    std::io::stdin().lock().read_line(&mut String::new()).is_ok_and(|bytes| bytes > 0)
 }

@@ -12,7 +12,7 @@ use outlast_protocol::HostName;
 use outlast_remote::bootstrap;
 use outlast_remote::fleet::LastKnown;
 use outlast_remote::hosts::{Host, HostFile, Reach, Sharing, ssh_names};
-use outlast_remote::link::{LinkOptions, probe};
+use outlast_remote::link::{Dial, LinkOptions, probe};
 use outlast_remote::message::Caller;
 use serde_json::json;
 
@@ -34,7 +34,8 @@ fn add(outlast: &Outlast, args: &HostAddArgs, out: &mut Output) -> Result<i32, F
     let reach: Reach = args.reach.parse()?;
     may_be_run(outlast, &reach)?;
     let mut file = HostFile::load()?;
-    let mut host = Host { name, reach, program: args.program.clone(), labels: args.labels.clone() };
+    let (program, labels) = (args.program.clone(), args.labels.clone());
+    let mut host = Host { name, reach, program, labels, slots: args.slots };
     if args.bootstrap {
         let installed = bootstrap::install(&host.reach, args.binary.as_deref())
             .map_err(|failure| failure.seen_from_here(name))?;
@@ -76,6 +77,7 @@ fn shown(host: &Host, added: bool, last: Option<&LastKnown>) -> serde_json::Valu
         "name": host.name.as_str(),
         "reach": host.reach.to_string(),
         "labels": host.labels,
+        "slots": host.slots,
         "program": host.program,
         "added": added,
         "last_known_ms": last.map(|last| u64::try_from(last.age().as_millis()).unwrap_or(u64::MAX)),
@@ -109,8 +111,11 @@ fn list(outlast: &Outlast, out: &mut Output) -> Result<i32, Failure> {
         out.talk("no hosts; add one: outlast host add gpu1 ssh:me@gpu1");
     }
     for (host, added, last) in rows {
-        let labels =
-            if host.labels.is_empty() { String::new() } else { format!("  [{}]", host.labels.join(", ")) };
+        let slots = host.slots.map(|count| format!(" x {count}")).unwrap_or_default();
+        let labels = match host.labels.as_slice() {
+            [] => String::new(),
+            labels => format!("  [{}{slots}]", labels.join(", ")),
+        };
         let seen = match last {
             Some(last) => format!(
                 "{} jobs, seen {} ago",
@@ -135,7 +140,7 @@ fn test(host: &Host, out: &mut Output) -> Result<i32, Failure> {
     let began = Instant::now();
     let hello = probe(&LinkOptions {
         name: host.name.to_string(),
-        command: host.reach.relay(host.program.as_deref(), Sharing::Shared),
+        dial: Dial::Command(host.reach.relay(host.program.as_deref(), Sharing::Shared)),
         patience: std::time::Duration::from_secs(20),
         caller: Caller::here(),
         notice: None,

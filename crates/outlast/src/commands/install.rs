@@ -15,6 +15,7 @@ use crate::install::clients::{CommandLine, KnownClient, NAME, Server};
 use crate::install::hooks::{self, Changed, Keep};
 use crate::install::settings::{Known, Settings, is_nothing};
 use crate::output::Output;
+use crate::progress::Busy;
 
 /// What was, or would be, done.
 struct Done {
@@ -265,11 +266,14 @@ fn server(client: Client, home: Option<&Path>, profile: Option<&str>) -> Result<
 /// Runs a command of a client's own. What it says is shown only when it fails.
 fn run(line: &CommandLine) -> Result<(), Failure> {
     let Some((program, args)) = line.split_first() else { return Ok(()) };
+    let busy = Busy::new(format!("running {}", shown(line)));
     let ran = Command::new(program)
         .args(args)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Failure::system(format!("can't run {program}"), error))?;
+        .map_err(|error| Failure::system(format!("can't run {program}"), error));
+    drop(busy);
+    let ran = ran?;
     if ran.status.success() {
         return Ok(());
     }

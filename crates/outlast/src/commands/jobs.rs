@@ -1,6 +1,7 @@
 //! `outlast jobs`: what needs attention first.
 
 mod far;
+mod fleet;
 pub(super) mod rows;
 mod watch;
 
@@ -10,15 +11,13 @@ use outlast_job::request::{AskKeepers, List as ListRequest, OverBudget};
 use outlast_job::{Failure, Outlast, session};
 use outlast_policy::OrderKind;
 use outlast_protocol::AgentState;
+use outlast_remote::hosts::HERE;
 use serde::Serialize;
 
 use crate::ask::allowed;
 use crate::output::Output;
 use crate::terminal;
 use rows::{Filter, Row};
-
-/// This machine, where a host is named.
-const HERE: &str = "here";
 
 #[derive(Serialize)]
 struct List<'a> {
@@ -33,6 +32,9 @@ struct List<'a> {
 pub(super) fn jobs(outlast: &Outlast, args: &JobsArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::List)?;
     let filter = Filter::new(args)?;
+    if args.fleet {
+        return fleet::list(args, &filter, out);
+    }
     if args.watch {
         return watch::watch(outlast, args, &filter, out);
     }

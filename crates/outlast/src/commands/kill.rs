@@ -1,6 +1,5 @@
 //! `outlast kill`.
 
-use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::answer;
 use crate::ask::CliGate;
 use crate::output::Output;
+use crate::terminal;
 
 /// A job that has not ended by then may take its whole grace: a person is told, and how to hurry.
 const SAY_AFTER: Duration = Duration::from_secs(1);
@@ -94,11 +94,7 @@ pub(super) fn default_grace(outlast: &Outlast, out: &mut Output) -> Duration {
         out.talk(&format!("outlast: {}; the default grace is used", failure.message));
     }
     let set = outlast.settings().kill;
-    if is_a_person() { set.at_terminal } else { set.grace }
-}
-
-fn is_a_person() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    if terminal::is_a_person() { set.at_terminal } else { set.grace }
 }
 
 /// Ends all jobs at the same time. Ctrl-C ends them at once.
@@ -108,10 +104,10 @@ fn end_all(
     session: &str,
     out: &mut Output,
 ) -> Result<Vec<Result<Killed, Failure>>, Failure> {
-    if !is_a_person() && jobs.len() == 1 {
+    if !terminal::is_a_person() && jobs.len() == 1 {
         return Ok(jobs.iter().map(|job| job.kill(grace, session)).collect());
     }
-    let signals = is_a_person()
+    let signals = terminal::is_a_person()
         .then(|| Signals::catch(&[Signal::INT]))
         .transpose()
         .map_err(|error| Failure::system("signals can't be caught", error))?;
@@ -181,6 +177,9 @@ fn tell(job: &Job, killed: &Killed, signal: Option<&str>, out: &mut Output) -> R
         value["signalled"] = killed.signalled.into();
         value["already_ended"] = killed.already_ended.into();
         value["survivors"] = serde_json::to_value(&killed.survivors).unwrap_or_default();
+        if killed.unseen {
+            value["unseen"] = true.into();
+        }
         if let Some(note) = &killed.note {
             value["note"] = note.as_str().into();
         }
@@ -196,6 +195,8 @@ fn tell(job: &Job, killed: &Killed, signal: Option<&str>, out: &mut Output) -> R
             format!("{signal} sent to {} processes of job {handle}", killed.signalled)
         }
         (None, _, _) if !names.is_empty() => format!("job {handle}: still there: {}", names.join(", ")),
+        (None, _, Some(receipt)) if killed.unseen => format!("job {handle}: {}", answer::ending(receipt)),
+        (None, _, None) if killed.unseen => format!("job {handle}: what could be seen of it is ended"),
         (None, _, Some(receipt)) => {
             format!("job {handle}: {}; nothing is left of it", answer::ending(receipt))
         }

@@ -1,5 +1,6 @@
 //! `outlast mcp`.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use outlast_cli::McpArgs;
@@ -23,7 +24,10 @@ pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Re
     }
     options.profile = Profile::from_name(&args.profile)?;
     match args.http {
-        None => serve_stdio(options)?,
+        None => {
+            for_a_program("MCP", "connect an agent: outlast install --list", out);
+            serve_stdio(options)?;
+        }
         Some(address) => serve_http(address, options, |address, token| {
             out.talk(&format!("outlast: MCP at http://{address}/mcp"));
             if let Some(file) = token {
@@ -32,4 +36,13 @@ pub(super) fn mcp(home: Option<PathBuf>, args: &McpArgs, out: &mut Output) -> Re
         })?,
     }
     Ok(0)
+}
+
+/// Tells a person who typed this that nothing will come of it.
+pub(super) fn for_a_program(what: &str, instead: &str, out: &mut Output) {
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        out.talk(&format!(
+            "outlast: this speaks {what} with the program that starts it, and waits for it now; {instead}   leave: Ctrl-D"
+        ));
+    }
 }

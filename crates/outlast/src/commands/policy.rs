@@ -1,11 +1,16 @@
 //! `outlast policy`.
 
+mod init;
+
 use std::path::Path;
 
 use outlast_cli::{
-    PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyLogArgs, PolicyPendingArgs, PolicyVerb, YesNo,
+    PolicyAnswerArgs, PolicyArgs, PolicyCheckArgs, PolicyInitArgs, PolicyLogArgs, PolicyPendingArgs,
+    PolicyVerb, YesNo,
 };
 use outlast_job::clock::now_ms;
+use outlast_job::registry::format::Info;
+use outlast_job::sandbox::Network;
 use outlast_job::wire::Activity;
 use outlast_job::{Failure, Job, Kind, Outlast, Run};
 use outlast_policy::{Answer, Audit, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict};
@@ -21,19 +26,23 @@ pub(super) fn policy(args: &PolicyArgs, out: &mut Output) -> Result<i32, Failure
         PolicyVerb::Pending(PolicyPendingArgs {}) => pending(&Outlast::open()?, out),
         PolicyVerb::Answer(args) => answer(&Outlast::open()?, args, out),
         PolicyVerb::Log(args) => log(&Outlast::open()?, args, out),
+        PolicyVerb::Init(PolicyInitArgs { dry_run }) => init::init(*dry_run, out),
     }
 }
 
-/// What programs of jobs want to execute, and wait for a person to agree to.
+/// What programs of jobs want to execute, and hosts that they were not connected to: what a person can agree to.
 fn pending(outlast: &Outlast, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::List)?;
     let listed = outlast.list(List { running: true, keepers: AskKeepers::All, ..List::default() });
-    let asking =
-        listed.iter().filter(|job| job.now.as_ref().is_some_and(|now| now.activity == Activity::Asking));
     let mut all = Vec::new();
-    for listed in asking {
+    for listed in &listed {
         let handle = listed.job.handle;
-        let status = outlast.job(&handle.to_string())?.status()?;
+        let job = outlast.job(&handle.to_string())?;
+        let asks = listed.now.as_ref().is_some_and(|now| now.activity == Activity::Asking);
+        if !asks && !job.info().is_ok_and(|info| reaches_hosts(&info)) {
+            continue;
+        }
+        let status = job.status()?;
         for question in status.into_iter().flat_map(|status| status.questions) {
             if !out.json {
                 let seconds = question.until.saturating_sub(now_ms()) / 1000;
@@ -59,6 +68,11 @@ fn pending(outlast: &Outlast, out: &mut Output) -> Result<i32, Failure> {
     Ok(0)
 }
 
+/// Whether a job may connect to some hosts only: others can be allowed while it runs on.
+fn reaches_hosts(info: &Info) -> bool {
+    info.sandbox.as_ref().is_some_and(|sandbox| sandbox.network == Network::Hosts)
+}
+
 /// Answers one of these, and notes it.
 fn answer(outlast: &Outlast, args: &PolicyAnswerArgs, out: &mut Output) -> Result<i32, Failure> {
     let job = outlast.job(&args.job)?;
@@ -67,7 +81,7 @@ fn answer(outlast: &Outlast, args: &PolicyAnswerArgs, out: &mut Output) -> Resul
     if out.json {
         out.value(&json!({ "job": job.handle().number(), "question": args.question, "allowed": allow }));
     } else {
-        out.talk(if allow { "it is executed" } else { "it is not executed" });
+        out.talk(if allow { "it is allowed" } else { "it is not allowed" });
     }
     Ok(0)
 }

@@ -8,6 +8,7 @@ use outlast_policy::OrderKind;
 
 use crate::ask::allowed;
 use crate::output::Output;
+use crate::progress::Busy;
 
 pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Prune { dry_run: args.dry_run })?;
@@ -18,7 +19,10 @@ pub(super) fn prune(outlast: &Outlast, args: &PruneArgs, out: &mut Output) -> Re
         jobs: args.keep,
         bytes: args.size,
     };
-    let swept = outlast.prune(limits, args.dry_run)?;
+    let busy = Busy::new("looking through finished jobs");
+    let swept = outlast.prune(limits, args.dry_run);
+    drop(busy);
+    let swept = swept?;
     if out.json {
         let removed = &swept.removed;
         out.value(&serde_json::json!({

@@ -21,7 +21,7 @@ const RAW_PIECE: usize = 256 << 10;
 pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Read)?;
     let job = named_or_last(outlast, args.job.as_deref(), out)?;
-    // Whoever reads what an ended job printed has its result.
+    // Reading what an ended job printed is reading its result.
     let _ = job.info_to_show();
     if let Some(pattern) = &args.grep {
         check_wait(&Wait::for_pattern(pattern))?;
@@ -39,12 +39,13 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
     if let (Some(head), Some(_)) = (args.head, args.tail) {
         // The last lines of the first ones.
         let lines = Some(Lines::First(head));
-        let (begin, end) = job.borders(ReadBytes { stream, from, to, lines, max: 0 })?;
+        let (begin, end) = job.borders(ReadBytes { stream, from, to, lines, ..ReadBytes::default() })?;
         (from, to) = (begin, Some(end));
     }
     let lines = args.tail.map(Lines::Last).or(args.head.map(Lines::First));
     if args.raw && !out.json {
-        return raw(&job, ReadBytes { stream, from, to, lines, max: RAW_PIECE }, out).map(|()| 0);
+        return raw(&job, ReadBytes { stream, from, to, lines, max: RAW_PIECE, as_is: true }, out)
+            .map(|()| 0);
     }
     let bounded = out.json || std::io::stdout().is_terminal();
     let max = match args.max {

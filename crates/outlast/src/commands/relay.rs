@@ -6,28 +6,26 @@ use std::path::PathBuf;
 use outlast_cli::RelayArgs;
 use outlast_job::client::signals;
 use outlast_job::request::{JobRequest, Request};
+use outlast_job::shell::ShellKind;
+use outlast_job::wakes::Wake;
 use outlast_job::wire::INPUT_PIECE;
-use outlast_job::{Failure, Outlast, Run};
-use outlast_policy::{Answer, Door, Gate, Judged, Order, OrderKind, Pass, Start, TypedInput};
+use outlast_job::{Failure, Outlast};
+use outlast_policy::{Answer, Door, Gate, Judged, Order, OrderKind, Pass, Start, StepCommand, TypedInput};
 use outlast_remote::message::Caller;
 use outlast_remote::relay::{Judge, Served, serve};
 
 pub(super) fn relay(outlast: Outlast, args: &RelayArgs) -> Result<i32, Failure> {
     // A connection that is cut must not end what was begun.
     signals::ignore_keys();
-    let judge = HostJudge {
-        people: Gate::open(outlast.home(), Door::CommandLine)?,
-        agents: Gate::open(outlast.home(), Door::Mcp)?,
-        outlast: outlast.clone(),
-    };
+    let judge = HostJudge::open(&outlast)?;
     let input = rustix::io::dup(rustix::stdio::stdin())
         .map_err(|error| Failure::system("cannot read standard input", error))?;
-    serve(Served { outlast, judge, reaches_others: args.hosts }, input, std::io::stdout())?;
+    serve(Served { outlast, judge, reaches_others: args.hosts, proven: None }, input, std::io::stdout())?;
     Ok(0)
 }
 
 /// The policy of this machine, for what another one asks.
-struct HostJudge {
+pub(super) struct HostJudge {
     people: Gate,
     agents: Gate,
     outlast: Outlast,
@@ -48,6 +46,12 @@ impl Judge for HostJudge {
                     .collect();
                 let start = Start { run: &spec.run, folder: &folder, env: &env, fed: false };
                 let pass = self.pass(caller, &spec.session, OrderKind::Start(start))?;
+                // A wake runs here too, outside of the job and its walls.
+                for wake in &spec.wakes {
+                    let Some(run) = Wake::effect_of(wake)?.as_command() else { continue };
+                    let start = Start { run: &run, ..start };
+                    let _pass = self.pass(caller, &spec.session, OrderKind::Start(start))?;
+                }
                 // Rules of both machines hold where both have some; those that came along are the caller's own.
                 if let Some(own) = pass.guard_request() {
                     spec.guard = Some(both(spec.guard.take(), own));
@@ -68,19 +72,10 @@ impl Judge for HostJudge {
                         Ok(())
                     }
                     JobRequest::Step(order) => {
-                        // A step is a command like any other.
-                        let run = Run::Shell(order.command.clone());
-                        let folder = match &order.folder {
-                            Some(folder) => PathBuf::from(folder),
-                            None => PathBuf::from(found()?.shell()?.folder),
-                        };
-                        let env: BTreeMap<String, String> = order
-                            .env
-                            .iter()
-                            .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
-                            .collect();
-                        let start = Start { run: &run, folder: &folder, env: &env, fed: false };
-                        self.pass(caller, &order.session, OrderKind::Start(start)).map(|_| ())
+                        let shell = found()?;
+                        let kind = shell.info()?.shell.map_or(ShellKind::Bash, |shell| shell.kind);
+                        let command = StepCommand::of(kind, order, &shell.shell_folder()?);
+                        self.pass(caller, &order.session, OrderKind::Start(command.start())).map(|_| ())
                     }
                     JobRequest::EndStep { session, .. } | JobRequest::Kill { session, .. } => {
                         let kind = OrderKind::Kill { job: &found()?, force: true };
@@ -94,7 +89,7 @@ impl Judge for HostJudge {
                     | JobRequest::Info { .. }
                     | JobRequest::Receipt
                     | JobRequest::Status
-                    | JobRequest::Shell
+                    | JobRequest::Shell { .. }
                     | JobRequest::Details
                     | JobRequest::Pin { .. }
                     | JobRequest::Processes
@@ -124,6 +119,7 @@ impl Judge for HostJudge {
             | Request::Find { .. }
             | Request::FindShell { .. }
             | Request::List(_)
+            | Request::Load {}
             | Request::Wait(_)
             | Request::Events(_)
             | Request::Ack(_)
@@ -134,6 +130,14 @@ impl Judge for HostJudge {
 }
 
 impl HostJudge {
+    pub(super) fn open(outlast: &Outlast) -> Result<Self, Failure> {
+        Ok(Self {
+            people: Gate::open(outlast.home(), Door::CommandLine)?,
+            agents: Gate::open(outlast.home(), Door::Mcp)?,
+            outlast: outlast.clone(),
+        })
+    }
+
     fn pass(&self, caller: &Caller, session: &str, kind: OrderKind<'_>) -> Result<Pass, Failure> {
         let gate = if caller.agent { &self.agents } else { &self.people };
         match gate.judge(&Order { session, kind })? {
@@ -147,11 +151,13 @@ impl HostJudge {
 
 /// Rules for what a job executes, from both machines.
 fn both(theirs: Option<serde_json::Value>, mut own: serde_json::Value) -> serde_json::Value {
-    if let Some(mut theirs) = theirs
-        && let Some(add) = theirs.get_mut("rules").and_then(serde_json::Value::as_array_mut)
-        && let Some(rules) = own.get_mut("rules").and_then(serde_json::Value::as_array_mut)
-    {
-        rules.append(add);
+    let Some(mut theirs) = theirs else { return own };
+    for key in ["rules", "files"] {
+        let Some(add) = theirs.get_mut(key).and_then(serde_json::Value::as_array_mut) else { continue };
+        match own.get_mut(key).and_then(serde_json::Value::as_array_mut) {
+            Some(list) => list.append(add),
+            None => own[key] = std::mem::take(add).into(),
+        }
     }
     own
 }

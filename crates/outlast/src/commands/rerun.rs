@@ -13,6 +13,7 @@ use outlast_policy::{OrderKind, Start};
 use super::kill::default_grace;
 use super::run::{self, Foreground};
 use crate::ask::CliGate;
+use crate::choices;
 use crate::last_job::named_or_last;
 use crate::output::Output;
 use crate::terminal;
@@ -42,6 +43,7 @@ pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Re
         reads: spec.input != Input::Nothing,
         has_terminal: matches!(spec.streams, Streams::Terminal(_)),
         quiet: args.quiet,
+        detach_key: choices::detach_key(&outlast, None, out),
         started: run::start_below_prompt(&mut spec, !args.background && !out.json),
     };
     let again = outlast.start(spec)?;

@@ -1,6 +1,6 @@
 //! `outlast run`.
 
-mod in_shell;
+pub(super) mod in_shell;
 mod mistakes;
 mod place;
 
@@ -24,15 +24,16 @@ use outlast_job::{
     Condition, Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait, check_wait, session,
 };
 use outlast_policy::{OrderKind, Pass, Start};
-use outlast_protocol::JobReport;
 use outlast_protocol::wake::WakeEffect;
+use outlast_protocol::{After, DetachKey, JobReport, Slot};
 
 use crate::answer;
 use crate::ask::CliGate;
+use crate::choices;
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
-use crate::viewer::{self, OwnTerminal, ShowFrom};
+use crate::viewer::{self, OwnTerminal, Seat, ShowFrom};
 
 /// What a shell says of a command that Ctrl-Z has stopped: 128 + SIGTSTP.
 pub(super) const STOPPED: i32 = 148;
@@ -41,8 +42,11 @@ const DEADLINE_OF_RUN: Duration = Duration::from_secs(30);
 
 pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<i32, Failure> {
     mistakes::check_options(&args)?;
-    let elsewhere = args.on.as_deref().map(|on| place::choose(outlast, on)).transpose()?;
-    let outlast = elsewhere.as_ref().unwrap_or(outlast);
+    let places = match args.on.as_deref() {
+        Some(on) => place::choose(outlast, on, args.slot.as_deref())?,
+        None => Vec::new(),
+    };
+    let outlast = places.first().map_or(outlast, |place| &place.outlast);
     if let Some(name) = &args.shell {
         return in_shell::run(outlast, &args, name, out);
     }
@@ -50,8 +54,13 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     // A bad pattern is told before anything runs.
     check_wait(&wait)?;
     let mut spec = spec(&args)?;
+    if let Some(run) = line_for_interpreter(outlast, &args, out)? {
+        spec.run = run;
+    }
     spec.check()?;
     if args.on.is_none()
+        && args.after.is_empty()
+        && args.after_any.is_empty()
         && let Some(mistake) = mistakes::of_program(&spec, &args)
     {
         out.failure(&mistake.failure);
@@ -60,7 +69,14 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     spec.guard = may_run(outlast, &args, &spec)?.guard_request();
     let wakes = outlast.wakes_of(&spec)?;
     let below = start_below_prompt(&mut spec, !args.background && !goes_on(&args) && !out.json);
-    let job = outlast.start(spec)?;
+    let job = place::start(outlast, &places, spec)?;
+    if !out.json
+        && !args.quiet
+        && args.on.is_none()
+        && let Some(trouble) = outlast.unit_trouble_once()
+    {
+        out.talk(&format!("outlast: {trouble} (said once)"));
+    }
     if args.background {
         return started(&job, wakes, out);
     }
@@ -70,7 +86,16 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         let code = match waited.reason {
             Reason::Exit => exit_code(&info.state),
             Reason::Deadline => DEADLINE,
-            _ => 0,
+            Reason::Pattern
+            | Reason::AwaitingInput
+            | Reason::Quiet
+            | Reason::Stable
+            | Reason::Port
+            | Reason::Http
+            | Reason::Output
+            | Reason::Gone
+            | Reason::Lines
+            | Reason::Started => 0,
         };
         let mut answer = answer::waited((&job, &info), &waited, (0, MAX_OUTPUT))?;
         answer.wakes = wakes;
@@ -85,9 +110,28 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     if out.json {
         return answer_at_end(&job, out);
     }
-    let front =
-        Foreground { reads: !args.no_stdin, has_terminal: !args.pipe, quiet: args.quiet, started: below };
+    if !args.quiet
+        && let Some(queued) = job.info()?.state.queued()
+    {
+        out.talk(&format!("outlast: job {} is queued: {}", job.handle(), queued.words()));
+    }
+    let front = Foreground {
+        reads: !args.no_stdin,
+        has_terminal: !args.pipe,
+        quiet: args.quiet,
+        started: below,
+        detach_key: choices::detach_key(outlast, args.detach_key, out),
+    };
     foreground(&job, &front, out)
+}
+
+/// A line that another program than bash is to read. One plain word is a program, unless it was asked for with `--with`.
+fn line_for_interpreter(outlast: &Outlast, args: &RunArgs, out: &mut Output) -> Result<Option<Run>, Failure> {
+    let is_line = args.command.iter().all(|word| !word.chars().all(is_plain));
+    if args.with.is_none() && (!is_line || args.on.is_some()) {
+        return Ok(None);
+    }
+    choices::interpreter(outlast, args.with.as_deref(), &args.command, out)
 }
 
 /// What ends the wait.
@@ -167,7 +211,7 @@ fn spec(args: &RunArgs) -> Result<JobSpec, Failure> {
     spec.streams = if args.pipe {
         Streams::Pipes
     } else {
-        let ours = terminal::size().filter(|_| !args.background && std::io::stdout().is_terminal());
+        let ours = terminal::size().filter(|_| std::io::stdout().is_terminal());
         Streams::Terminal(args.size.or(ours).unwrap_or_default())
     };
     spec.input = input(args);
@@ -184,6 +228,9 @@ fn spec(args: &RunArgs) -> Result<JobSpec, Failure> {
     let wakes = args.wake.iter().map(|wake| Ok(Wake::parse(wake)?.to_request()));
     spec.wakes = wakes.collect::<Result<_, Failure>>()?;
     spec.log_cap = args.log_cap;
+    spec.slot = args.slot.as_ref().map(|name| Slot { or_refuse: args.if_free, ..Slot::new(name) });
+    let after = |any_end| move |job: &String| After { job: job.clone(), any_end };
+    spec.after = args.after.iter().map(after(false)).chain(args.after_any.iter().map(after(true))).collect();
     spec.sandbox = sandbox(&args.bounds)?;
     spec.limits = Limits {
         memory: args.bounds.memory,
@@ -213,8 +260,10 @@ fn sandbox(args: &BoundsArgs) -> Result<Option<Sandbox>, Failure> {
         network: match args.network {
             None | Some(NetworkArg::Off) => Network::Off,
             Some(NetworkArg::Loopback) => Network::Loopback,
+            Some(NetworkArg::Hosts) => Network::Hosts,
             Some(NetworkArg::On) => Network::On,
         },
+        hosts: args.allow_host.clone(),
         unix_sockets: args.unix_sockets,
         roots: Vec::new(),
         protect: None,
@@ -233,14 +282,22 @@ pub(super) fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Resu
         out.value(&JobReport { reason: Some(Reason::Started), wakes, ..answer::report(job, &info) });
     } else {
         let handle = job.handle();
-        let name = info.name.clone().unwrap_or_else(|| handle.to_string());
+        let name = match (&info.name, handle.host()) {
+            (Some(name), Some(host)) => format!("{host}/{name}"),
+            (Some(name), None) => name.clone(),
+            (None, _) => handle.to_string(),
+        };
         out.line(&handle.to_string());
         for wake in &wakes {
             let will = if wake.fires { "will wake" } else { "will NOT wake" };
             out.talk(&format!("{will} {} {}: {}", wake.kind, wake.target, wake.why));
         }
+        let how = match info.state.queued() {
+            Some(queued) => format!("is queued: {}", queued.words()),
+            None => "runs".into(),
+        };
         out.talk(&format!(
-            "job {handle} runs; follow it: outlast logs -f {name}   end it: outlast kill {name}"
+            "job {handle} {how}; follow it: outlast logs -f {name}   end it: outlast kill {name}"
         ));
     }
     Ok(0)
@@ -266,6 +323,8 @@ pub(super) struct Foreground {
     pub(super) quiet: bool,
     /// What is known of our terminal at the start.
     pub(super) started: OwnTerminal,
+    /// The key that leaves it.
+    pub(super) detach_key: DetachKey,
 }
 
 /// Where the cursor is, for a job that will write below it.
@@ -296,21 +355,21 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
         && std::io::stdin().is_terminal()
         && std::io::stdout().is_terminal()
         && terminal::is_in_front();
-    let greeting = || {
-        talkative
-            .then(|| format!("[job {handle}; Ctrl-] leaves it running; back to it: outlast attach {handle}]"))
-    };
-    let attach = Attach { shared: true, ..Attach::default() };
+    let detach_key = front.detach_key;
+    let greeting = (talkative && detach_key.is_some()).then(|| {
+        format!("[job {handle}; {detach_key} leaves it running; back to it: outlast attach {handle}]")
+    });
+    let seat = Seat { attach: Attach { shared: true, ..Attach::default() }, detach_key, greeting };
     let left = if interactive {
-        viewer::view(job, &attach, ShowFrom::Start(front.started.clone()), greeting(), out)?
+        viewer::view(job, seat, ShowFrom::Start(front.started.clone()), out)?
     } else {
         let reads = front.reads && (!std::io::stdin().is_terminal() || terminal::is_in_front());
         match live::follow(job, reads, out)? {
             // It asks on its terminal, whatever its input is: as `sudo` does, and a pager.
             Left::Asked { shown, .. } if front.has_terminal && can_type_into_it() => {
-                viewer::view(job, &attach, ShowFrom::Seen(shown), None, out)?
+                viewer::view(job, Seat { greeting: None, ..seat }, ShowFrom::Seen(shown), out)?
             }
-            left => left,
+            left @ (Left::Ended | Left::Asked { .. } | Left::Stopped | Left::Detached) => left,
         }
     };
     match left {
@@ -346,7 +405,8 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
                 "outlast: job {handle} runs on; back to it: outlast attach {handle}   \
                  end it: outlast kill {handle}"
             ));
-            Ok(0)
+            // Nobody knows yet how it ends: what a script does next after a success must not begin.
+            Ok(DEADLINE)
         }
     }
 }
@@ -356,7 +416,7 @@ fn can_type_into_it() -> bool {
     std::io::stdout().is_terminal() && terminal::is_in_front()
 }
 
-/// Whoever has pressed Ctrl-C knows why it ended.
+/// A person who pressed Ctrl-C knows why it ended.
 fn is_own_key(receipt: &Receipt) -> bool {
     let own = session::current();
     receipt.left_behind.is_empty()
@@ -378,6 +438,10 @@ fn summary(job: &Job, info: &outlast_job::registry::format::Info, reason: Reason
     let handle = job.handle();
     match (reason, info.state.receipt()) {
         (_, Some(receipt)) => format!("job {handle} has ended: {}", answer::ending(receipt)),
+        (_, None) if info.state.queued().is_some() => {
+            let words = info.state.queued().map(outlast_protocol::Queued::words).unwrap_or_default();
+            format!("the time is up; job {handle} is queued: {words}   wait on: outlast wait {handle}")
+        }
         (Reason::Deadline, None) => {
             format!("the time is up; job {handle} runs on   wait on: outlast wait {handle} --pattern ...")
         }

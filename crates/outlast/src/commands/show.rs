@@ -1,5 +1,7 @@
 //! `outlast show`: all that is known of one job.
 
+mod shell;
+
 use outlast_cli::ShowArgs;
 use outlast_job::lifecycle::{Receipt, State};
 use outlast_job::limits::{LimitedBy, Limits};
@@ -52,6 +54,14 @@ struct Shown<'a> {
 
 pub(super) fn show(outlast: &Outlast, args: &ShowArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::List)?;
+    match (args.job.as_deref(), args.name.as_deref()) {
+        (Some("shell"), Some(name)) => return shell::show(outlast, name, out),
+        (Some(job), Some(name)) => {
+            return Err(Failure::usage(format!("show takes one job, not {job} and {name}"))
+                .hint(format!("outlast show {job}; a shell that remembers: outlast show shell {name}")));
+        }
+        (_, None) | (None, Some(_)) => {}
+    }
     let job = named_or_last(outlast, args.job.as_deref(), out)?;
     let info = job.info_to_show()?;
     // A keeper that does not answer hides nothing of what the files say.
@@ -83,7 +93,7 @@ impl Facts<'_> {
 
     fn ended_at(&self) -> Option<u64> {
         match &self.info.state {
-            State::Starting | State::Running { .. } => None,
+            State::Queued(_) | State::Starting | State::Running { .. } => None,
             State::Lost { found_at, .. } => Some(*found_at),
             ended @ (State::Completed(_) | State::Failed(_) | State::Killed(_)) => {
                 ended.receipt().map(|receipt| receipt.ended_at)
@@ -93,7 +103,7 @@ impl Facts<'_> {
 
     fn duration_ms(&self) -> u64 {
         let until = self.ended_at().unwrap_or_else(outlast_job::clock::now_ms);
-        until.saturating_sub(self.info.created_at)
+        until.saturating_sub(self.info.started_at.unwrap_or(self.info.created_at))
     }
 
     /// CPU time and memory: now, or all that was used.
@@ -164,9 +174,15 @@ impl Facts<'_> {
             Some(Activity::Stopped) => {
                 format!("stopped; let it go on: outlast kill {} -s CONT", self.info.handle)
             }
+            Some(Activity::Listening { for_ms }) => {
+                format!("{state}, listening, quiet for {}", human::duration(for_ms))
+            }
             Some(Activity::AwaitingInput) => format!("{state}, asks for input"),
             Some(Activity::Asking) => format!("{state}, a person must agree: outlast policy pending"),
-            Some(Activity::Working | Activity::Ended) => state.to_owned(),
+            Some(Activity::Queued | Activity::Working | Activity::Ended) => match self.info.state.queued() {
+                Some(queued) => format!("{state}, {}", queued.words()),
+                None => state.to_owned(),
+            },
             None => match self.info.state.why_lost() {
                 Some(why) => format!("{state}, {why}"),
                 None => state.to_owned(),
@@ -196,14 +212,21 @@ impl Facts<'_> {
     fn life(&self) -> Vec<(&'static str, String)> {
         let now = outlast_job::clock::now_ms();
         let moment = |at: u64| format!("{}, {} ago", human::moment(at), human::age(now.saturating_sub(at)));
-        let mut rows = vec![("started", moment(self.info.created_at))];
+        let mut rows = match (self.info.state.queued(), self.info.started_at) {
+            (Some(_), _) => vec![("queued", moment(self.info.created_at))],
+            (None, Some(started)) => {
+                vec![("queued", moment(self.info.created_at)), ("started", moment(started))]
+            }
+            (None, None) => vec![("started", moment(self.info.created_at))],
+        };
         let took = human::duration(self.duration_ms());
         match (self.ended_at(), self.receipt()) {
             (Some(at), Some(receipt)) => {
-                rows.push(("ended", format!("{}, {}", moment(at), receipt.ended_by.describe())));
+                rows.push(("ended", format!("{}, {}", moment(at), answer::ended_by(receipt))));
                 rows.push(("took", took));
             }
             (Some(at), None) => rows.push(("found lost", moment(at))),
+            (None, _) if self.info.state.queued().is_some() => {}
             (None, _) => rows.push(("runs for", took)),
         }
         let (cpu, memory) = self.used();
@@ -211,8 +234,11 @@ impl Facts<'_> {
         let peak = if self.receipt().is_some() { " at most" } else { " now" };
         rows.extend(memory.map(|bytes| ("memory", format!("{}{peak}", human::bytes(bytes)))));
         let named = |processes: &[outlast_job::lifecycle::Process]| {
-            let names: Vec<String> =
-                processes.iter().take(8).map(|p| format!("{} ({})", p.program, p.pid)).collect();
+            let one = |p: &outlast_job::lifecycle::Process| {
+                let ports: String = p.ports.iter().map(|port| format!(", port {port}")).collect();
+                format!("{} ({}{ports})", p.program, p.pid)
+            };
+            let names: Vec<String> = processes.iter().take(8).map(one).collect();
             let more = processes.len().saturating_sub(names.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("{}{more}", names.join(", "))
@@ -222,7 +248,7 @@ impl Facts<'_> {
         }
         if !self.report.left_behind.is_empty() {
             let end = format!("; end them: outlast kill {}", self.info.handle);
-            rows.push(("left behind", named(&self.report.left_behind) + &end));
+            rows.push(("left over", named(&self.report.left_behind) + &end));
         }
         rows
     }

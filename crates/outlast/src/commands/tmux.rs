@@ -119,7 +119,7 @@ fn submit(
         "" => None,
         NOTICE => Some(Says::HowItWent),
         own => {
-            // It is typed as well, whoever reads it there.
+            // It is typed as well, no matter which program reads it there.
             let _pass = gate.pass(OrderKind::TypeLine(own))?;
             Some(Says::own(own)?)
         }

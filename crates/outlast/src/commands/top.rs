@@ -6,6 +6,7 @@
 
 mod actions;
 mod canvas;
+mod far;
 mod input;
 mod jobs;
 mod keys;
@@ -22,15 +23,18 @@ use std::time::{Duration, Instant};
 
 use outlast_cli::TopArgs;
 use outlast_job::client::signals::Signal;
+use outlast_job::clock::millis;
 use outlast_job::{Failure, Handle, Outlast};
 use outlast_policy::OrderKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ask::allowed;
+use crate::commands::jobs::rows::Row;
 use crate::output::Output;
 use crate::terminal::keyboard;
 use actions::Errand;
 use canvas::Canvas;
+use far::Far;
 use input::Mode;
 use jobs::Jobs;
 use keys::Keys;
@@ -105,6 +109,10 @@ struct Top<'a> {
     outlast: &'a Outlast,
     colour: bool,
     jobs: Jobs,
+    /// The jobs of this machine, and what other machines said.
+    near: Vec<Row>,
+    near_at: Instant,
+    far: Far,
     mode: Mode,
     /// The list is not shown.
     wide: bool,
@@ -134,11 +142,15 @@ impl<'a> Top<'a> {
     fn new(outlast: &'a Outlast, args: &TopArgs, colour: bool) -> Result<Self, Failure> {
         let mailbox = Mailbox::open(outlast)?;
         let looker = Looker::start(outlast, args, mailbox.sender.clone())?;
+        far::tell_of_all(outlast, args, &mailbox.sender)?;
         let now = Instant::now();
         Ok(Self {
             outlast,
             colour,
             jobs: Jobs::new(),
+            near: Vec::new(),
+            near_at: now,
+            far: Far::default(),
             mode: Mode::Browse,
             wide: false,
             message: None,
@@ -220,7 +232,7 @@ impl<'a> Top<'a> {
     /// How soon a time on the screen reads otherwise.
     fn tick(&self) -> Duration {
         const HOUR: u64 = 3_600_000;
-        let changes_soon = |row: &crate::commands::jobs::rows::Row| row.is_live() && row.duration_ms < HOUR;
+        let changes_soon = |row: &Row| row.is_live() && row.duration_ms < HOUR;
         let seconds = if self.jobs.shown().any(changes_soon) { 1 } else { 60 };
         Duration::from_secs(seconds)
     }
@@ -249,15 +261,19 @@ impl<'a> Top<'a> {
     fn take_in(&mut self, found: Found) {
         match found {
             Found::Jobs(rows) => {
-                let before = self.jobs.chosen().map(|row| (row.handle, row.is_live()));
                 let live: BTreeSet<Handle> =
                     rows.iter().filter(|row| row.is_live()).map(|row| row.handle).collect();
-                self.ending.retain(|handle, _| live.contains(handle));
+                self.ending.retain(|handle, _| handle.host().is_some() || live.contains(handle));
                 self.mailbox.follow(self.outlast, &live);
-                self.jobs.replace(rows);
+                (self.near, self.near_at) = (rows, Instant::now());
                 self.has_list = true;
-                if self.jobs.chosen().map(|row| (row.handle, row.is_live())) != before {
-                    self.look_soon(Duration::ZERO);
+                self.relist();
+            }
+            Found::Far(host, said) => {
+                self.far.take_in(host, said);
+                // Without those of this machine there is no list yet.
+                if self.has_list {
+                    self.relist();
                 }
             }
             Found::Now(handle, picture) => self.picture = Some((handle, picture)),
@@ -294,6 +310,17 @@ impl<'a> Top<'a> {
                 self.message = Some(text);
                 self.list_soon(Duration::ZERO);
             }
+        }
+    }
+
+    /// Puts the lists of all machines together.
+    fn relist(&mut self) {
+        let before = self.jobs.chosen().map(|row| (row.handle, row.is_live()));
+        let near = self.near.iter().map(|row| row.later(millis(self.near_at.elapsed())));
+        let rows: Vec<Row> = near.chain(self.far.rows()).collect();
+        self.jobs.replace(rows);
+        if self.jobs.chosen().map(|row| (row.handle, row.is_live())) != before {
+            self.look_soon(Duration::ZERO);
         }
     }
 

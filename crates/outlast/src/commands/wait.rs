@@ -18,7 +18,7 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
     let from = match args.since.as_deref() {
         Some("now") => None,
         Some(offset) => Some(offset.parse().map_err(|_| {
-            Failure::usage(format!("{offset:?} is no offset")).hint("give a number of bytes, or `now`")
+            Failure::usage(format!("{offset:?} is not an offset")).hint("give a number of bytes, or `now`")
         })?),
         // What was already printed counts for a pattern; "anything new" begins now.
         None if until.contains(&Condition::Output) => None,
@@ -35,10 +35,8 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
     let (job, begin) = (&jobs[which], begins[which]);
     let info = job.info_to_show()?;
     // Otherwise the time was up, or the end came before what was waited for.
-    let met = match waited.reason {
-        Reason::Deadline => false,
-        reason => reason != Reason::Exit || wait.has(Reason::Exit),
-    };
+    let ended_first = waited.reason == Reason::Exit && !wait.has(Reason::Exit);
+    let met = waited.reason != Reason::Deadline && !ended_first;
     if out.json {
         let answer = answer::waited((job, &info), &waited, (begin, MAX_OUTPUT))?;
         out.value(

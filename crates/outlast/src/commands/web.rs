@@ -77,7 +77,7 @@ fn say(ready: &Ready, shows_code: bool, out: &mut Output) {
             "address": ready.address, "url": ready.url, "terminal": ready.terminal, "read_only": ready.read_only,
             "already": ready.already,
         });
-        // A whole line at once: whoever started this reads it while we serve.
+        // A whole line at once: the program that started this reads it while we serve.
         out.line(&said.to_string());
         return;
     }
@@ -150,7 +150,7 @@ fn share(outlast: &Outlast, args: &WebShareArgs, out: &mut Output) -> Result<i32
         }
     };
     out.talk(&format!(
-        "outlast: share {} shows job {job} to whoever has the link; take it back: outlast web revoke {0}",
+        "outlast: share {} shows job {job} to anyone who has the link; take it back: outlast web revoke {0}",
         share.number
     ));
     Ok(0)

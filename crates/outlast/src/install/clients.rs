@@ -61,12 +61,22 @@ impl KnownClient for Client {
             Client::Claude => "claude",
             Client::Codex => "codex",
             Client::Gemini => "gemini",
-            _ => "plain",
+            Client::Opencode
+            | Client::Cursor
+            | Client::Vscode
+            | Client::Zed
+            | Client::Windsurf
+            | Client::Copilot
+            | Client::Qwen
+            | Client::Amp
+            | Client::Crush
+            | Client::ClaudeDesktop => "plain",
         }
     }
 
     fn longest_call(self) -> Option<Duration> {
-        matches!(self, Client::Codex | Client::Gemini).then_some(LONGEST_CALL)
+        matches!(self, Client::Claude | Client::Codex | Client::Gemini | Client::Opencode)
+            .then_some(LONGEST_CALL)
     }
 
     fn program(self) -> Option<&'static str> {
@@ -105,36 +115,58 @@ impl KnownClient for Client {
             Client::Vscode => "servers",
             Client::Zed => "context_servers",
             Client::Amp => "amp.mcpServers",
-            _ => "mcpServers",
+            Client::Claude
+            | Client::Gemini
+            | Client::Cursor
+            | Client::Windsurf
+            | Client::Copilot
+            | Client::Qwen
+            | Client::ClaudeDesktop => "mcpServers",
         }
     }
 
     fn entry(self, server: &Server) -> Value {
         let Server { command, args } = server;
+        // How long a call may take: a little more than our own limit, which is in `args`.
         let secs = LONGEST_CALL.as_secs() + 60;
         match self {
             Client::Opencode => {
                 let line: Vec<&String> = std::iter::once(command).chain(args).collect();
-                json!({ "type": "local", "command": line, "enabled": true })
+                json!({ "type": "local", "command": line, "enabled": true, "timeout": secs * 1000 })
             }
-            Client::Claude | Client::Vscode | Client::Crush => {
+            Client::Claude => {
+                json!({ "type": "stdio", "command": command, "args": args, "timeout": secs * 1000 })
+            }
+            Client::Vscode | Client::Crush => {
                 json!({ "type": "stdio", "command": command, "args": args })
             }
             // Which tools are offered, not which are approved; it can't be left out.
             Client::Copilot => json!({ "type": "local", "command": command, "args": args, "tools": ["*"] }),
-            // How long a call may take: a little more than our own limit, which is in `args`.
             Client::Codex => json!({ "command": command, "args": args, "tool_timeout_sec": secs }),
             Client::Gemini => json!({ "command": command, "args": args, "timeout": secs * 1000 }),
-            _ => json!({ "command": command, "args": args }),
+            Client::Cursor
+            | Client::Zed
+            | Client::Windsurf
+            | Client::Qwen
+            | Client::Amp
+            | Client::ClaudeDesktop => json!({ "command": command, "args": args }),
         }
     }
 
     fn our_keys(self) -> &'static [&'static str] {
         match self {
-            Client::Opencode => &["command"],
+            Client::Opencode => &["command", "timeout"],
             Client::Codex => &["command", "args", "tool_timeout_sec"],
-            Client::Gemini => &["command", "args", "timeout"],
-            _ => &["command", "args"],
+            Client::Claude | Client::Gemini => &["command", "args", "timeout"],
+            Client::Cursor
+            | Client::Vscode
+            | Client::Zed
+            | Client::Windsurf
+            | Client::Copilot
+            | Client::Qwen
+            | Client::Amp
+            | Client::Crush
+            | Client::ClaudeDesktop => &["command", "args"],
         }
     }
 
@@ -199,7 +231,7 @@ fn user_files(client: Client) -> Option<Vec<PathBuf>> {
         None => home.join(default),
     };
     let config = from_env("XDG_CONFIG_HOME", ".config");
-    // What is no plain Unix program keeps its settings where the system wants them.
+    // A program that is not a plain Unix one keeps its settings where the system wants them.
     let desktop =
         if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config.clone() };
     Some(match client {

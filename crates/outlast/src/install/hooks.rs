@@ -8,10 +8,15 @@ use outlast_protocol::AgentState;
 use serde_json::{Value, json};
 
 use super::jsonc;
+use super::settings::write_new;
 
 /// Its own line in a plugin file, by which it is known as ours.
 const PLUGIN_MARK: &str = "// Written by outlast install --hooks, removed by outlast uninstall.";
 const HOOKS: &str = "hooks";
+/// Has a hook wait for what wakes the agent.
+const WAKE: &str = "--wake";
+/// For so long; the next time that the agent is idle, another one waits.
+const WAKE_SECONDS: u32 = 7 * 24 * 3600;
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +72,16 @@ fn events(client: Client) -> &'static [(&'static str, AgentState)] {
             ("AfterAgent", AgentState::Idle),
             ("SessionEnd", AgentState::Done),
         ],
-        _ => &[],
+        Client::Opencode
+        | Client::Cursor
+        | Client::Vscode
+        | Client::Zed
+        | Client::Windsurf
+        | Client::Copilot
+        | Client::Qwen
+        | Client::Amp
+        | Client::Crush
+        | Client::ClaudeDesktop => &[],
     }
 }
 
@@ -79,7 +93,15 @@ pub(crate) fn file(client: Client, scope: Scope) -> Option<PathBuf> {
         Client::Codex => (".codex", "hooks.json"),
         Client::Gemini => (".gemini", "settings.json"),
         Client::Opencode => (".opencode", "plugin/outlast.js"),
-        _ => return None,
+        Client::Cursor
+        | Client::Vscode
+        | Client::Zed
+        | Client::Windsurf
+        | Client::Copilot
+        | Client::Qwen
+        | Client::Amp
+        | Client::Crush
+        | Client::ClaudeDesktop => return None,
     };
     if scope == Scope::Project {
         return Some(std::env::current_dir().ok()?.join(folder).join(file));
@@ -91,7 +113,16 @@ pub(crate) fn file(client: Client, scope: Scope) -> Option<PathBuf> {
         Client::Opencode => {
             set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("opencode").join(file)
         }
-        _ => home.join(folder).join(file),
+        Client::Gemini
+        | Client::Cursor
+        | Client::Vscode
+        | Client::Zed
+        | Client::Windsurf
+        | Client::Copilot
+        | Client::Qwen
+        | Client::Amp
+        | Client::Crush
+        | Client::ClaudeDesktop => home.join(folder).join(file),
     })
 }
 
@@ -107,7 +138,7 @@ pub(crate) fn install(
         plugin(program)
     } else {
         events(client).iter().try_fold(text.clone().unwrap_or_default(), |text, (event, state)| {
-            with_hook(path, &text, event, &command(program, client, *state))
+            with_group(path, &text, event, &group(client, *state, |state| command(program, client, state)))
         })?
     };
     write(path, text.as_deref(), &wanted, keep)
@@ -138,13 +169,25 @@ fn command(program: &[String], client: Client, state: AgentState) -> String {
     format!("{} hook {} {state}", words.collect::<Vec<_>>().join(" "), client.name())
 }
 
-/// The hooks of an agent as a file of their own, for a plugin. A program that is not there is no error: the plugin may be older or younger than it.
+/// The hooks of an agent for one of its events; `line` words the command that tells a state.
+fn group(client: Client, state: AgentState, line: impl Fn(AgentState) -> String) -> Value {
+    let mut hooks = vec![json!({ "type": "command", "command": line(state) })];
+    // Claude Code lets a hook wait in the background, and wakes its model when that one ends with 2.
+    if client == Client::Claude && state == AgentState::Idle {
+        let command = format!("{} {WAKE}", line(state));
+        hooks.push(
+            json!({ "type": "command", "command": command, "asyncRewake": true, "timeout": WAKE_SECONDS }),
+        );
+    }
+    json!({ HOOKS: hooks })
+}
+
+/// The hooks of an agent as a file of their own, for a plugin. A missing program is not an error: the plugin may be older or younger than it.
 pub(crate) fn all(client: Client, program: &[String]) -> Value {
     let hook = |state: AgentState| {
-        let command = command(program, client, state);
         let name = program.first().map_or("outlast", String::as_str).replace('\'', "'\\''");
-        let command = format!("if command -v '{name}' >/dev/null; then {command}; fi");
-        json!([{ HOOKS: [{ "type": "command", "command": command }] }])
+        let line = |state| format!("! command -v '{name}' >/dev/null || {}", command(program, client, state));
+        json!([group(client, state, line)])
     };
     let hooks: serde_json::Map<String, Value> =
         events(client).iter().map(|(event, state)| ((*event).to_owned(), hook(*state))).collect();
@@ -171,14 +214,13 @@ fn groups(path: &Path, text: &str, event: &str) -> Result<Vec<Value>, Failure> {
     }
 }
 
-fn with_hook(path: &Path, text: &str, event: &str, command: &str) -> Result<String, Failure> {
+fn with_group(path: &Path, text: &str, event: &str, group: &Value) -> Result<String, Failure> {
     let before = groups(path, text, event)?;
-    let group = json!({ HOOKS: [{ "type": "command", "command": command }] });
-    if before.contains(&group) {
+    if before.contains(group) {
         return Ok(text.to_owned());
     }
     let mut groups: Vec<Value> = before.into_iter().filter(|group| !is_ours(group)).collect();
-    groups.push(group);
+    groups.push(group.clone());
     jsonc::set(text, &[HOOKS, event], &groups.into()).map_err(|error| refusal(path, &error))
 }
 
@@ -211,15 +253,49 @@ const tell = (state, input) => {{
   child.stdin.end(JSON.stringify(input));
 }};
 
-export const Outlast = async ({{ directory }}) => ({{
+// Waits for what a job has to tell, and prompts the conversation that last used our tools, or was last active.
+let waiting, active, ours;
+const wait = (client, directory) => {{
+  if (waiting) return;
+  const child = spawn(program, [...args, 'hook', 'opencode', 'idle', '{WAKE}'], {{ stdio: ['pipe', 'ignore', 'pipe'] }});
+  waiting = child;
+  child.on('error', () => {{ waiting = undefined; }});
+  child.on('close', () => {{ waiting = undefined; }});
+  child.stdin.on('error', () => {{}});
+  // A single prompt (opencode run) ends all the same.
+  for (const held of [child, child.stdin, child.stderr]) held.unref?.();
+  let text = '';
+  child.stderr.on('data', async (chunk) => {{
+    text += chunk;
+    if (!text.endsWith('\\n')) return;
+    const parts = [{{ type: 'text', text: text.trim() }}];
+    const path = {{ id: ours ?? active }};
+    const done = await client.session.promptAsync({{ path, query: {{ directory }}, body: {{ parts }} }}).catch((error) => ({{ error }}));
+    // Without a word it is told again.
+    child.stdin.end(done.error ? '' : 'taken\\n');
+  }});
+}};
+
+export const Outlast = async ({{ client, directory }}) => ({{
+  'tool.execute.after': async (call) => {{
+    if (call.tool.startsWith('outlast')) ours = call.sessionID;
+  }},
   event: async ({{ event }}) => {{
+    if (event.type === 'session.idle') {{
+      active = event.properties?.sessionID ?? active;
+      wait(client, directory);
+    }}
+    if (event.type === 'session.deleted' && event.properties?.info?.id === ours) ours = undefined;
     const input = {{ cwd: directory, message: event.properties?.permission ?? event.properties?.title }};
     if (event.type === 'session.status' && event.properties?.status?.type === 'busy') tell('working', input);
     if (event.type === 'session.idle') tell('idle', input);
     if (event.type === 'permission.asked' || event.type === 'permission.updated') tell('asks', input);
     if (event.type === 'permission.replied') tell('working', input);
   }},
-  dispose: async () => tell('done', {{ cwd: directory }}),
+  dispose: async () => {{
+    waiting?.kill();
+    tell('done', {{ cwd: directory }});
+  }},
 }});
 "
     )
@@ -240,15 +316,20 @@ fn write(path: &Path, before: Option<&str>, text: &str, keep: Keep) -> Result<Ch
     if keep != Keep::Everything {
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(|error| broken(folder, "made", &error))?;
-        if let Some(before) = before.filter(|_| keep == Keep::Copy) {
+        if before.is_some() && keep == Keep::Copy {
             let mut backup = path.as_os_str().to_owned();
             backup.push(".outlast-backup");
-            std::fs::write(&backup, before).map_err(|error| broken(path, "backed up", &error))?;
+            std::fs::copy(path, &backup).map_err(|error| broken(path, "backed up", &error))?;
         }
         // A file that is a link stays one; and it is there as a whole, or as it was.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let fresh = target.with_extension("outlast-new");
-        std::fs::write(&fresh, text)
+        let _ = std::fs::remove_file(&fresh);
+        write_new(&fresh, text)
+            .and_then(|()| match std::fs::metadata(&target) {
+                Ok(old) => std::fs::set_permissions(&fresh, old.permissions()),
+                Err(_) => Ok(()),
+            })
             .and_then(|()| std::fs::rename(&fresh, &target))
             .map_err(|error| broken(path, "written", &error))?;
     }
@@ -297,6 +378,22 @@ mod tests {
         uninstall(Client::Claude, &path, Keep::Copy).unwrap();
         let left = jsonc::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(left, jsonc::parse(theirs).unwrap());
+    }
+
+    #[test]
+    fn the_plugin_is_a_program() {
+        let plugin = plugin(&program());
+        // A string that is broken over two lines is none.
+        assert!(
+            plugin.lines().all(|line| line.matches('\'').count() % 2 == 0 || line.contains("it's")),
+            "{plugin}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plugin.mjs");
+        std::fs::write(&path, &plugin).unwrap();
+        if let Ok(said) = std::process::Command::new("node").arg("--check").arg(&path).output() {
+            assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        }
     }
 
     #[test]

@@ -244,7 +244,7 @@ pub(crate) fn is_nothing(text: &str) -> bool {
 }
 
 /// Such files hold keys of others now and then: nobody else reads a new one.
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -329,7 +329,7 @@ fn set_toml(text: &str, path: &[&str], value: &Value) -> Result<String, String> 
         place = place
             .get_mut(key)
             .and_then(toml_edit::Item::as_table_like_mut)
-            .ok_or_else(|| format!("{key:?} is no table"))?;
+            .ok_or_else(|| format!("{key:?} is not a table"))?;
     }
     let item = match value {
         Value::Object(map) => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Viewer;
 use crate::output::Output;
 
-/// A fresh job that has printed nothing for so long may not show by itself that it runs.
+/// A fresh job that has printed nothing for this long may not show by itself that it runs.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// What is said, and where it stands.

@@ -3,7 +3,7 @@
 use outlast_protocol::Tool;
 use serde_json::json;
 
-use super::{chunks, gate, of_call, open, open_gate, open_with, prompt, sandbox, updates};
+use super::{chunks, gate, of_call, open, open_gate, open_with, prompt, sandbox, updates, wait_until_noted};
 
 #[test]
 fn a_command_is_a_tool_call_with_its_output_and_its_end() {
@@ -148,6 +148,7 @@ fn a_resumed_session_goes_on_and_repeats_nothing() {
         editor.call("session/prompt", prompt(&session, &command));
         editor.wait_for("its first line", |all| of_call(all, &format!("job-{job}")).get(1).cloned());
     }
+    wait_until_noted(&sandbox, &[1, 2]);
     editor.kill_dash_nine();
     // One of them ends while nobody looks.
     open_gate(&gate);

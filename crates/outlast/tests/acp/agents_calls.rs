@@ -4,7 +4,7 @@ use outlast_testkit::{Conversation, TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 use super::sidecar::{SESSION, Stand};
-use super::{gate, of_call, open_gate, prompt, updates};
+use super::{gate, of_call, open_gate, prompt, updates, wait_until_noted};
 
 fn text(update: &Value) -> &str {
     update["content"][0]["content"]["text"].as_str().unwrap_or_default()
@@ -45,7 +45,8 @@ fn lines_come_on_the_call_that_started_the_job_until_it_has_ended() {
 
 #[test]
 fn a_call_whose_job_has_ended_passes_as_it_is_and_wakes_nobody() {
-    let stand = Stand::new(&["--window", "1ms"]);
+    // Events are gathered for longer than it takes to note what an answer has shown.
+    let stand = Stand::new(&["--window", "300ms"]);
     let mut editor = stand.open();
     editor.call("session/prompt", prompt(SESSION, "call echo seen"));
     let call = ended(&editor, "call-1");
@@ -83,6 +84,7 @@ fn a_resumed_session_goes_on_with_the_agents_call_and_repeats_nothing() {
     let gate = gate(&stand.sandbox);
     editor.call("session/prompt", prompt(SESSION, "watch echo one; read x < gate; echo two"));
     editor.wait_for("the first line", |all| of_call(all, "call-1").get(2).cloned());
+    wait_until_noted(&stand.sandbox, &[1]);
     editor.kill_dash_nine();
     let mut editor = stand.resume();
     open_gate(&gate);

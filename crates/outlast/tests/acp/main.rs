@@ -12,7 +12,7 @@ mod sidecar;
 mod tap;
 mod ticks;
 
-use outlast_testkit::{Conversation, Sandbox};
+use outlast_testkit::{Conversation, Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 /// A fresh sandbox for the program under test.
@@ -65,4 +65,19 @@ fn gate(sandbox: &Sandbox) -> String {
 /// Lets through whoever waits at a gate.
 fn open_gate(gate: &str) {
     drop(std::fs::File::options().write(true).open(gate).unwrap());
+}
+
+/// Waits until it is on the disk that something of each job was shown: it is written down right after it was sent.
+fn wait_until_noted(sandbox: &Sandbox, jobs: &[u64]) {
+    eventually("what was shown is noted", TEST_TIMEOUT, || {
+        let folder = sandbox.home().join("acp");
+        let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let shown = files.filter(|file| file.file_name().to_string_lossy().starts_with("shown-"));
+        let places: Vec<Value> =
+            shown.filter_map(|file| serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()).collect();
+        let is_noted = |job: &u64| {
+            places.iter().any(|place| place[job.to_string()]["output"].as_u64().is_some_and(|to| to > 0))
+        };
+        if jobs.iter().all(is_noted) { Ok(()) } else { Err(places) }
+    });
 }

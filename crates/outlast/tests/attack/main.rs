@@ -10,9 +10,12 @@
 #[expect(dead_code, reason = "shared with the tests of the MCP server, which need all of it")]
 #[path = "../mcp/client.rs"]
 mod client;
+mod cost;
 mod escapes;
 mod evasions;
+mod hosts;
 mod leaks;
+mod reader;
 
 use std::io::Write;
 

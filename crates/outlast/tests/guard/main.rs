@@ -18,3 +18,17 @@ use outlast_testkit::Sandbox;
 fn sandbox() -> Sandbox {
     Sandbox::new(env!("CARGO_BIN_EXE_outlast"))
 }
+
+/// Runs the program where it can make no namespaces, as a user can't on some machines; none where we can't make such a place.
+fn without_namespaces(sandbox: &Sandbox, arguments: &[&str]) -> Option<outlast_testkit::Ran> {
+    if !rustix::process::geteuid().is_root() || !outlast_testkit::has("setpriv") {
+        return None;
+    }
+    // In a user namespace of its own, whose limit is nobody else's.
+    let place =
+        "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-sys_admin \"$@\"";
+    let program = sandbox.program().display().to_string();
+    let mut words = vec!["--user", "--map-root-user", "sh", "-c", place, "sh", &program];
+    words.extend(arguments);
+    Some(sandbox.call_other(std::path::Path::new("unshare"), words).run())
+}

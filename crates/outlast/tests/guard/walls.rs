@@ -114,12 +114,7 @@ fn confined_without_namespaces(
     sandbox: &outlast_testkit::Sandbox,
     line: &str,
 ) -> Option<outlast_testkit::Ran> {
-    if !rustix::process::geteuid().is_root() || !has("setpriv") {
-        return None;
-    }
-    let program = sandbox.program().display().to_string();
-    let args = ["--bounding-set=-sys_admin", &program, "run", "-q", "-n", "--sandbox", "bash", "-c", line];
-    Some(sandbox.call_other(std::path::Path::new("setpriv"), args).run())
+    crate::without_namespaces(sandbox, &["run", "-q", "-n", "--sandbox", "bash", "-c", line])
 }
 
 /// A process outside, ended with the test.

@@ -161,3 +161,83 @@ fn a_reader_without_a_prompt_is_listed_as_waiting() {
     );
     sandbox.run(["kill", "ct"]).ok();
 }
+
+/// What a wait says whose time is up.
+fn late(sandbox: &Sandbox, args: &[&str]) -> Value {
+    sandbox.call(["--json"]).args(args).run().code(4).json()
+}
+
+/// A development server, for example: it takes keys, and goes on without.
+const LISTENER: &str = "process.stdin.on('data',()=>{});console.log('up');setInterval(()=>{},5000)";
+
+#[test]
+fn a_job_that_listens_is_said_to_and_can_be_waited_for() {
+    if !has("node") {
+        return;
+    }
+    let sandbox = sandbox();
+    let job = sandbox.start(["--", "node", "-e", LISTENER]).to_string();
+    let answer = sandbox.json(["wait", &job, "--input=listening", "--exit", "--deadline", "60s"]);
+    assert_eq!(answer["reason"], "awaiting_input", "{answer}");
+    assert_eq!(answer["awaiting_input"]["level"], "listening", "{answer}");
+    // Who asks for less is not told that it waits, but that it listens.
+    let late = late(&sandbox, &["wait", &job, "--input", "--deadline", "1s"]);
+    assert_eq!(
+        (&late["reason"], &late["listening"]["level"]),
+        (&"deadline".into(), &"listening".into()),
+        "{late}"
+    );
+    assert!(late["awaiting_input"].is_null(), "{late}");
+    // A job that has just printed something is working.
+    outlast_testkit::eventually("`jobs` shows what listens", outlast_testkit::TEST_TIMEOUT, || {
+        let row = sandbox.json(["jobs"])["jobs"][0].clone();
+        if row["activity"] == "listening" { Ok(()) } else { Err(row) }
+    });
+    sandbox.run(["kill", &job]).ok();
+}
+
+#[test]
+fn a_wait_can_ask_for_a_least_level() {
+    let sandbox = sandbox();
+    let beside_a_sleeper =
+        sandbox.start(["--", "sh", "-c", "sleep 60 & printf 'Name: '; read x"]).to_string();
+    let likely = sandbox.json(["wait", &beside_a_sleeper, "--input=likely", "--deadline", "60s"]);
+    assert_eq!(likely["awaiting_input"]["level"], "likely", "{likely}");
+    let late = late(&sandbox, &["wait", &beside_a_sleeper, "--input=certain", "--deadline", "500ms"]);
+    assert_eq!(late["reason"], "deadline", "{late}");
+    let alone = sandbox.start(["--", "sh", "-c", "printf 'Name: '; read x"]).to_string();
+    let certain = sandbox.json(["wait", &alone, "--input=certain", "--deadline", "60s"]);
+    assert_eq!(certain["awaiting_input"]["level"], "certain", "{certain}");
+    sandbox.run(["wait", &alone, "--input=perhaps"]).code(2).says("certain, likely, possible, listening");
+}
+
+/// Without a terminal: the pipe to it is empty, and only we can write to it.
+#[test]
+fn a_job_without_a_terminal_waits_at_its_empty_pipe() {
+    let sandbox = sandbox();
+    let job = sandbox
+        .start(["--pipe", "--", "sh", "-c", "echo 'What is your name?'; read x; echo $x; cat"])
+        .to_string();
+    let asked = sandbox.json(["wait", &job, "--input", "--exit", "--deadline", "60s"]);
+    let awaiting = &asked["awaiting_input"];
+    assert_eq!((&awaiting["kind"], &awaiting["level"]), (&"stdin".into(), &"certain".into()), "{asked}");
+    assert_eq!(awaiting["prompt"], "What is your name?", "{asked}");
+    let answered = sandbox.json(["send", &job, "Ann", "--deadline", "60s"]);
+    assert_eq!(
+        (&answered["reason"], &answered["output"]),
+        (&"awaiting_input".into(), &"Ann\n".into()),
+        "{answered}"
+    );
+}
+
+/// A server that speaks a protocol idles at its input, too. Nobody is told of that.
+#[test]
+fn a_job_that_never_asked_is_not_told_to_wait_at_its_pipe() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["--pipe", "--", "sh", "-c", "echo ready; cat"]).to_string();
+    sandbox.json(["wait", &job, "--quiet-for", "2s", "--deadline", "60s"]);
+    let listed = sandbox.json(["jobs"]);
+    assert!(listed["jobs"][0]["awaiting_input"].is_null(), "{listed}");
+    let asked = sandbox.json(["wait", &job, "--input", "--deadline", "60s"]);
+    assert_eq!(asked["awaiting_input"]["kind"], "stdin", "{asked}");
+}

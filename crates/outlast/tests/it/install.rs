@@ -188,13 +188,18 @@ fn the_clients_own_command_is_used_and_believed_only_when_it_worked() {
     let program = sandbox.program().display();
     script(&format!(
         "echo '{{\"mcpServers\": {{\"outlast\": {{\"type\": \"stdio\", \"command\": \"{program}\", \
-         \"args\": [\"mcp\", \"--profile\", \"claude\"], \"env\": {{}}}}}}}}' > $HOME/.claude.json"
+         \"args\": [\"mcp\", \"--profile\", \"claude\", \"--longest-call\", \"30m\"], \"env\": {{}}}}}}}}' \
+         > $HOME/.claude.json"
     ));
     let done = install().ok().json();
     assert_eq!((&done["result"], &done["command"][0]), (&json!("installed"), &json!("claude")), "{done}");
+    // What its command can't set is added.
+    let file: Value = serde_json::from_str(&read(&sandbox.root().join("user/.claude.json"))).unwrap();
+    assert_eq!(file["mcpServers"]["outlast"]["timeout"], 1_860_000, "{file}");
     assert_eq!(install().ok().json()["result"], "already there");
     let said = read(&bin.join("said"));
-    let wanted = format!("mcp add --scope user outlast -- {program} mcp --profile claude\n");
+    let wanted =
+        format!("mcp add --scope user outlast -- {program} mcp --profile claude --longest-call 30m\n");
     assert_eq!(said, wanted.repeat(3));
 }
 

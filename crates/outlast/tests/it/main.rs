@@ -36,12 +36,14 @@ mod nursery;
 mod pipes;
 mod policy;
 mod prune;
+mod queue;
 mod read;
 mod requests;
 mod run;
 mod second_net;
 mod send;
 mod socket;
+mod systemd;
 mod unwritable;
 mod wait;
 

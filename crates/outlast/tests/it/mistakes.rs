@@ -46,6 +46,9 @@ const MISTAKES: &[&[&str]] = &[
     &["run", "--cwd", "/no/such/folder", "pwd"],
     &["run", "--memory", "much", "true"],
     &["run", "--pattern", "(", "true"],
+    &["run", "--with", "bsah", "echo one"],
+    &["run", "--with", "bash", "echo", "one"],
+    &["run", "--detach-key", "Ctrl-C", "true"],
     &["run"],
     &["run", ""],
     // Jobs.

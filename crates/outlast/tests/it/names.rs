@@ -68,10 +68,17 @@ fn a_session_sees_its_own_jobs_and_whatever_runs() {
     assert_eq!(seen("grace", &[]), [2, 3]);
     assert_eq!(seen("ada", &["--all"]), [1, 2, 3]);
     assert_eq!(seen("ada", &["--running"]), [3]);
-    // Without a name for it, the session is whoever called: here, this test's process.
+    // Without a name for it, the session is the caller: here, this test's process.
     let call = sandbox.call(["--json", "run", "-d", "--", &fixture, "says", "x"]);
     call.without_env("OUTLAST_SESSION").run().ok();
     let session = sandbox.info(4)["session"].as_str().unwrap().to_owned();
     assert!(session.starts_with("process-") || session.starts_with("terminal-"), "{session}");
     sandbox.wait_for_end(4);
+    // An agent's shell is a new one for each call, and the calls are still of one session.
+    for job in [5, 6] {
+        let line = format!("timeout 60 {} run -d true; :", sandbox.program().display());
+        sandbox.shell(&line).without_env("OUTLAST_SESSION").run().ok();
+        sandbox.wait_for_end(job);
+        assert_eq!(sandbox.info(job)["session"], session.as_str());
+    }
 }

@@ -1,6 +1,8 @@
 //! Keepers that die again and again: what goes on, what a receipt then says, and what is found of a job that nobody keeps.
 
-use outlast_job::Outlast;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
 use outlast_testkit::processes::{self, kill_dash_nine};
 use outlast_testkit::{Sandbox, TEST_TIMEOUT, eventually};
 use rustix::process::Signal;
@@ -74,6 +76,45 @@ fn a_job_that_nobody_is_a_parent_of_can_be_typed_at_and_killed() {
     sandbox.nothing_runs();
 }
 
+/// The process that a job which has ended left running.
+fn left_behind(sandbox: &Sandbox, job: u64) -> outlast_pty::procfs::Proc {
+    let left = eventually("its receipt names what it left", TEST_TIMEOUT, || {
+        let info = sandbox.info(job);
+        let left = info["left_behind"][0].clone();
+        if left.is_object() { Ok(left) } else { Err(info) }
+    });
+    let pid = i32::try_from(left["pid"].as_i64().unwrap()).unwrap();
+    processes::alive(pid, left["started"].as_u64().unwrap()).unwrap()
+}
+
+/// Symptom that this guards against: keepers that stay for ever. All was done and told, what the job had left ended
+/// together with its keeper, and nothing woke the one that took over any more.
+#[test]
+fn one_that_takes_over_when_all_is_done_leaves() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["setsid sleep 1000 </dev/null >/dev/null 2>&1 & sleep 0.2; exit 3"]);
+    let left = left_behind(&sandbox, job);
+    let keeper = sandbox.process(job, "keeper");
+    processes::send(&keeper, Signal::STOP);
+    processes::send(&left, Signal::KILL);
+    processes::send(&keeper, Signal::KILL);
+    sandbox.nothing_runs();
+    assert_eq!(sandbox.info(job)["code"], 3);
+}
+
+/// Symptom that this guards against: what a job had left ended, and its keeper, who was not the parent of that, was not told.
+#[test]
+fn one_that_is_nobodys_parent_leaves_with_the_last_process_of_its_job() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["--pipe", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & cat; exit 3"]);
+    kill_keeper(&sandbox, job);
+    kill_keeper(&sandbox, job);
+    sandbox.run(["send", &job.to_string(), "--eof"]).ok();
+    processes::send(&left_behind(&sandbox, job), Signal::KILL);
+    sandbox.nothing_runs();
+    assert_eq!(sandbox.info(job)["code"], 3);
+}
+
 /// Symptom that this guards against: keeper and client are killed while the job is being ended, and it runs on for ever.
 #[test]
 fn an_heir_goes_on_with_a_kill_that_had_begun() {
@@ -114,53 +155,68 @@ fn what_a_lost_job_left_is_found_by_its_mark() {
     sandbox.nothing_runs();
 }
 
+/// Symptom that this guards against: where `/proc` hides other users' processes, `kill` of a lost job says that nothing is left of it.
+#[test]
+fn kill_says_what_it_cannot_see_where_proc_hides_processes() {
+    let sandbox = sandbox();
+    if !rustix::process::geteuid().is_root() || !outlast_testkit::has("setpriv") {
+        outlast_testkit::left_out("only root can run something as another user", "run it as root");
+        return;
+    }
+    std::fs::set_permissions(sandbox.root(), std::fs::Permissions::from_mode(0o711)).unwrap();
+    let home = sandbox.root().join("another");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o700)).unwrap();
+    chown(&home, Some(65534), Some(65534)).unwrap();
+    let run = |arguments: &str| {
+        let user = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+        let hidden = format!("mount -t proc -o hidepid=2 proc /proc && exec {user} \"$PROGRAM\" {arguments}");
+        let call = sandbox.shell(&format!("exec unshare -m sh -c '{hidden}'"));
+        call.env("OUTLAST_HOME", &home).cwd("/").run()
+    };
+    run("run -d \"sleep 1000\"").ok();
+    let info: Value = serde_json::from_slice(&std::fs::read(home.join("jobs/1/info.json")).unwrap()).unwrap();
+    let both = ["heir", "keeper"].map(|role| i32::try_from(info[role]["pid"].as_i64().unwrap()).unwrap());
+    let both = both.map(|pid| rustix::process::Pid::from_raw(pid).unwrap());
+    for signal in [Signal::STOP, Signal::KILL] {
+        both.iter().for_each(|pid| rustix::process::kill_process(*pid, signal).unwrap());
+    }
+    let line = run("kill 1").ok().says("can't be seen here").text();
+    assert!(!line.contains("nothing is left"), "{line}");
+    sandbox.nothing_runs();
+}
+
 /// Symptom that this guards against: a start that nobody heard of, or that was reported failed, happens later, and a second
 /// one runs the command twice.
 #[test]
-#[ignore = "full size: a keeper that is only being made may take the order"]
 fn what_nobody_waits_for_any_more_is_not_started() {
     let sandbox = sandbox();
-    let outlast = Outlast::at(sandbox.home()).unwrap().kept_by(sandbox.program());
-    eventually("a keeper is ready", TEST_TIMEOUT, || {
-        outlast.get_ready();
-        if outlast.is_ready() { Ok(()) } else { Err("nobody") }
-    });
-    let mut server = sandbox.call(["mcp"]).converse();
-    drop(outlast);
-    server.call(
-        "initialize",
-        serde_json::json!({"protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"}}),
+    let in_work = |name: &str| sandbox.work().join(name);
+    // A keeper that begins when it is told to: its order lies ready by then.
+    let keeper = in_work("keeper");
+    let program = sandbox.program().display();
+    let work = sandbox.work().display().to_string();
+    let script = format!(
+        "#!/bin/sh\ntouch '{work}/here'\nuntil test -e '{work}/go'; do sleep 0.02; done\nexec '{program}' \"$@\"\n"
     );
-    server.notify("notifications/initialized", serde_json::json!({}));
-    let run = |line: &str| serde_json::json!({"name": "run_shell_command", "arguments": {"command": line}});
-    server.call("tools/call", run("true"));
-    let keepers = || -> Vec<_> {
-        sandbox
-            .processes()
-            .into_iter()
-            .filter(|process| process.pid.as_raw_nonzero().get() != server.pid())
-            .collect()
-    };
-    eventually("a keeper waits for the next order", TEST_TIMEOUT, || {
-        let keepers = keepers();
-        if keepers.len() >= 2 { Ok(()) } else { Err(keepers) }
+    std::fs::write(&keeper, script).unwrap();
+    std::fs::set_permissions(&keeper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (keeper, home) = (keeper.display().to_string(), sandbox.home().display().to_string());
+    let made = in_work("made");
+    let line = format!("touch '{}'", made.display());
+    let client =
+        sandbox.call_other(Path::new(&sandbox.fixture()), ["starts-a-job", &keeper, &home, &line]).spawn();
+    eventually("the keeper is at its gate, and the client waits for its answer", TEST_TIMEOUT, || {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", client.pid())).unwrap();
+        let sleeps = state.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" S"));
+        if sleeps && in_work("here").exists() { Ok(()) } else { Err(state) }
     });
-    // All of them, also one that is only being made.
-    let stopped = eventually("they stand still", TEST_TIMEOUT, || {
-        let found = keepers();
-        found.iter().for_each(|process| processes::send(process, Signal::STOP));
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        if keepers().len() == found.len() { Ok(found) } else { Err(found) }
-    });
-    let made = sandbox.work().join("made");
-    server.ask("tools/call", run(&format!("touch '{}'", made.display())));
-    // The order is on its way when the server can do nothing but wait for an answer; that shows in what it holds open.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    server.kill_dash_nine();
-    stopped.iter().for_each(|process| processes::send(process, Signal::CONT));
+    client.kill_dash_nine();
+    std::fs::write(in_work("go"), "").unwrap();
     sandbox.nothing_runs();
     assert!(!made.exists(), "nobody was told that it was started");
+    let jobs = all_jobs(&sandbox);
+    assert!(jobs.iter().all(|job| job["status"] != "running"), "{jobs:?}");
 }
 
 /// Symptom that this guards against: bytes or a request that kill a keeper kill every heir too, and the job is lost. The test build

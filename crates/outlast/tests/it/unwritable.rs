@@ -80,6 +80,8 @@ fn a_disk_that_becomes_read_only_hides_no_exit_code() {
     assert_eq!(codes, [5, 6], "{listed:?}");
     let text = told_by_mcp(&sandbox, "read_output", &json!({"handle": "1"}));
     assert!(text.contains("job 1 · exit 5"), "{text}");
+    let doctor = sandbox.run(["doctor"]).text();
+    assert!(doctor.contains("bad  ends") && doctor.contains("try again: 1 2"), "{doctor}");
     // It stays for as long as nobody lets go of it, and costs nothing meanwhile.
     assert!(!sandbox.processes().is_empty());
     let killed = sandbox.json(["kill", "1"]);

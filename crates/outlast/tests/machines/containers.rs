@@ -82,7 +82,7 @@ fn a_damaged_or_foreign_program_is_not_left_behind() {
         call(&near, &["host", "add", "box", &reach, "--bootstrap", "--binary", script.to_str().unwrap()])
             .run();
     assert_ne!(refused.code, Some(0), "{refused}");
-    assert!(refused.stderr.contains("no program"), "{refused}");
+    assert!(refused.stderr.contains("not a program"), "{refused}");
     assert!(!far.join("home/.local").exists());
     assert!(call(&near, &["host", "list"]).run().ok().text().is_empty(), "it was not added either");
 }

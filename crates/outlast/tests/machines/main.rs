@@ -6,6 +6,7 @@ mod agents;
 mod containers;
 mod cuts;
 mod dialogue;
+mod fleet;
 mod sshd;
 mod verbs;
 mod wire;

@@ -1,5 +1,6 @@
 //! A real sshd on this machine, with keys, a port and a configuration of its own.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -137,18 +138,30 @@ fn a_host_of_the_ssh_configuration_works_by_its_name() {
 fn a_connection_that_is_killed_is_made_again_and_the_wait_goes_on() {
     let Some(server) = Server::start("") else { return };
     server.call(&["run", "--on", "far", "-d", "--name", "slow", "read x; exit 5"]).run().ok();
-    let waiting = server.call(&["wait", "far/slow", "--exit", "--deadline", "60s"]).spawn();
-    eventually("a relay serves the wait", TEST_TIMEOUT, || {
-        if relays(&server).is_empty() { Err("none") } else { Ok(()) }
+    eventually("the relay of that call has gone", TEST_TIMEOUT, || {
+        if relays(&server).is_empty() { Ok(()) } else { Err("it is there") }
     });
+    let before = keeper_sockets(&server);
+    let waiting = server.call(&["wait", "far/slow", "--exit", "--deadline", "60s"]).spawn();
     // Greetings take a moment: a relay that dies before them is a machine that cannot be reached.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    eventually("a relay has asked the keeper", TEST_TIMEOUT, || {
+        let now = keeper_sockets(&server);
+        if now.difference(&before).next().is_some() { Ok(()) } else { Err(now) }
+    });
     for relay in relays(&server) {
         outlast_testkit::processes::kill_dash_nine(&relay);
     }
     server.far.run(["send", "slow", "--no-wait", "go"]).ok();
     let waited = waiting.wait();
     assert_eq!(waited.code, Some(5), "{waited}");
+}
+
+/// The connections that the keeper of the far job has.
+fn keeper_sockets(server: &Server) -> BTreeSet<PathBuf> {
+    let keeper = server.far.pid(1, "keeper");
+    let files = std::fs::read_dir(format!("/proc/{keeper}/fd")).unwrap().flatten();
+    let targets = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:[")).collect()
 }
 
 /// The relays of the far machine.

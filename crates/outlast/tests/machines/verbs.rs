@@ -99,3 +99,80 @@ fn the_policy_of_the_host_decides_too() {
     let audit = std::fs::read_to_string(wire.far.home().join("audit.jsonl")).unwrap();
     assert!(audit.contains("touch"), "{audit}");
 }
+
+#[test]
+fn output_and_small_files_are_copied_whole() {
+    let (near, wire) = two();
+    let bytes: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+    let (here, there) = (near.root().join("bytes"), wire.far.root().join("there bytes"));
+    std::fs::write(&here, &bytes).unwrap();
+    let far = format!("gpu1:{}", there.display());
+    near.run(["cp", here.to_str().unwrap(), &far]).ok();
+    assert!(std::fs::read(&there).unwrap() == bytes, "it came as it was");
+    let back = near.root().join("back");
+    near.run(["cp", &far, back.to_str().unwrap()]).ok();
+    assert!(std::fs::read(&back).unwrap() == bytes, "and back");
+    let missing = near.run(["cp", "gpu1:/nowhere/at all", back.to_str().unwrap()]).code(1);
+    assert!(missing.stderr.contains("No such file"), "{missing}");
+    assert!(std::fs::read(&back).unwrap() == bytes, "what was there is left alone");
+    let left = near.json(["jobs", "--on", "gpu1", "--all"]);
+    assert!(left["jobs"].as_array().unwrap().iter().all(|job| job["status"] == "failed"), "{left}");
+    near.run(["run", "--on", "gpu1", "--pipe", "echo out; echo err >&2"]).ok();
+    let job = near.json(["jobs", "--on", "gpu1", "--all"])["jobs"][0]["handle"].as_str().unwrap().to_owned();
+    assert_eq!(near.run(["cp", &job, "-"]).ok().text(), "out\n");
+    near.run(["cp", "--stderr", &job, near.root().to_str().unwrap()]).ok();
+    let log = near.root().join(format!("{}.log", job.replace('/', "-")));
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "err\n");
+    near.run(["cp", "nothing", "-"]).code(3);
+}
+
+#[test]
+fn events_of_another_machine_are_followed_and_acknowledged_there() {
+    let (near, wire) = two();
+    near.run(["run", "--on", "gpu1", "-d", "--name", "one", "exit 3"]).ok();
+    eventually("its end is told", TEST_TIMEOUT, || {
+        let told = near.run(["events", "--on", "gpu1"]).ok().text();
+        if told.contains("job gpu1/1 (one) exit") && told.contains("read gpu1/1") {
+            Ok(())
+        } else {
+            Err(told)
+        }
+    });
+    near.run(["events", "--on", "gpu1", "--ack-all"]).ok();
+    assert_eq!(near.run(["events", "--on", "gpu1"]).ok().text(), "");
+    let follows = near.call(["events", "--on", "gpu1", "--follow", "--json"]).spawn();
+    wire.cut();
+    near.run(["run", "--on", "gpu1", "-d", "--name", "two", "true"]).ok();
+    let seen = eventually("its end is told", TEST_TIMEOUT, || {
+        let seen = String::from_utf8(follows.stdout_so_far()).unwrap();
+        if seen.contains("\"exit\"") { Ok(seen) } else { Err(seen) }
+    });
+    follows.kill_dash_nine();
+    let events: Vec<serde_json::Value> =
+        seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 1, "each once: {seen}");
+    assert_eq!(events[0]["job"], "gpu1/2", "{seen}");
+}
+
+#[test]
+fn a_label_takes_the_host_with_a_free_place_and_queues_where_there_is_none() {
+    let (near, one, two) = (sandbox(), Wire::new(sandbox()), Wire::new(sandbox()));
+    for (name, wire) in [("gpu1", &one), ("gpu2", &two)] {
+        let reach = format!("command:exec {}", wire.command().join(" "));
+        near.run(["host", "add", name, &reach, "--label", "gpu", "--slots", "1"]).ok();
+    }
+    let start = || near.json(["run", "--on", "gpu", "-d", "read x"]);
+    let (first, second, third) = (start(), start(), start());
+    let host =
+        |job: &serde_json::Value| job["handle"].as_str().unwrap().split('/').next().unwrap().to_owned();
+    assert_eq!((&first["status"], &second["status"]), (&"running".into(), &"running".into()));
+    assert_ne!(host(&first), host(&second), "{first} {second}");
+    assert_eq!((&third["status"], &third["queued"]["position"]), (&"queued".into(), &1.into()), "{third}");
+    near.run(["kill", first["handle"].as_str().unwrap(), second["handle"].as_str().unwrap()]).ok();
+    let third = third["handle"].as_str().unwrap();
+    eventually("it has its place", TEST_TIMEOUT, || {
+        let shown = near.json(["show", third]);
+        if shown["status"] == "running" { Ok(()) } else { Err(shown) }
+    });
+    near.run(["kill", third]).ok();
+}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast_job::Outlast;
-use outlast_remote::link::{LinkOptions, RelayLink};
+use outlast_remote::link::{Dial, LinkOptions, RelayLink};
 use outlast_remote::message::Caller;
 use outlast_testkit::Sandbox;
 
@@ -114,7 +114,7 @@ impl Wire {
         let told = Arc::clone(told);
         let link = RelayLink::new(LinkOptions {
             name: "gpu1".into(),
-            command: self.command(),
+            dial: Dial::Command(self.command()),
             patience,
             caller: Caller::here(),
             notice: Some(Arc::new(move |text: &str| told.lock().unwrap().push(text.to_owned()))),

@@ -134,6 +134,30 @@ fn what_is_left_running_is_named_and_ended() {
 }
 
 #[test]
+fn the_port_of_what_is_left_running_is_waited_for_and_named() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let fixture = std::path::Path::new(crate::client::PROGRAM).with_file_name("examples").join("fixture");
+    // It listens when the file is there.
+    let command = format!("(until test -e go; do sleep 0.1; done; exec {} listens) &", fixture.display());
+    let left = client.tool("run_shell_command", json!({"command": command, "ai_callback_delay": 30}));
+    assert_eq!((&left["status"], &left["reason"]), (&json!("completed"), &json!("exit")), "{left}");
+    let wait = json!({"name": "wait_for", "arguments": {"handle": 1, "until": ["port"]}});
+    let id = client.ask("tools/call", wait);
+    // The job's own status is answered after the wait was begun: the wait did not end with the command.
+    assert!(text(&client.call("jobs", json!({}))).contains("left running"), "the server is gone");
+    std::fs::write(sandbox.path().join("go"), "").unwrap();
+    let answer = client.answer(id)["result"].clone();
+    assert_eq!(answer["structuredContent"]["reason"], "port", "{answer}");
+    let port = answer["structuredContent"]["port"].as_u64().unwrap();
+    let listed = client.call("jobs", json!({}));
+    assert_eq!(listed["structuredContent"]["jobs"][0]["ports"], json!([port]), "{listed}");
+    assert!(text(&listed).contains("left running: fixture (pid "), "{listed}");
+    assert!(text(&listed).contains(&format!(", port {port})")), "{listed}");
+    client.call("kill", json!({"handle": 1}));
+}
+
+#[test]
 fn a_second_start_of_the_same_is_noticed() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();

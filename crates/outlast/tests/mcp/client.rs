@@ -111,6 +111,11 @@ impl Client {
         self.server.say(&message.to_string());
     }
 
+    /// Says a line as it is.
+    pub(crate) fn say_text(&mut self, line: &str) {
+        self.server.say(line);
+    }
+
     /// Asks without waiting for the answer; says which request it was.
     pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> u64 {
         self.last_id += 1;

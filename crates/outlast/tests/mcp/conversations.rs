@@ -126,7 +126,8 @@ fn the_next_conversation_is_told_once_what_one_that_is_gone_has_left() {
         adopted["jobs"].as_array().unwrap().iter().map(of).any(|job| job == (json!(1), json!(true))),
         "{adopted}"
     );
-    assert!(text(&next.call("kill", json!({"handle": 1}))).starts_with("job 1 · SIGTERM"));
+    let killed = text(&next.call("kill", json!({"handle": 1})));
+    assert!(killed.starts_with("job 1 · SIGTERM") && !killed.contains("job 1 exit"), "told twice: {killed}");
     assert!(!text(&next.call("jobs", json!({}))).contains("jobs(adopt=true)"));
 }
 

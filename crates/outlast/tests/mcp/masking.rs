@@ -184,3 +184,29 @@ fn the_user_decides_in_which_sandbox_an_agents_jobs_run() {
     assert!(home.contains("the sandbox of agents can't begin"), "{home}");
     assert!(!sandbox.path().join("ran").exists());
 }
+
+/// Symptom that this guards against: a value that was drawn right to left is whole on the screen, and in the raw bytes for
+/// whoever puts them in order.
+#[test]
+fn raw_bytes_are_refused_where_a_secret_cannot_be_cut_out() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let value = "k3nvalue-77-otter";
+    // Every character at its column, the last one first.
+    let cells = value.bytes().enumerate().rev();
+    let draw: String = cells.map(|(column, c)| format!("\\033[{}G{}", column + 1, char::from(c))).collect();
+    let env = json!({"MY_TOKEN": value});
+    let drawn = json!({"command": format!("printf '{draw}\\n'; echo after"), "env": env});
+    client.call("run_shell_command", drawn);
+    let raw = client.call("read_output", json!({"handle": "1", "offset": 0, "raw": true}));
+    let said = raw.to_string();
+    assert!(said.contains("in another order"), "{said}");
+    assert!(!said.contains("[17G"), "{said}");
+    let text = client.call("read_output", json!({"handle": "1", "offset": 0})).to_string();
+    assert!(text.contains("after") && !text.contains(value), "{text}");
+    // In one piece it is hidden, and the rest is there.
+    let plain = json!({"command": format!("echo {value} plain"), "env": {"MY_TOKEN": value}});
+    client.call("run_shell_command", plain);
+    let raw = client.call("read_output", json!({"handle": "2", "offset": 0, "raw": true})).to_string();
+    assert!(raw.contains("plain") && !raw.contains(value), "{raw}");
+}

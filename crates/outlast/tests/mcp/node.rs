@@ -9,6 +9,12 @@ use crate::http::Server;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/node/quick.mjs");
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/node/profiles.mjs");
+const TOKENS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/node/tokens.mjs");
+
+/// What the list of tools may cost a model in every conversation.
+const MOST_TOKENS: usize = 1600;
+/// What it may cost a client, with everything that a model does not see.
+const MOST_BYTES: usize = 10_240;
 
 /// Node's major version; none where there is none.
 fn node_version() -> Option<u32> {
@@ -82,4 +88,27 @@ fn every_tool_of_every_profile_keeps_what_it_promises() {
         assert!(ran.status.success(), "{profile}: {said}{}", String::from_utf8_lossy(&ran.stderr));
         assert!(said.starts_with(&format!("ok {profile}")), "{said}");
     }
+}
+
+/// The tools of the default profile are read in every conversation, whether they are used or not.
+#[test]
+fn the_list_of_tools_costs_little() {
+    let counter = sdk().filter(|folder| folder.join("node_modules/gpt-tokenizer").is_dir());
+    let (Some(20..), Some(folder)) = (node_version(), counter) else {
+        outlast_testkit::left_out(
+            "node 20, or gpt-tokenizer in target/tools/node, is not there",
+            "copy clients/node/package*.json there and run npm ci in it, or run cargo xtask test",
+        );
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let mut node = sandbox.of_environment("node");
+    node.arg(TOKENS).args([PROGRAM, "plain"]);
+    let ran = node.env("CLIENTS_NODE", &folder).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    // "7 tools: 1482 tokens, 9018 bytes"
+    let numbers: Vec<usize> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [_, tokens, bytes] = numbers[..] else { panic!("{said}") };
+    assert!(tokens <= MOST_TOKENS && bytes <= MOST_BYTES, "{said}");
 }

@@ -423,6 +423,17 @@ fn the_user_can_say_that_agents_need_not_be_asked_about() {
 }
 
 #[test]
+fn what_is_said_of_typing_says_nothing_of_ending() {
+    let sandbox = with_policy("[agents]\ninput = \"deny\"\n");
+    let mut client = sandbox.client();
+    client.tool("run_shell_command", json!({"command": "cat", "is_background": true}));
+    let words = client.refused("send_input", json!({"handle": 1, "input": "x"}));
+    assert!(words.contains("agents may not type into jobs"), "{words}");
+    // Nobody can be asked here: its own jobs are its own.
+    assert_eq!(client.tool("kill", json!({"handle": 1}))["status"], "killed");
+}
+
+#[test]
 fn outlast_itself_is_no_way_around_whose_job_it_is() {
     let sandbox = Sandbox::new();
     let mut owner =

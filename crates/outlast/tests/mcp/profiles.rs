@@ -21,6 +21,8 @@ fn gemini_goes_by_pid() {
     let read = client.tool("read_background_output", json!({"pid": pid, "lines": 1}));
     assert_eq!(read["output"], "got abc\n");
     assert_eq!(client.tool("list_background_processes", json!({}))["jobs"][0]["pid"], pid);
+    // Every tool takes it, also those that go by handle.
+    assert_eq!(client.tool("kill", json!({"handle": pid}))["handle"], 1);
 }
 
 #[test]

@@ -68,6 +68,36 @@ fn a_job_in_the_background_is_started_and_found_when_it_speaks() {
     assert_eq!(heard["match"]["text"], "listening");
 }
 
+/// The answer of a start does not wait for anything, unless it is known beforehand that nothing can be executed.
+#[test]
+fn a_command_that_cannot_be_executed_is_said_in_the_answer_of_its_start() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let mut start = |command: &str| {
+        client.tool("run_shell_command", json!({"command": command, "is_background": true, "again": true}))
+    };
+    for (command, code) in [
+        ("no-such-program-here --serve", 127),
+        ("./no-such-file", 127),
+        ("/etc/passwd", 126),
+        ("cd / && PORT=1 no-such-program-here", 127),
+    ] {
+        let failed = start(command);
+        assert_eq!((&failed["reason"], &failed["exit_code"]), (&json!("exit"), &json!(code)), "{failed}");
+        assert!(failed["output"].as_str().unwrap().contains("no-such") || code == 126, "{failed}");
+    }
+    for command in
+        ["sleep 1000", "cd / && read x", "$SHELL_OF_NOBODY sleep 1000", "if true; then sleep 1000; fi"]
+    {
+        let started = start(command);
+        assert_eq!(
+            (&started["status"], &started["reason"]),
+            (&json!("running"), &json!("started")),
+            "{started}"
+        );
+    }
+}
+
 #[test]
 fn typing_returns_what_came_after_the_input() {
     let sandbox = Sandbox::new();

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ends;
+mod kinds;
 mod recorded;
 mod steps;
 
@@ -26,11 +27,15 @@ struct Main {
 
 impl Main {
     fn new(sandbox: &Sandbox) -> Self {
+        Self::of(sandbox, ShellKind::Bash)
+    }
+
+    fn of(sandbox: &Sandbox, kind: ShellKind) -> Self {
         let outlast = Outlast::at(sandbox.home()).unwrap().kept_by(sandbox.program());
-        let mut spec = JobSpec::new(Run::Program(vec!["bash".into()]));
+        let mut spec = JobSpec::new(Run::Program(vec![kind.name().into()]));
         spec.cwd = Some(sandbox.work().to_str().unwrap().to_owned());
         spec.set_env("HOME", sandbox.root().join("user").to_str().unwrap());
-        spec.shell = Some(Shell::new("main", ShellKind::Bash));
+        spec.shell = Some(Shell::new("main", kind));
         Self { outlast, spec }
     }
 

@@ -25,6 +25,33 @@ fn a_shell_remembers_folder_variables_functions_and_options() {
     assert_eq!((of("step_started"), of("step")), (4, 4), "{events:?}");
 }
 
+/// Symptom that this guards against: the log of events grows with every step, for as long as the shell lives.
+#[test]
+fn steps_have_a_file_of_their_own_and_are_told_in_their_place() {
+    let sandbox = sandbox();
+    let main = Main::new(&sandbox);
+    for number in 1..=3 {
+        assert_eq!(
+            main.says(&format!("echo {number}; mkdir -p s{number}; cd s{number}")),
+            format!("{number}\n")
+        );
+    }
+    let job = main.outlast.job("1").unwrap();
+    let told = job.event_lines(1 << 20).unwrap();
+    let events: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<u64>>(), "{told}");
+    let of = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((of("started"), of("step_started"), of("step")), (1, 3, 3), "{told}");
+    let other = std::fs::read_to_string(sandbox.job(1).join("events.jsonl")).unwrap();
+    assert!(other.contains("started") && !other.contains("step"), "{other}");
+    assert_eq!(job.shell_folder().unwrap(), sandbox.work().join("s1/s2/s3").to_str().unwrap());
+    assert_eq!(sandbox.run(["read", "1", "--step", "2"]).ok().text(), "2\n");
+    sandbox.run(["kill", "1", "--force"]).ok();
+    assert_eq!(sandbox.run(["read", "1", "--step", "3"]).ok().text(), "3\n");
+}
+
 #[test]
 fn folder_and_variables_of_one_step_are_put_back() {
     let sandbox = sandbox();

@@ -5,6 +5,7 @@
 
 mod agent;
 mod flood;
+mod hooks;
 mod notices;
 mod outbox;
 mod panes;

@@ -99,7 +99,7 @@ fn a_half_typed_line_at_an_unusual_prompt_is_seen_when_the_prompt_is_said() {
     assert_eq!(sandbox.wait_for_end(job)["exit_code"], 0);
     assert_eq!(std::fs::read_to_string(sandbox.work().join("ran")).unwrap(), "mine\ntheirs\n");
     let bad = sandbox.call(["tmux", "submit", "--prompt", "(", "--target", "%0", "--socket"]);
-    bad.arg(server.socket()).args(["--", "true"]).run().code(2).says("is no prompt");
+    bad.arg(server.socket()).args(["--", "true"]).run().code(2).says("is not a valid pattern for a prompt");
 }
 
 #[test]

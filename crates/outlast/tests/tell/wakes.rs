@@ -20,6 +20,8 @@ fn run_says_which_wakes_will_happen() {
         "--wake",
         "tmux:nowhere",
         "--wake",
+        "agent",
+        "--wake",
         "codex",
         "--wake",
         "file:/nowhere/at/all",
@@ -31,7 +33,14 @@ fn run_says_which_wakes_will_happen() {
         .iter()
         .map(|wake| (wake["kind"].as_str().unwrap(), wake["will"].as_bool().unwrap()))
         .collect();
-    let expected = [("exec", true), ("webhook", false), ("tmux", false), ("codex", false), ("file", false)];
+    let expected = [
+        ("exec", true),
+        ("webhook", false),
+        ("tmux", false),
+        ("agent", false),
+        ("codex", false),
+        ("file", false),
+    ];
     assert_eq!(will, expected, "{answer}");
     sandbox.run(["run", "-d", "--wake", "pigeon:home", "true"]).code(2).says("pigeon");
 }

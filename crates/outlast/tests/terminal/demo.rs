@@ -23,7 +23,6 @@ fn last_screen(svg: &str) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "full size: a session that is recorded as it goes, and may be slower than its pauses"]
 fn the_picture_of_the_readme_is_what_happens_today() {
     let sandbox = sandbox();
     let ran = Command::new("bash")

@@ -2,6 +2,7 @@
 //! redirected input, programs that ask where the cursor is. The judges are terminals that are not ours.
 
 use outlast_testkit::{TEST_TIMEOUT, eventually, has};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::judges::Shell;
 use crate::sandbox;
@@ -92,12 +93,17 @@ fn a_question_on_the_terminal_beside_a_redirected_input_is_answered_with_keys() 
 #[test]
 fn a_job_behind_an_ampersand_does_not_stop_and_takes_no_keys() {
     let sandbox = sandbox();
-    let Some(mut shell) = Shell::start(&sandbox) else { return };
-    shell.calls("set +m; outlast run 'read -t 5 x; echo \"status $?\"; touch done' & sleep 0.1; echo front");
-    eventually("it ends", TEST_TIMEOUT, || {
-        Some(()).filter(|()| sandbox.work().join("done").exists()).ok_or("not yet")
+    let Some(shell) = Shell::start(&sandbox) else { return };
+    // With job control, as a person has it: whoever touches the terminal from behind is stopped.
+    shell.enter("outlast run 'echo begun; until test -e go; do sleep 0.05; done; echo mid\"\"dle' &");
+    shell.wait_for("begun");
+    // What is typed is for the shell, and the job's output comes while it is typed.
+    shell.enter("touch go; wait; jobs > left; touch waited");
+    eventually("the client ends with its job", TEST_TIMEOUT, || {
+        Some(()).filter(|()| sandbox.work().join("waited").exists()).ok_or_else(|| shell.lines().join("\n"))
     });
-    sandbox.wait_for_end(1);
+    assert!(shell.lines().iter().any(|line| line == "middle"), "{}", shell.lines().join("\n"));
+    assert_eq!(std::fs::read_to_string(sandbox.work().join("left")).unwrap(), "");
     assert_eq!(sandbox.info(1)["code"], 0);
 }
 
@@ -179,9 +185,25 @@ fn ipython_in_row_15_draws_where_it_would_without_us() {
 }
 
 #[test]
-#[ignore = "full size: about one run in ten, the answer about the cursor is not the terminal's"]
 fn a_program_that_draws_by_row_numbers_draws_below_the_prompt() {
-    let script = "echo first; stty raw -echo; printf '\\033[6n'; IFS=';' read -d R row col; stty sane; \
+    draws_by_row_numbers(|_| {});
+}
+
+/// Symptom that this guards against: a signal about the size, which has stayed the same, and the program's screen is moved to the
+/// top of the terminal as if nobody knew where it begins.
+#[test]
+fn a_size_that_is_told_again_moves_nothing() {
+    draws_by_row_numbers(|shell| {
+        let pane = shell.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        let pid = Pid::from_raw(pane.trim().parse().unwrap()).unwrap();
+        let client = outlast_pty::procfs::children(pid).first().copied().unwrap();
+        kill_process(client, Signal::WINCH).unwrap();
+    });
+}
+
+/// The program asks where its cursor is, after `meanwhile`, and draws there.
+fn draws_by_row_numbers(meanwhile: impl Fn(&Shell)) {
+    let script = "echo first; until test -e go; do sleep 0.02; done; stty raw -echo; printf '\\033[6n'; IFS=';' read -d R row col; stty sane; \
                   printf '\\033[%s;1Hdrawn in %s\\n' ${row#*[} ${row#*[}";
     // A machine under load may answer too late where its cursor is: then the rows are made to agree in another way.
     for _ in 0..5 {
@@ -189,7 +211,11 @@ fn a_program_that_draws_by_row_numbers_draws_below_the_prompt() {
         let Some(mut shell) = Shell::start(&sandbox) else { return };
         std::fs::write(sandbox.work().join("asks"), script).unwrap();
         let mut wanted = goes_to_row_15(&mut shell);
-        shell.calls("outlast run -- bash asks");
+        shell.enter("outlast run -- bash asks");
+        shell.wait_for("first");
+        meanwhile(&shell);
+        std::fs::write(sandbox.work().join("go"), "").unwrap();
+        shell.comes_back();
         let is_known = sandbox.info(1).get("cursor_at_start").is_some();
         if is_known && shell.lines().iter().any(|line| line == "drawn in 16") {
             wanted.extend([
@@ -253,4 +279,41 @@ fn a_window_that_changes_its_size_loses_nothing() {
     let lines = shell.lines();
     let wanted = ["1", "2", "3", "4", "5", "", "30 100", "6", "7", "8", "9"];
     assert!(lines.windows(wanted.len()).any(|rows| rows == wanted), "{}", lines.join("\n"));
+}
+
+/// Whoever runs something after `&&` must not do so while the job goes on.
+#[test]
+fn a_run_whose_reader_has_gone_does_not_say_that_all_is_well() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start_sized(&sandbox, (100, 24)) else { return };
+    shell.calls("outlast run 'while echo y; do sleep 0.01; done' 2>said | head -n 1; echo ${PIPESTATUS[*]}");
+    let lines = shell.lines();
+    assert!(lines.iter().any(|line| line == "4 0"), "{}", lines.join("\n"));
+    let said = std::fs::read_to_string(sandbox.work().join("said")).unwrap();
+    assert!(said.contains("nobody reads the output any more") && said.contains("job 1 runs on"), "{said}");
+    sandbox.run(["kill", "1"]).ok();
+}
+
+/// An agent's own command may take its time: so much is said on a terminal, and nothing of it stays.
+#[test]
+fn what_takes_long_says_so_on_a_terminal_and_nowhere_else() {
+    let sandbox = sandbox();
+    let Some(mut shell) = Shell::start_sized(&sandbox, (100, 24)) else { return };
+    let bin = sandbox.work().join("tools");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("claude"), "#!/bin/sh\nuntil test -e go; do sleep 0.1; done; exit 3\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("claude"), mode).unwrap();
+    shell.calls("export PATH=$PWD/tools:$PATH");
+    shell.enter("outlast install --client claude");
+    shell.wait_for("running claude mcp add");
+    std::fs::write(sandbox.work().join("go"), "").unwrap();
+    shell.comes_back();
+    let lines = shell.lines();
+    assert!(!lines.iter().any(|line| line.contains("running claude")), "{}", lines.join("\n"));
+    assert!(lines.iter().any(|line| line.contains("failed (exit status: 3)")), "{}", lines.join("\n"));
+    std::fs::remove_file(sandbox.work().join("go")).unwrap();
+    shell.calls("(sleep 2; touch go) & outlast install --client claude 2>said; wait");
+    let said = std::fs::read_to_string(sandbox.work().join("said")).unwrap();
+    assert!(said.contains("failed") && !said.contains("running claude"), "{said}");
 }

@@ -375,3 +375,29 @@ fn what_a_policy_asks_about_is_asked_before_it_is_done() {
     assert_eq!(sandbox.json(["show", "1"])["status"], "running");
     leaves(&mut shell, "q");
 }
+
+#[test]
+fn jobs_of_other_machines_are_in_the_list() {
+    let (near, far) = (sandbox(), sandbox());
+    far.start(["--name", "there", "--", "sh", "-c", "echo from afar; read x; echo got $x; sleep 600"]);
+    let reach =
+        format!("command:exec env OUTLAST_HOME={} {} relay", far.home().display(), far.program().display());
+    near.run(["host", "add", "gpu1", &reach]).ok();
+    near.run(["host", "add", "gone", "command:exec false"]).ok();
+    near.start(["--name", "here", "--", "sleep", "600"]);
+    let Some(mut shell) = Shell::start(&near) else { return };
+    shell.enter(&format!("XDG_CONFIG_HOME={} outlast top", near.root().join("config").display()));
+    sees(&shell, "both are listed, and who does not answer", |rows| {
+        rows[0].contains("1 asks, 1 running · not reached: gone")
+            && rows[1].contains("gpu1/1 there")
+            && rows[2].contains("1 here")
+    });
+    // The list of this machine was there first, and its job is chosen.
+    shell.press(&["Up"]);
+    sees(&shell, "its screen", |rows| rows.iter().any(|row| row.contains("from afar")));
+    far.run(["send", "1", "--no-wait", "hello"]).ok();
+    sees(&shell, "it told that something changed", |rows| {
+        rows[0].contains("2 running") && rows.iter().any(|row| row.contains("got hello"))
+    });
+    leaves(&mut shell, "q");
+}

@@ -66,6 +66,16 @@ fn a_person_takes_a_repl_over_without_xterm() {
 }
 
 #[test]
+fn much_output_an_editor_and_two_runs() {
+    scenario("past", true);
+}
+
+#[test]
+fn much_output_an_editor_and_two_runs_without_xterm() {
+    scenario("past-rows", false);
+}
+
+#[test]
 fn an_approval_and_a_password_on_a_phone() {
     scenario("answers", false);
 }

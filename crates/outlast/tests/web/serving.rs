@@ -73,6 +73,55 @@ fn a_server_inside_a_job_only_shows() {
     assert!(said.contains(r#""read_only":true"#), "{said}");
 }
 
+#[test]
+fn jobs_of_other_machines_are_in_the_list() {
+    let (near, far) = (sandbox(), sandbox());
+    far.start(["--name", "there", "--", "sh", "-c", "echo from afar; sleep 600"]);
+    let reach =
+        format!("command:exec env OUTLAST_HOME={} {} relay", far.home().display(), far.program().display());
+    near.run(["host", "add", "gpu1", &reach]).ok();
+    near.run(["host", "add", "gone", "command:exec false"]).ok();
+    near.start(["--name", "here", "--", "sleep", "600"]);
+    let (_served, page) = Served::start(&near, &[]).into_page();
+    let mut socket = page.socket();
+    socket.say(&json!({ "t": "jobs" }));
+    let (mut hosts, mut troubles) = (std::collections::BTreeMap::new(), String::new());
+    while hosts.len() < 2 || troubles.is_empty() {
+        let jobs = socket.hear_of("jobs").unwrap();
+        for card in jobs["changed"].as_array().unwrap() {
+            hosts.insert(card["job"].as_str().unwrap().to_owned(), card["host"].clone());
+        }
+        troubles = jobs["troubles"]["gone"].as_str().unwrap_or(&troubles).to_owned();
+    }
+    assert_eq!((&hosts["gpu1/1"], &hosts["1"]), (&json!("gpu1"), &json!(null)));
+    let shown = page.call(&json!({ "call": "screen", "job": "gpu1/1" }));
+    assert_eq!(shown["rows"][0], "from afar", "{shown}");
+    assert_eq!(page.call(&json!({ "call": "job", "job": "gpu1/1" }))["host"], "gpu1");
+}
+
+#[test]
+fn two_runs_are_compared_and_steps_are_in_the_timeline() {
+    let sandbox = sandbox();
+    let (first, second) = (sandbox.start(["echo one; echo same"]), sandbox.start(["echo two; echo same"]));
+    for job in [first, second] {
+        sandbox.wait_for_end(job);
+    }
+    sandbox.run(["run", "--shell", "dev", "cd /tmp"]).ok();
+    sandbox.run(["run", "--shell", "dev", "(exit 3)"]).code(3);
+    let (_served, page) = Served::start(&sandbox, &[]).into_page();
+    let compare = json!({ "call": "compare", "first": first.to_string(), "second": second.to_string(), "ignore_numbers": false });
+    let found = page.call(&compare);
+    assert_eq!((&found["added"], &found["removed"], &found["same"]), (&json!(1), &json!(1), &json!(false)));
+    let shell = sandbox.json(["jobs", "--all"]);
+    let shell =
+        shell["jobs"].as_array().unwrap().iter().map(|job| job["handle"].as_u64().unwrap()).max().unwrap();
+    let timeline = page.call(&json!({ "call": "timeline", "job": shell.to_string() }));
+    let steps: Vec<_> =
+        timeline["events"].as_array().unwrap().iter().filter(|event| event["event"] == "step").collect();
+    assert_eq!(steps.len(), 2, "{timeline}");
+    assert_eq!((&steps[1]["command"], &steps[1]["exit_code"]), (&json!("(exit 3)"), &json!(3)), "{timeline}");
+}
+
 impl Served {
     fn into_page(self) -> (Self, crate::client::Page) {
         let page = self.page();

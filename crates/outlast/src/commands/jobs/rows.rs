@@ -28,6 +28,9 @@ pub(in crate::commands) struct Row {
     pid: Option<i32>,
     exit_code: Option<i32>,
     signal: Option<String>,
+    /// What it waits for before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued: Option<outlast_protocol::Queued>,
     ended_by: Option<String>,
     left_behind: Vec<outlast_job::lifecycle::Process>,
     pub(in crate::commands) command: String,
@@ -58,7 +61,7 @@ impl Row {
         let (activity, quiet_ms) = glance.as_deref().map_or((None, None), activity);
         let JobIdentity { handle, name, pid, status, exit_code, signal } = JobIdentity::from(&job);
         let ended_at = match &job.state {
-            State::Starting | State::Running { .. } => None,
+            State::Queued(_) | State::Starting | State::Running { .. } => None,
             State::Lost { found_at, .. } => Some(*found_at),
             ended @ (State::Completed(_) | State::Failed(_) | State::Killed(_)) => {
                 ended.receipt().map(|receipt| receipt.ended_at)
@@ -72,6 +75,7 @@ impl Row {
             pid,
             exit_code,
             signal,
+            queued: job.state.queued().cloned(),
             ended_by: job.state.receipt().map(|receipt| receipt.ended_by.describe()),
             left_behind,
             mine: job.session == mine,
@@ -108,7 +112,15 @@ impl Row {
         self.state.is_live()
     }
 
-    /// Whether somebody must answer it.
+    /// Whether somebody is asked something: a shell at its prompt or an editor waits, but asks nothing.
+    pub(in crate::commands) fn needs_answer(&self) -> bool {
+        match &self.awaiting_input {
+            Some(awaiting) => awaiting.kind.is_question(),
+            None => self.activity == Some(ASKING),
+        }
+    }
+
+    /// Whether it waits for input.
     pub(in crate::commands) fn is_asking(&self) -> bool {
         self.awaiting_input.is_some() || self.activity == Some(ASKING)
     }
@@ -125,7 +137,7 @@ impl Row {
     pub(super) fn attention(&self) -> u8 {
         match &self.state {
             State::Running { .. } if self.awaiting_input.is_some() || self.log_failing.is_some() => 0,
-            State::Running { .. } | State::Starting => 1,
+            State::Queued(_) | State::Running { .. } | State::Starting => 1,
             State::Lost { .. } => 2,
             State::Failed(_) | State::Killed(_) => 3,
             State::Completed(_) => 4,
@@ -165,11 +177,16 @@ impl Row {
                 format!("{UNREACHABLE}, last known {} ago", human::age(self.last_known_ms.unwrap_or(0)))
             }
             (State::Lost { .. }, _) => "lost".into(),
+            (State::Queued(queued), _) => match queued.position {
+                Some(position) => format!("queued ({position})"),
+                None => "queued".into(),
+            },
             (_, Some(ending)) => ending,
             (state, None) => match (self.activity, self.quiet_ms) {
                 (Some(AWAITING), _) => "asks for input".into(),
                 (Some(ASKING), _) => "asks for approval".into(),
                 (Some(STOPPED), _) => "stopped".into(),
+                (Some(LISTENING), Some(ms)) => format!("listening {}", human::age(ms)),
                 (Some(QUIET), Some(ms)) => format!("quiet {}", human::age(ms)),
                 _ => state.name().into(),
             },
@@ -184,6 +201,9 @@ impl Row {
             && !awaiting.prompt.is_empty()
         {
             return format!("? {}", awaiting.prompt);
+        }
+        if let Some(queued) = self.state.queued() {
+            return queued.words();
         }
         match self.state.receipt().map(Receipt::words) {
             Some(Err(error)) => error.message.clone(),
@@ -210,6 +230,7 @@ impl Row {
     fn colour(&self) -> &'static str {
         match &self.state {
             State::Running { .. } if self.awaiting_input.is_some() || self.activity == Some(STOPPED) => "33",
+            State::Queued(_) => "36",
             State::Running { .. } | State::Starting => "32",
             State::Failed(_) | State::Killed(_) | State::Lost { .. } => "31",
             State::Completed(_) => "0",
@@ -228,6 +249,7 @@ fn ending(receipt: &Receipt) -> String {
 }
 
 const AWAITING: &str = "awaiting_input";
+const LISTENING: &str = "listening";
 const STOPPED: &str = "stopped";
 const QUIET: &str = "quiet";
 const ASKING: &str = "asking";
@@ -237,9 +259,10 @@ fn activity(glance: &BriefStatus) -> (Option<&'static str>, Option<u64>) {
         Activity::Working => (Some("working"), None),
         Activity::Quiet { for_ms } => (Some(QUIET), Some(for_ms)),
         Activity::Stopped => (Some(STOPPED), None),
+        Activity::Listening { for_ms } => (Some(LISTENING), Some(for_ms)),
         Activity::AwaitingInput => (Some(AWAITING), None),
         Activity::Asking => (Some(ASKING), None),
-        Activity::Ended => (None, None),
+        Activity::Queued | Activity::Ended => (None, None),
     }
 }
 
@@ -304,6 +327,7 @@ impl Filter {
 fn is_in(row: &Row, state: StatusFilter) -> bool {
     match state {
         StatusFilter::Running => row.is_live(),
+        StatusFilter::Queued => row.state.queued().is_some(),
         StatusFilter::Asking => row.awaiting_input.is_some(),
         StatusFilter::Stopped => row.activity == Some(STOPPED),
         StatusFilter::Completed => matches!(row.state, State::Completed(_)),

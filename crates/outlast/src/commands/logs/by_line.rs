@@ -53,7 +53,7 @@ pub(super) fn show(jobs: &[Job], args: &LogsArgs, out: &mut Output) -> Result<()
         }
     }
     shown.finish(out);
-    // Whoever saw what an ended job printed has read it.
+    // A person who saw what an ended job printed has read it.
     for job in jobs {
         let _ = job.info_to_show();
     }

@@ -11,7 +11,7 @@ const EXIT_STATUS: &[(&str, &str)] = &[
     ("1", "It failed."),
     ("2", "The command line was wrong."),
     ("3", "There is no such job."),
-    ("4", "It was not finished in time, or for want of input."),
+    ("4", "The job runs on: it was not finished in time, it waits for input, or it was left."),
     ("5", "It was denied, by a policy or a person."),
     (
         "others",

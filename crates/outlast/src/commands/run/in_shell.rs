@@ -1,8 +1,8 @@
 //! `outlast run --shell NAME`: a command as a step of a shell that remembers.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use outlast_cli::RunArgs;
 use outlast_job::client::MAX_OUTPUT;
@@ -10,17 +10,18 @@ use outlast_job::client::signals::{Signal, Signals};
 use outlast_job::clock::millis;
 use outlast_job::request::ReadText;
 use outlast_job::shell::{Shell, ShellKind, StepOrder};
-use outlast_job::{Condition, Failure, JobSpec, Outlast, Reason, Run, StepBegun, Wait, Waited, check_wait};
-use outlast_policy::{OrderKind, Start};
+use outlast_job::{
+    Condition, Failure, Input, JobSpec, Outlast, Reason, Run, ShellPlace, StepBegun, Wait, Waited, check_wait,
+};
+use outlast_policy::{OrderKind, StepCommand};
 use outlast_protocol::JobReport;
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::answer;
 use crate::ask::CliGate;
-use crate::live::StepPrinter;
+use crate::live::StepFollower;
 use crate::output::{DEADLINE, Output};
 
-/// How often we look whether Ctrl-C was pressed.
-const LOOK: Duration = Duration::from_millis(100);
 /// How long a step that Ctrl-C ends may take.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -37,12 +38,13 @@ pub(super) fn run(outlast: &Outlast, args: &RunArgs, name: &str, out: &mut Outpu
     spec.cwd = None;
     spec.env.clear();
     spec.timeout = None;
-    spec.shell = Some(Shell { rc: args.rc, scope: scope(), ..Shell::new(name, ShellKind::Bash) });
-    spec.run = Run::Program(vec!["bash".into()]);
-    spec.shown_as = Some(format!("shell {name}"));
-    spec.notify = Some(vec![Condition::Exit]);
     let order = order(args)?;
-    spec.guard = may_run(outlast, &spec, &order)?;
+    let place = outlast.place_of_shell(&scope(), name)?;
+    let asked: Option<ShellKind> = args.with.as_deref().map(str::parse).transpose()?;
+    let kind = place.kind_for(asked.or(default_kind(outlast, &place)), name)?;
+    of_shell(&mut spec, Shell { rc: args.rc, scope: scope(), ..Shell::new(name, kind) });
+    let step = StepCommand::of(kind, &order, &place.folder);
+    spec.guard = CliGate::open(outlast.home())?.pass(OrderKind::Start(step.start()))?.guard_request();
     let begun = outlast.step(&spec, &order)?;
     if begun.made && !args.quiet {
         out.aside(&format!("[shell {name} was made: job {}]", begun.job.handle()));
@@ -60,7 +62,7 @@ pub(super) fn run(outlast: &Outlast, args: &RunArgs, name: &str, out: &mut Outpu
     answered(&begun, name, &waited, out)
 }
 
-/// Whose shells are meant: those of a session that says so, else the user's own. A terminal is no session here: the next
+/// Whose shells are meant: those of a session that says so, else the user's own. A terminal is not a session here: the next
 /// call may come from another.
 pub(crate) fn scope() -> String {
     std::env::var("OUTLAST_SESSION").unwrap_or_default()
@@ -94,53 +96,58 @@ fn order(args: &RunArgs) -> Result<StepOrder, Failure> {
     Ok(order)
 }
 
-/// Asks the policy about the step, as about any command.
-fn may_run(
-    outlast: &Outlast,
-    spec: &JobSpec,
-    order: &StepOrder,
-) -> Result<Option<serde_json::Value>, Failure> {
-    let run = Run::Shell(order.command.clone());
-    let name = spec.shell.as_ref().map_or("", |shell| shell.name.as_str());
-    let folder = match &order.folder {
-        Some(folder) => folder.clone(),
-        None => outlast.folder_of_shell(&scope(), name)?,
-    };
-    let env = order.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
-    let folder = PathBuf::from(folder);
-    let start = Start { run: &run, folder: &folder, env: &env, fed: false };
-    Ok(CliGate::open(outlast.home())?.pass(OrderKind::Start(start))?.guard_request())
+/// Which one a new shell is, where nothing is said.
+pub(crate) fn default_kind(outlast: &Outlast, place: &ShellPlace) -> Option<ShellKind> {
+    place.kind.is_none().then(|| outlast.settings().shells.with)
+}
+
+/// Makes a shell of a job that is to be started.
+pub(crate) fn of_shell(spec: &mut JobSpec, shell: Shell) {
+    // It lives longer than whatever we read from.
+    spec.input = Input::Typed;
+    spec.run = Run::Program(vec![shell.kind.name().into()]);
+    spec.shown_as = Some(format!("shell {}", shell.name));
+    spec.notify = Some(vec![Condition::Exit]);
+    spec.shell = Some(shell);
 }
 
 /// Shows what the step prints until what is waited for has come. Ctrl-C is for the step.
 fn stay(begun: &StepBegun, wait: &Wait, deadline: Option<Duration>, out: &Output) -> Result<Waited, Failure> {
-    let signals =
-        Signals::catch(&[Signal::INT]).map_err(|error| Failure::system("signals can't be caught", error))?;
-    let job = &begun.job;
-    let until = deadline.and_then(|time| Instant::now().checked_add(time));
+    let broken = |error| Failure::system("signals can't be caught", error);
+    let signals = Signals::catch(&[Signal::INT]).map_err(broken)?;
+    let (job, number) = (&begun.job, begun.step.step);
     let live = !out.json && std::io::stdout().is_terminal();
-    let mut printer = live.then(|| StepPrinter::new(job)).transpose()?;
-    let mut queued = true;
-    loop {
-        let left = until.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()).min(LOOK));
-        let waited = job.wait(wait, Some(left))?;
-        if let (Some(printer), Some(step)) = (&mut printer, &waited.step) {
-            queued &= step.state == outlast_job::shell::StepState::Queued;
-            if !queued {
-                printer.print(job, (step.from, step.to))?;
-            }
+    let mut shown = live.then(|| StepFollower::new(job, number)).transpose()?;
+    let (waits, done) = UnixStream::pair().map_err(broken)?;
+    let (waiting, wait) = (job.clone(), wait.clone());
+    let waiter = std::thread::spawn(move || {
+        let waited = waiting.wait(&wait, deadline);
+        drop(done);
+        waited
+    });
+    while !waiter.is_finished() {
+        let mut fds = vec![PollFd::new(&waits, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+        if let Some(fd) = shown.as_ref().and_then(StepFollower::fd) {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
         }
-        let late = until.is_some_and(|at| Instant::now() >= at);
-        if waited.reason != Reason::Deadline || late {
-            if let Some(printer) = &mut printer {
-                printer.finish();
-            }
-            return Ok(waited);
+        let _ = poll(&mut fds, None);
+        let is_done = !fds[0].revents().is_empty();
+        if let Some(shown) = &mut shown {
+            shown.show(job)?;
+        }
+        if is_done {
+            break;
         }
         if !signals.take().is_empty() {
-            job.end_step(Some(begun.step.step), GRACE, &outlast_job::session::current())?;
+            job.end_step(Some(number), GRACE, &outlast_job::session::current())?;
         }
     }
+    let failed = || Failure::system("the wait failed", std::io::Error::other("its thread ended"));
+    let waited = waiter.join().map_err(|_| failed())??;
+    if let Some(shown) = shown {
+        shown.finish(job, waited.step.as_deref())?;
+    }
+    Ok(waited)
 }
 
 /// What every answer about a step says.
@@ -165,6 +172,10 @@ fn answered(begun: &StepBegun, name: &str, waited: &Waited, out: &mut Output) ->
     if let Some(note) = &step.note {
         out.talk(&format!("outlast: step {number}: {note}"));
     }
+    if !step.background.is_empty() {
+        let pids: Vec<String> = step.background.iter().map(ToString::to_string).collect();
+        out.aside(&format!("outlast: runs on in the background: pid {}", pids.join(", ")));
+    }
     if step.exit_code == Some(127) && !job.info()?.shell.is_some_and(|shell| shell.rc) {
         out.aside("outlast: this shell has not read your startup files; one that has: --shell NAME --rc");
     }
@@ -185,8 +196,6 @@ fn answered(begun: &StepBegun, name: &str, waited: &Waited, out: &mut Output) ->
             reason.name()
         )),
     }
-    Ok(match waited.reason {
-        Reason::Deadline | Reason::AwaitingInput if !matches!(waited.reason, Reason::Started) => DEADLINE,
-        _ => 0,
-    })
+    let is_left = matches!(waited.reason, Reason::Deadline | Reason::AwaitingInput);
+    Ok(if is_left { DEADLINE } else { 0 })
 }

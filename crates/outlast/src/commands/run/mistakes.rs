@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory, FromArgMatches};
 use outlast_cli::{Cli, RunArgs};
-use outlast_job::{Failure, JobSpec, Kind};
+use outlast_job::{Failure, JobSpec, Kind, Run};
 
 use crate::suggest::{line_of, quoted, similar, similar_program};
 
@@ -50,7 +50,7 @@ pub(super) fn of_program(spec: &JobSpec, args: &RunArgs) -> Option<Mistake> {
         return Some(missing(spec, args));
     };
     let runs = rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
-    let outlast_job::Run::Program(argv) = &spec.run else { return None };
+    let Run::Program(argv) = &spec.run else { return None };
     if runs && !file.is_dir() {
         return None;
     }
@@ -90,7 +90,27 @@ fn value_after_a_space(args: &RunArgs) -> Option<Mistake> {
     ))
 }
 
+/// The program that is to read the line is not there.
+fn missing_interpreter(program: &str, path: Option<&String>, args: &RunArgs) -> Mistake {
+    let hint = match (&args.with, similar_program(path, program)) {
+        (Some(_), Some(similar)) => {
+            format!("did you mean: outlast run --with {similar} {}", line_of(&args.command))
+        }
+        (Some(_), None) => "check the spelling, or give its full path".to_owned(),
+        (None, _) => "it is your setting; bash again: outlast config unset terminal.shell".to_owned(),
+    };
+    let message = format!("there is no program {program:?} to read the line");
+    Mistake { failure: Failure::new(Kind::CannotStart, message).hint(hint), code: NO_SUCH_PROGRAM }
+}
+
 fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
+    let path = spec.env.get("PATH").cloned().unwrap_or_else(|| std::env::var("PATH").ok());
+    if let Run::Program(argv) = &spec.run
+        && let Some(program) = argv.first()
+        && Some(program) != args.command.first()
+    {
+        return missing_interpreter(program, path.as_ref(), args);
+    }
     let (first, rest) = args.command.split_first().map_or(("", [].as_slice()), |(a, b)| (a.as_str(), b));
     if first.starts_with('-') {
         return unknown_option(first, rest);
@@ -114,7 +134,6 @@ fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
         );
     }
     let message = format!("there is no program {first:?}");
-    let path = spec.env.get("PATH").cloned().unwrap_or_else(|| std::env::var("PATH").ok());
     let hint = match (first.contains('/'), similar_program(path.as_ref(), first)) {
         (true, _) => format!(
             "there is no such file in {}; to start somewhere else: outlast run --cwd DIR {first}",

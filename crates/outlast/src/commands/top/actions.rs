@@ -45,11 +45,12 @@ impl Top<'_> {
         let job = |handle: Handle| Some(handle.to_string());
         let ran = match errand {
             Errand::Attach(handle) => {
-                let args = AttachArgs { job: job(handle), read_only: false, shared: false };
+                let args = AttachArgs { job: job(handle), read_only: false, shared: false, detach_key: None };
                 attach::attach(outlast, &args, out)
             }
             Errand::Secret(handle) => {
-                let args = SecretArgs { job: handle.to_string(), stdin: false, force: false };
+                let args =
+                    SecretArgs { verb: None, job: Some(handle.to_string()), stdin: false, force: false };
                 secret::secret(outlast, &args, out)
             }
             Errand::Kill(handle) => {

@@ -29,7 +29,7 @@ pub(super) enum Mode {
     Approve(Handle, u64, String),
     /// The logs of these jobs.
     Merged(Vec<Handle>),
-    /// A job's past, at so many milliseconds after its start.
+    /// A job's past, this many milliseconds after its start.
     Timeline(Handle, u64),
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use outlast_job::Handle;
-use outlast_job::lifecycle::{EndedBy, State};
+use outlast_job::lifecycle::State;
 
 use crate::commands::jobs::rows::Row;
 
@@ -20,24 +20,11 @@ pub(super) enum Need {
 impl Need {
     pub(super) fn of(row: &Row) -> Self {
         match &row.state {
-            State::Running { .. } if row.is_asking() || row.log_failing.is_some() => Self::Asks,
-            State::Running { .. } | State::Starting => Self::Runs,
-            State::Failed(_) | State::Lost { .. } => Self::Failed,
-            State::Killed(receipt) => match receipt.ended_by {
-                // Somebody wanted it to end.
-                EndedBy::Kill { .. } | EndedBy::Key { .. } => Self::Done,
-                EndedBy::Itself
-                | EndedBy::Timeout { .. }
-                | EndedBy::Inactivity { .. }
-                | EndedBy::OomKiller
-                | EndedBy::BrokenPipe
-                | EndedBy::CpuLimit { .. }
-                | EndedBy::Crash
-                | EndedBy::Outside
-                | EndedBy::Hangup
-                | EndedBy::Unknown => Self::Failed,
-            },
-            State::Completed(_) => Self::Done,
+            State::Running { .. } if row.needs_answer() || row.log_failing.is_some() => Self::Asks,
+            State::Queued(_) | State::Running { .. } | State::Starting => Self::Runs,
+            State::Completed(_) | State::Failed(_) | State::Killed(_) | State::Lost { .. } => {
+                if row.state.went_wrong() { Self::Failed } else { Self::Done }
+            }
         }
     }
 
@@ -68,6 +55,11 @@ pub(super) struct Jobs {
     expect_after: Option<Handle>,
 }
 
+/// The newest job of this machine.
+fn newest_here(rows: &[Row]) -> Option<Handle> {
+    rows.iter().map(|row| row.handle).filter(|handle| handle.host().is_none()).max()
+}
+
 impl Jobs {
     pub(super) fn new() -> Self {
         Self {
@@ -86,7 +78,7 @@ impl Jobs {
     pub(super) fn replace(&mut self, mut rows: Vec<Row>) {
         rows.sort_by_key(|row| (Need::of(row), std::cmp::Reverse(row.handle)));
         self.marked.retain(|handle| rows.iter().any(|row| row.handle == *handle));
-        let newest = rows.iter().map(|row| row.handle).max();
+        let newest = newest_here(&rows);
         if self.expect_after.is_some_and(|last| newest > Some(last)) {
             self.expect_after = None;
             self.chosen = newest;
@@ -98,7 +90,7 @@ impl Jobs {
 
     /// The next new job is the one to look at.
     pub(super) fn expect_new(&mut self) {
-        self.expect_after = self.rows.iter().map(|row| row.handle).max();
+        self.expect_after = newest_here(&self.rows);
     }
 
     pub(super) fn set_filter(&mut self, filter: String) {
@@ -118,7 +110,7 @@ impl Jobs {
         self.chosen = self.taken.get(self.at).map(|at| self.rows[*at].handle);
     }
 
-    /// Moves so many rows down, or up.
+    /// Moves this many rows down, or up.
     pub(super) fn step(&mut self, by: isize) {
         self.at = self.at.saturating_add_signed(by).min(self.taken.len().saturating_sub(1));
         self.chosen = self.taken.get(self.at).map(|at| self.rows[*at].handle);

@@ -9,6 +9,8 @@ use outlast_job::request::{AskKeepers, Lines, List, Moment, ReadText};
 use outlast_job::wire::ScreenShot;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, session};
 
+use outlast_protocol::HostName;
+
 use super::mailbox::Sender;
 use super::timeline::Story;
 use crate::commands::jobs::rows::Row;
@@ -40,6 +42,8 @@ pub(super) enum Look {
 #[derive(Debug)]
 pub(super) enum Found {
     Jobs(Vec<Row>),
+    /// The jobs of another machine, or why they are not known.
+    Far(HostName, Result<Vec<Row>, String>),
     Now(Handle, Picture),
     Then(Handle, u64, Picture),
     Story(Handle, Box<Story>),

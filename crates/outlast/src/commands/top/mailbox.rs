@@ -38,6 +38,13 @@ impl Sender {
         let _ = (&*self.wake).write(b"!");
     }
 
+    /// A job has printed something.
+    pub(super) fn grown(&self, job: Handle) {
+        self.put(|inbox| {
+            inbox.grown.insert(job);
+        });
+    }
+
     pub(super) fn found(&self, found: Found) {
         self.put(|inbox| inbox.found.push(found));
     }

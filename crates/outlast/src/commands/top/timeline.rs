@@ -68,7 +68,7 @@ impl Story {
         Ok(story)
     }
 
-    /// How much was printed in each of so many equal parts, as bars.
+    /// How much was printed in each of this many equal parts, as bars.
     pub(super) fn bars(&self, columns: u16) -> String {
         let columns = usize::from(columns.max(1));
         let mut sums = vec![0_u64; columns];
@@ -101,7 +101,7 @@ impl Story {
         signs.into_iter().collect()
     }
 
-    /// In which of so many parts a moment is.
+    /// In which of this many parts a moment is.
     pub(super) fn column(&self, at_ms: u64, columns: usize) -> usize {
         let part = u128::from(at_ms) * columns as u128 / u128::from(self.total_ms.max(1));
         usize::try_from(part).unwrap_or(usize::MAX).min(columns.saturating_sub(1))
@@ -122,6 +122,7 @@ impl Story {
 /// A sign and words for what is worth a place on the line.
 fn words(what: &EventKind) -> Option<(char, String)> {
     Some(match what {
+        EventKind::Queued { queued } => ('q', format!("queued: {}", queued.words())),
         EventKind::Started { .. } => ('|', "started".into()),
         EventKind::Exit { state } => {
             let how = state.receipt().map_or_else(|| state.name().into(), answer::ending);
@@ -129,7 +130,7 @@ fn words(what: &EventKind) -> Option<(char, String)> {
         }
         EventKind::AllGone => ('x', "what it left behind has ended".into()),
         EventKind::AwaitingInput { awaiting } => ('?', format!("asked: {}", awaiting.prompt.trim())),
-        EventKind::WentOn => return None,
+        EventKind::WentOn | EventKind::Listening { .. } => return None,
         EventKind::Stopped => ('z', "stopped".into()),
         EventKind::Continued => ('c', "continued".into()),
         EventKind::Port { port } => (':', format!("listens on port {port}")),
@@ -141,6 +142,9 @@ fn words(what: &EventKind) -> Option<(char, String)> {
         EventKind::HeirGone => ('!', "nobody would take over now".into()),
         EventKind::Agent { .. } => return None,
         EventKind::ExecRefused { .. } => ('!', "a program was refused".into()),
+        EventKind::HostRefused { refused } => {
+            ('!', format!("not connected to {}:{}", refused.host, refused.port))
+        }
         EventKind::Asking { .. } => ('?', "a person must agree to a program".into()),
         EventKind::Answered { allowed, by, .. } => {
             ('a', format!("{} by {by}", if *allowed { "allowed" } else { "refused" }))

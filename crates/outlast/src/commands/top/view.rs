@@ -68,7 +68,7 @@ struct Paint {
 }
 
 impl Paint {
-    /// Writes at a place, in at most so many columns; returns the column after it.
+    /// Writes at a place, in at most this many columns; returns the column after it.
     fn text(&mut self, (x, y): (u16, u16), width: u16, text: &str, style: Style) -> u16 {
         let area = self.buffer.area;
         if x >= area.right() || y >= area.bottom() {
@@ -124,7 +124,10 @@ fn header(top: &Top<'_>, paint: &mut Paint) {
         (true, false) => said.join(", "),
     };
     let filter = if top.jobs.filter.is_empty() { String::new() } else { format!(" · /{}", top.jobs.filter) };
-    paint.bar((0, 0), width, &format!("outlast · {said}{filter}"), reversed());
+    let silent: Vec<&str> = top.far.silent().map(outlast_protocol::HostName::as_str).collect();
+    let silent =
+        if silent.is_empty() { String::new() } else { format!(" · not reached: {}", silent.join(", ")) };
+    paint.bar((0, 0), width, &format!("outlast · {said}{filter}{silent}"), reversed());
 }
 
 fn list_and_job(top: &Top<'_>, paint: &mut Paint, body: Rect) {
@@ -155,6 +158,7 @@ fn list(top: &Top<'_>, paint: &mut Paint, area: Rect) {
     let chosen = top.jobs.at();
     let first = (chosen + 1).saturating_sub(height);
     let older = top.jobs.age_ms();
+    let digits = top.jobs.shown().map(|row| row.handle.to_string().len()).max().unwrap_or(1);
     if top.has_list && top.jobs.shown().next().is_none() {
         let text = if top.jobs.all().is_empty() { "no jobs: outlast run -d COMMAND" } else { "no such job" };
         paint.text((area.x, area.y), area.width, text, dim());
@@ -165,7 +169,8 @@ fn list(top: &Top<'_>, paint: &mut Paint, area: Rect) {
         let mark = if top.jobs.marked.contains(&row.handle) { '*' } else { ' ' };
         let what = row.name.clone().or_else(|| row.description.clone());
         let what = what.unwrap_or_else(|| row.command.clone());
-        let text = format!("{}{mark}{} {what}", need.sign(), row.handle);
+        let handle = row.handle.to_string();
+        let text = format!("{}{mark}{handle:>digits$} {what}", need.sign());
         let state = short_state(top, &later, need);
         let room = usize::from(area.width).saturating_sub(human::width(&state) + 1);
         let left = human::cut(&text, room);
@@ -183,6 +188,7 @@ fn short_state(top: &Top<'_>, row: &Row, need: Need) -> String {
     match need {
         _ if top.ending.contains_key(&row.handle) => "ending".into(),
         Need::Asks => format!("asks {time}"),
+        Need::Runs if row.is_asking() => format!("waits {time}"),
         Need::Runs => time,
         Need::Failed | Need::Done => {
             let ago = human::age(row.age_ms.saturating_sub(row.duration_ms));
@@ -210,6 +216,8 @@ fn job(top: &Top<'_>, paint: &mut Paint, area: Rect) {
     }
     let question = row.awaiting_input.as_ref().map(|awaiting| awaiting.prompt.trim().to_owned());
     match question {
+        // What waits at its own prompt, or draws its own screen, is seen there.
+        Some(_) if !row.needs_answer() => {}
         Some(prompt) if !prompt.is_empty() => line(&format!("? {prompt}"), colour_of(Need::Asks)),
         Some(_) => line("? it waits for input", colour_of(Need::Asks)),
         None if row.is_asking() => line("? it wants to execute something: s", colour_of(Need::Asks)),
