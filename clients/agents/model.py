@@ -120,7 +120,10 @@ class Model(http.server.BaseHTTPRequestHandler):
         names = [tool["name"] for tool in body.get("tools", [])]
         parts = [part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]]
         results = [part.get("content", "") for part in parts if part["type"] == "tool_result"]
-        next_step = step(results, names, body) if names else None
+        user = [message["content"] for message in body["messages"] if message["role"] == "user"]
+        said = [text_of(content) if isinstance(content, str) else part.get("text", "")
+                for content in user for part in (content if isinstance(content, list) else [content])]
+        next_step = step(results, names, body, said) if names else None
         usage = {"input_tokens": 1, "output_tokens": 1}
         if next_step:
             block = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": next_step[0], "input": {}}
@@ -173,7 +176,8 @@ class Model(http.server.BaseHTTPRequestHandler):
     def chat(self, body):
         names = [tool["function"]["name"] for tool in body.get("tools", [])]
         results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
-        next_step = step(results, names, body) if names else None
+        said = [text_of(message["content"]) for message in body["messages"] if message["role"] == "user"]
+        next_step = step(results, names, body, said) if names else None
         if next_step:
             call = {"index": 0, "id": f"call_{len(results)}", "type": "function",
                     "function": {"name": next_step[0], "arguments": json.dumps(next_step[1])}}
@@ -191,7 +195,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         names = [d["name"] for tool in body.get("tools", []) for d in tool.get("functionDeclarations", [])]
         parts = [part for content in body["contents"] for part in content.get("parts", [])]
         results = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
-        next_step = step(results, names, body) if names else None
+        said = [part["text"] for content in body["contents"] if content.get("role") == "user" for part in content["parts"] if "text" in part]
+        next_step = step(results, names, body, said) if names else None
         if next_step:
             part = {"functionCall": {"name": next_step[0], "args": next_step[1]}}
         else:

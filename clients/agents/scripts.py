@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-ASKS = 'printf "Proceed? [y/N] "; read -r a; echo "got $a"; sleep 5; echo READY; sleep 300'
+ASKS = 'printf "Proceed? [y/N] "; read -r a; echo "got $a"; sleep 12; echo READY; sleep 300'
 INSTALL = ('printf "Install? [y/N] "; read -r a; printf "Which port? [8080] "; read -r b; printf "At boot? [y/N] "; '
            'read -r c; echo "done $a $b $c"; exit 4')
 GDB = "cc -g -O0 -x c -o sum - <<< 'int sum(int n) { return n * 10; } int main(void) { return sum(4); }' && gdb -q ./sum"
@@ -18,12 +18,12 @@ MENU = "whiptail --menu 'Pick one' 15 40 4 r Red g Green b Blue 2>picked; echo; 
 
 def words(agent):
     """How the tools are called there."""
-    def run(command, **more):
+    def run(command, seconds=None):
         if agent == "codex":
-            return ["exec_command", {"cmd": command, **({"yield_time_ms": 170_000} if more.get("long") else {})}]
+            return ["exec_command", {"cmd": command, **({"yield_time_ms": seconds * 1000} if seconds else {})}]
         if agent == "claude":
-            return ["Bash", {"command": command, **({"timeout": 170_000} if more.get("long") else {})}]
-        return ["run_shell_command", {"command": command, **({"ai_callback_delay": 170} if more.get("long") else {})}]
+            return ["Bash", {"command": command, **({"timeout": seconds * 1000} if seconds else {})}]
+        return ["run_shell_command", {"command": command, **({"ai_callback_delay": seconds} if seconds else {})}]
 
     def type_in(text):
         if agent == "codex":
@@ -42,14 +42,19 @@ def words(agent):
 def scripts(agent):
     """Each script: its steps, and for each step what its answer must have."""
     run, type_in, press, kill = words(agent)
-    wait = ["wait_for", {"handles": ["1"], "until": ["pattern"], "pattern": "READY", "timeout": 20}]
+    long = {
+        # Only when it is asked for by name (CLIENTS_SCRIPTS=half-hour, CLIENTS_TIMEOUT=2000): half an hour in one call.
+        "half-hour": [(run("for i in $(seq 28); do echo step $i; sleep 60; done; echo 'error: broken'; exit 101", seconds=1790),
+                  r"^(?=[\s\S]*error: broken)[\s\S]*(exit|code) 101\b")],
+    }
+    wait = ["wait_for", {"handles": ["1"], "until": ["pattern"], "pattern": "READY", "timeout": 40}]
     exits = r"(exit|code) {n}\b"
-    return {
+    return long | {
         "talk": [(run(ASKS), r"Proceed\?"), (type_in("y"), "got y"), (wait, "READY"), (["jobs", {}], "Proceed|read -r"),
                  (kill, "SIGTERM")],
         "repl": [(run("python3 -q"), ">>>"), (type_in("def f(n):\n    if n:\n        return 42\n\nprint(f(1))"), r"\b42\b"),
                  (type_in("exit()"), exits.format(n=0))],
-        "gdb": [(run(GDB, long=True), r"\(gdb\)"), (type_in("break sum\nrun"), r"Breakpoint 1, sum \(n=4\)"),
+        "gdb": [(run(GDB, seconds=170), r"\(gdb\)"), (type_in("break sum\nrun"), r"Breakpoint 1, sum \(n=4\)"),
                 (type_in("print n\nfinish"), r"= 4\b[^]*Value returned is \$2 = 40".replace("[^]", r"[\s\S]")), (kill, "SIG|exit")],
         "menu": [(run(MENU), "»r Red"), (press(["Down"], "\x1b[B"), "»g Green"), (press(["Enter"], "\r"), "picked g")],
         "cut": [(run("seq 1 12000"), "bytes left out"), (["left_out", {}], r"(?m)^(1500|2500)$")],
@@ -57,8 +62,9 @@ def scripts(agent):
                       (type_in("n"), r"done y 9000 n"), ],
         "password": [(run('read -rsp "Password: " p; echo; echo "${#p} letters"'), "outlast secret 1"), (kill, "SIG|exit")],
         "kill": [(run("trap '' TERM; echo up; sleep 300 & wait; sleep 300"), "up|running"), (kill, "SIGKILL|ended")],
-        "build": [(run("for i in $(seq 24); do echo step $i; sleep 5; done; echo 'error: broken'; exit 101", long=True),
-                   r"error: broken[\s\S]*|exit(ed with code)? 101|running")],
+        # One call: `install` has set how long one may take.
+        "build": [(run("for i in $(seq 24); do echo step $i; sleep 5; done; echo 'error: broken'; exit 101", seconds=170),
+                   r"^(?=[\s\S]*error: broken)[\s\S]*(exit|code) 101\b")],
         # The agent and its server start again and go on with the conversation: the job is still theirs, or they are told of it.
         "left": [(run("echo up; read x; sleep 300"), r"(?m)^up$")],
         "restart": [(run("echo up; read x; sleep 300"), r"(?m)^up$"),
@@ -72,7 +78,7 @@ def scripts(agent):
 def main():
     what, *rest = sys.argv[1:]
     if what == "list":
-        names = list(scripts("plain"))
+        names = [name for name in scripts("plain") if name != "half-hour"]
         print("\n".join(names if rest == ["full"] else ["talk"]))
         return 0
     agent, name, *rest = rest

@@ -87,7 +87,7 @@ class DesktopCommander:
         self.server.call("force_terminate", pid=pid)
 
     def dev_server(self):
-        pid = self.start(f"python3 -m http.server {self.port} --bind 127.0.0.1", 3000)
+        pid = self.start(f"python3 -m http.server {self.port} --bind 127.0.0.1", 10_000)
         self.start("sh test.sh")
         self.server.call("force_terminate", pid=pid)
 
@@ -223,6 +223,9 @@ class TerminalMcp:
 
 class Terminalcp:
     name = "terminalcp"
+    # Its calls go to a process that it starts by itself if need be.
+    daemon = "--server"
+    daemon_socket = ".terminalcp/server.sock"
 
     def __init__(self, server, seconds, port):
         self.server, self.seconds, self.port = server, seconds, port

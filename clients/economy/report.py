@@ -54,8 +54,9 @@ def write(docs, results, lists, seconds):
              "Seven workflows, each played on Outlast and on other terminal servers by the same script in one run, with default",
              "parameters: `clients/economy/run PROGRAM --write` writes this page. A cell is *calls / tokens*: the tokens (o200k_base) of",
              "the calls that a model has to write and of the answers that it reads. A play counts only if every question, exit code",
-             "and error line was in an answer, and the world is as it should be afterwards; one that fails is tried three times. In brackets are plays that have to sleep by guess, because",
-             "their server can't wait: they are listed and not ranked. Bold is the fewest.", "",
+             "and error line was in an answer, and the world is as it should be afterwards; one that fails is tried three times. In",
+             "brackets are plays that have to sleep by guess, because their server can't wait: they are listed and not ranked. Bold is the",
+             "fewest. terminalcp's own background process is started before it is measured.", "",
              "![Tokens for each workflow](economy.svg)", "",
              "| workflow | " + " | ".join(servers) + " |", "|---|" + "---|" * len(servers)]
     for name in names:

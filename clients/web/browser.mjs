@@ -27,6 +27,9 @@ export function tried(...args) {
   }
 }
 
+/// Starts a job in a folder, however that is called.
+export const startIn = (cwd, name, command) => JSON.parse(execFileSync(PROGRAM, ['--json', 'run', '-d', '--name', name, '--', 'bash', '-c', command], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })).handle;
+
 export const start = (name, command) => JSON.parse(outlast('--json', 'run', '-d', '--name', name, '--', 'bash', '-c', command)).handle;
 
 /// What `outlast screen` says the terminal shows.
@@ -36,8 +39,8 @@ export function check(holds, what) {
   if (!holds) throw new Error(`this does not hold: ${what}`);
 }
 
-export async function eventually(what, holds) {
-  const until = Date.now() + PATIENCE;
+export async function eventually(what, holds, seconds = PATIENCE / 1000) {
+  const until = Date.now() + seconds * 1000;
   let last;
   do {
     last = await holds();
@@ -57,7 +60,7 @@ export async function serve(options = [], env = {}) {
     createInterface({ input: child.stdout }).once('line', resolve);
     child.on('exit', (code) => reject(new Error(`the server ended with ${code}`)));
   });
-  const server = { ...JSON.parse(line), kill: async () => { child.kill('SIGKILL'); await gone; } };
+  const server = { ...JSON.parse(line), pid: child.pid, kill: async () => { child.kill('SIGKILL'); await gone; } };
   ended.push(server.kill);
   return server;
 }

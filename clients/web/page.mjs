@@ -1,6 +1,6 @@
 // The page, as a person uses it. Each scenario is a test of crates/outlast/tests/web/browser.rs.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { AXE, address, browser, check, eventually, outlast, rowsOf, run, screen, serve, start, tried } from './browser.mjs';
+import { AXE, address, browser, check, eventually, outlast, rowsOf, run, screen, serve, start, startIn, tried } from './browser.mjs';
 
 const shows = (page, text) => eventually(`the terminal shows ${text}`, async () => { const rows = await rowsOf(page); return rows.some((row) => row.includes(text)) || rows; });
 const same = (page, job) => eventually('the page and outlast screen show the same', async () => {
@@ -16,8 +16,12 @@ async function enter(page, server) {
   check(!(await page.evaluate(() => performance.getEntriesByType('navigation')[0].name)).includes('outlast-key'), 'no key in the address');
 }
 
+const HOSTILE = '<img id=injected src=x onerror=alert(3)>"&amp;';
+
 function jobs() {
+  mkdirSync(HOSTILE, { recursive: true });
   return {
+    hostile: startIn(HOSTILE, 'hostile', 'touch "<b id=injected>"; ls; sleep 600'),
     api: start('api', 'for i in $(seq 1 400); do printf "line %s \\e[32mok\\e[0m\\n" $i; done; echo tail of it; sleep 600'),
     deploy: start('deploy', 'read -p "Apply these changes? [y/N] " a; echo "you said <$a>"; sleep 600'),
     tests: start('tests', 'echo "1 test failed"; exit 3'),
@@ -78,6 +82,11 @@ async function views(env, engine) {
   await page.waitForFunction(() => window.outlast);
   await shows(page, '<script>alert(2)</script>');
   check(await page.evaluate(() => !document.querySelector('#injected, img[src="x"], script:not([src])')), 'output is never markup');
+  await page.goto(address(server, `/job/${job.hostile}`));
+  await page.waitForFunction(() => window.outlast);
+  await shows(page, '<b id=injected>');
+  await page.waitForFunction((name) => document.querySelector('#facts').textContent.includes(name), HOSTILE);
+  check(await page.evaluate(() => !document.querySelector('#injected, img[src="x"]')), 'a name of a file is never markup');
   await page.goto(address(server, `/job/${job.tests}`));
   await page.waitForFunction(() => window.outlast);
   await shows(page, '1 test failed');
@@ -136,6 +145,66 @@ async function typing(env) {
   check(tried('send', String(job), 'print("agent")', '--pattern', 'agent').code === 0, 'an agent types again');
   const words = readFileSync(`${process.env.OUTLAST_HOME}/jobs/${job}/events.jsonl`, 'utf8');
   check(words.includes('"taken"') && words.includes('"given_back"'), 'both are events');
+  check(complaints.length === 0, `nothing is complained about: ${complaints.join('; ')}`);
+}
+
+/// Much output, wide characters, a full-screen editor, the steps of a shell, and two runs beside each other.
+async function past(env) {
+  const many = start('many', 'seq 1 100000; sleep 600');
+  const wide = start('wide', 'printf "漢字 한글 wide\\n👍 thumbs\\n│ box ├─┤\\ncafe\\u0301 e\\n"; sleep 600');
+  const [one, two] = ['one', 'two'].map((word) => start(`run-${word}`, `echo begins; echo ${word}; echo ends`));
+  outlast('run', '--shell', 'dev', 'cd /tmp');
+  tried('run', '--shell', 'dev', '(exit 3)');
+  const vim = start('editor', 'exec vim -u NONE -n note.txt');
+  outlast('wait', String(many), '--pattern', '^100000$', '--deadline', '60s');
+  const server = await serve([], env);
+  const { page, complaints } = await browser();
+  await enter(page, server);
+  const open = async (job) => {
+    await page.goto(address(server, `/job/${job}`));
+    await page.waitForFunction(() => window.outlast);
+  };
+  await open(many);
+  await shows(page, '100000');
+  await same(page, many);
+  await page.click('#tab-transcript');
+  await page.waitForFunction(() => document.querySelector('.text').textContent.includes('99999'));
+  await page.fill('#transcript input', '^5000\\d$');
+  await page.press('#transcript input', 'Enter');
+  await page.waitForFunction(() => document.querySelectorAll('.found li').length === 10);
+  await page.getByRole('button', { name: 'Beginning' }).click();
+  await page.waitForFunction(() => document.querySelector('.text').textContent.startsWith('1\n2\n'));
+
+  await open(wide);
+  await shows(page, 'box');
+  await same(page, wide);
+
+  await open(vim);
+  await shows(page, '~');
+  await page.click('#take');
+  await page.waitForFunction(() => window.outlast.mine());
+  await page.click('#screen');
+  await page.keyboard.type('itouch and go');
+  await page.keyboard.press('Escape');
+  await shows(page, 'touch and go');
+  await page.keyboard.type(':wq');
+  await page.keyboard.press('Enter');
+  outlast('wait', String(vim), '--exit', '--deadline', '30s');
+  check(readFileSync('note.txt', 'utf8') === 'touch and go\n', 'vim wrote what was typed');
+
+  // The jobs beside the open one lead to each other.
+  await page.locator('#rail a', { hasText: 'run-two' }).click();
+  await page.waitForURL(`**/job/${two}`);
+  await page.waitForFunction(() => window.outlast);
+  await page.click('#tab-timeline');
+  await page.waitForFunction(() => document.querySelector('#timeline').dataset.shown);
+  await page.getByLabel('Compare with another run').selectOption(String(one));
+  await page.waitForFunction(() => document.querySelector('.diff .second')?.textContent.includes('two') && document.querySelector('.diff .first').textContent.includes('one'));
+  await eventually('both screens are shown', async () => (await page.$$eval('.moment:not([hidden]) .rows', (all) => all.map((rows) => /begins/.test(rows.textContent)))).join() === 'true,true');
+  const shell = JSON.parse(outlast('--json', 'jobs', '--all')).jobs.find((job) => job.command === 'shell dev').handle;
+  await open(shell);
+  await page.click('#tab-timeline');
+  await page.waitForFunction(() => [...document.querySelectorAll('.events button')].some((row) => row.textContent.includes('step 2: (exit 3) (exit code 3')));
   check(complaints.length === 0, `nothing is complained about: ${complaints.join('; ')}`);
 }
 
@@ -241,6 +310,8 @@ await run({
   'views-rows': () => views({ OUTLAST_WEB_XTERM: '0' }, 'rows'),
   typing: () => typing({}),
   'typing-rows': () => typing({ OUTLAST_WEB_XTERM: '0' }),
+  past: () => past({}),
+  'past-rows': () => past({ OUTLAST_WEB_XTERM: '0' }),
   answers,
   restart,
   accessible,

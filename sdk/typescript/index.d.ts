@@ -75,7 +75,7 @@ export interface JobInfo {
   name?: string;
   cwd: string;
   session: string;
-  status: 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'lost';
+  status: 'queued' | 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'lost';
   receipt?: Receipt;
   raw: Record<string, unknown>;
 }

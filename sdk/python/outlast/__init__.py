@@ -13,58 +13,12 @@
 The same without asyncio is in :mod:`outlast.sync`.
 """
 
+from . import _types
 from ._client import Job, Outlast, Shell, Starting
 from ._errors import ConnectionLost, OutlastError
-from ._types import (
-    AwaitingInput,
-    Condition,
-    Event,
-    Exit,
-    Gone,
-    Http,
-    JobInfo,
-    Lines,
-    Match,
-    Output,
-    Pattern,
-    Port,
-    Quiet,
-    Receipt,
-    Screen,
-    Sent,
-    Stable,
-    Step,
-    Text,
-    Waited,
-)
+from ._types import *
 
 __version__ = "@VERSION@"
 
-__all__ = [
-    "AwaitingInput",
-    "Condition",
-    "ConnectionLost",
-    "Event",
-    "Exit",
-    "Gone",
-    "Http",
-    "Job",
-    "JobInfo",
-    "Lines",
-    "Match",
-    "Outlast",
-    "OutlastError",
-    "Output",
-    "Pattern",
-    "Port",
-    "Quiet",
-    "Receipt",
-    "Screen",
-    "Sent",
-    "Shell",
-    "Stable",
-    "Starting",
-    "Step",
-    "Text",
-    "Waited",
-]
+__all__ = ["ConnectionLost", "Job", "Outlast", "OutlastError", "Shell", "Starting"]
+__all__ += _types.__all__

@@ -18,7 +18,7 @@ _HEADER = struct.Struct(">IIBB")
 
 
 class FrameError(ValueError):
-    """Bytes that are no frames: nothing that follows can be understood."""
+    """Bytes that are not frames: nothing that follows can be understood."""
 
 
 class Message(NamedTuple):

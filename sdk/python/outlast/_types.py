@@ -6,6 +6,30 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
+# Every name that both faces of the client give out.
+__all__ = [
+    "AwaitingInput",
+    "Condition",
+    "Event",
+    "Exit",
+    "Gone",
+    "Http",
+    "JobInfo",
+    "Lines",
+    "Match",
+    "Output",
+    "Pattern",
+    "Port",
+    "Quiet",
+    "Receipt",
+    "Screen",
+    "Sent",
+    "Stable",
+    "Step",
+    "Text",
+    "Waited",
+]
+
 Json = Any
 
 
@@ -269,7 +293,7 @@ class JobInfo:
 
     @property
     def running(self) -> bool:
-        return self.state in ("starting", "running")
+        return self.state in ("queued", "starting", "running")
 
     @classmethod
     def of(cls, said: Json) -> "JobInfo":

@@ -275,7 +275,7 @@ class spawn(SpawnBase):  # noqa: N801 - the name that users of pexpect know
         self.closed = True
 
     def __del__(self) -> None:
-        # A job outlasts whoever started it.
+        # A job outlasts the program that started it.
         pass
 
     def fileno(self) -> int:

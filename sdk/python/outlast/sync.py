@@ -17,38 +17,15 @@ import threading
 from types import TracebackType
 from typing import Any, Awaitable, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _client
+from . import _client, _types
 from ._errors import ConnectionLost, OutlastError
-from ._types import (
-    AwaitingInput,
-    Condition,
-    Event,
-    Exit,
-    Gone,
-    Http,
-    JobInfo,
-    Lines,
-    Match,
-    Output,
-    Pattern,
-    Port,
-    Quiet,
-    Receipt,
-    Screen,
-    Sent,
-    Stable,
-    Step,
-    Text,
-    Waited,
-)
+from ._types import *
 
 Json = Any
 T = TypeVar("T")
 
-__all__ = [
-    "AwaitingInput", "Condition", "ConnectionLost", "Event", "Exit", "Gone", "Http", "Job", "JobInfo", "Lines", "Match", "Outlast",
-    "OutlastError", "Output", "Pattern", "Port", "Quiet", "Receipt", "Screen", "Sent", "Shell", "Stable", "Step", "Text", "Waited",
-]  # fmt: skip
+__all__ = ["ConnectionLost", "Job", "Outlast", "OutlastError", "Shell"]
+__all__ += _types.__all__
 
 
 class _Loop:
