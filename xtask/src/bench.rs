@@ -2,9 +2,11 @@
 //! and ratios. Absolute times mean little on a shared machine: read the ratios and the curves.
 
 mod bare;
+mod cold;
 mod crowd;
 pub(crate) mod emit;
 mod latency;
+pub(crate) mod peers;
 mod plot;
 mod reading;
 mod report;
@@ -39,6 +41,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("floods", throughput::terminal),
     ("pipes", throughput::pipes),
     ("server", throughput::server),
+    ("cold", cold::cold),
     ("round-trips", latency::round_trips),
     ("patterns", latency::patterns),
     ("interpreter", latency::interpreter),
@@ -132,7 +135,7 @@ pub(crate) fn machine() -> String {
     )
 }
 
-/// On stderr, for whoever waits.
+/// On stderr, for the person who waits.
 fn progress(text: &str) {
     eprintln!("… {text}");
 }

@@ -60,7 +60,7 @@ fn collect_pages(folder: &Path, pages: &mut Vec<PathBuf>) -> Result<(), String> 
 }
 
 /// The program, built first if it is missing.
-fn mdbook(root: &Path) -> Result<PathBuf, String> {
+pub(crate) fn mdbook(root: &Path) -> Result<PathBuf, String> {
     let tools = root.join("target/tools/mdbook");
     let built = tools.join("bin/mdbook");
     for candidate in [PathBuf::from("mdbook"), built.clone()] {

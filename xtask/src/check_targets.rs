@@ -1,5 +1,5 @@
 //! `cargo xtask check-targets`: what compiles for which target, tried. Elsewhere than on Linux only the portable crates are
-//! expected to; a target whose standard library cannot be had is said to be unchecked.
+//! expected to; a target whose standard library is not available is reported as unchecked.
 
 use std::path::Path;
 use std::process::Command;

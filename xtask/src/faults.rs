@@ -5,9 +5,11 @@
 mod arena;
 mod corners;
 mod deaths;
+mod ends;
 mod exhaustion;
 mod hostile;
 mod pauses;
+pub(crate) mod soak;
 
 use std::fmt::Write as _;
 
@@ -50,11 +52,11 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ("descriptors", "a keeper without descriptors (RLIMIT_NOFILE)", exhaustion::descriptors),
     ("processes", "no more processes to be had (pids cgroup)", exhaustion::processes),
     ("disk", "the disk is full, and then has room again", exhaustion::disk),
-    ("cap", "10 GB of output against a cap of 64 MiB", exhaustion::cap),
+    ("cap", "up to 10 GB of output against a cap of 64 MiB", exhaustion::cap),
     ("soup", "output that is random control sequences, and questions to the terminal", hostile::soup),
     ("endless", "an endless title, an endless line, a flood of titles", hostile::endless),
     ("garbage", "garbage, half lines and a line of 1 GB at the socket", hostile::garbage),
-    ("crowd", "10,000 connections to one keeper", hostile::crowd),
+    ("crowd", "up to 10,000 connections to one keeper", hostile::crowd),
     ("deaf", "clients that never read what they asked for", hostile::deaf),
     ("stranger", "another user's client", hostile::stranger),
     (
@@ -81,6 +83,15 @@ const FAULTS: &[(&str, &str, Fault)] = &[
         "the power fails after an end was told (an image of the disk is copied in use)",
         corners::power,
     ),
+    ("full-at-once", "a disk with room is full in a job's first moment", ends::full_at_once),
+    ("told", "keeper killed (-9) as soon as its receipt is on the disk: the end is told, once", ends::told),
+    (
+        "all-done",
+        "keeper killed (-9) together with the last process that its job left: nobody stays",
+        ends::all_done,
+    ),
+    ("first", "the MCP server is the first process of a container", ends::first_process),
+    ("unreadable", "requests over stdio that cannot be read", ends::unreadable),
 ];
 
 /// What runs with every change, a few times each and with the debug build.
@@ -89,22 +100,30 @@ const SAMPLED: &[&str] = &[
     "kill-begun",
     "strays",
     "inherited",
-    "besieged",
     "unread",
     "folder",
     "power",
-    "stranger",
-    "deaf",
+    "full-at-once",
+    "told",
+    "all-done",
+    "first",
+    "unreadable",
 ];
 
 const MARKS: (&str, &str) = ("<!-- counted: cargo xtask faults -->", "<!-- end of what was counted -->");
 
-/// `cargo xtask faults [--write | --sample] [FAULT...]`
+/// `cargo xtask faults [--part N] [--write | --sample] [FAULT...]`
 ///
 /// # Errors
 /// When something was lost, hung or left behind, or could not be tried at all.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let known: Vec<&str> = FAULTS.iter().map(|(name, ..)| *name).collect();
+    let (words, part) = match words {
+        ["--part", part, rest @ ..] => {
+            (rest, part.parse::<u64>().map_err(|error| format!("--part {part}: {error}"))?.max(1))
+        }
+        _ => (words, 1),
+    };
     let choice = Choice::read(words, &["--write", "--sample"], "fault", &known)?;
     let mut table = String::from(
         "| fault | tried | bytes lost | receipts lost | calls hung | processes left | besides |\n|---|---|---|---|---|---|---|\n",
@@ -114,11 +133,11 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
         if !choice.wants(name) {
             continue;
         }
-        eprintln!("… {title}");
-        if choice.has("--sample") && !SAMPLED.contains(name) {
+        if choice.has("--sample") && choice.is_all() && !SAMPLED.contains(name) {
             continue;
         }
-        let mut arena = Arena::new(name, choice.has("--sample"))?;
+        eprintln!("… {title}");
+        let mut arena = Arena::new(name, choice.has("--sample"), part)?;
         let mut tally = fault(&mut arena).map_err(|error| format!("{name}: {error}"))?;
         tally.left += arena.end_all();
         let Tally { tried, lost_bytes, lost_receipts, hung, left, note } = &tally;

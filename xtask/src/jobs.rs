@@ -28,7 +28,7 @@ pub(crate) fn count(lines: &str, burst: &str, pause: &str) -> Result<(), String>
 /// with 7.
 ///
 /// # Errors
-/// A seed that is no number, or no terminal.
+/// A seed that is not a number, or no terminal.
 pub(crate) fn soup(seed: &str) -> Result<(), String> {
     let mut state: u64 = seed.parse().map_err(|error| format!("{seed}: {error}"))?;
     let mut below = |limit: u64| {

@@ -24,7 +24,7 @@ pub(crate) enum Step {
 /// Reads a recipe.
 pub(crate) fn parse(text: &str) -> Result<Vec<Step>, String> {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    lines.map(|line| step(line).ok_or_else(|| format!("this is no step of a recipe: {line}"))).collect()
+    lines.map(|line| step(line).ok_or_else(|| format!("invalid step of a recipe: {line}"))).collect()
 }
 
 fn step(line: &str) -> Option<Step> {

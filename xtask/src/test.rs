@@ -6,6 +6,7 @@
 //!
 //! With `--full` tests run at full length, with those that are too long for every change, and figures go into `docs`.
 
+mod others;
 mod report;
 mod running;
 mod suites;
@@ -17,12 +18,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use others::Cpu;
 use outlast_testkit::LEFT_OUT_FILE;
 use running::End;
 use suites::{Built, SUITES, Size, Suite};
 
 use crate::choice::Choice;
-use crate::museum;
+use crate::{book, museum};
 
 /// What one suite did.
 struct Ran {
@@ -31,6 +33,8 @@ struct Ran {
     failed: usize,
     left_out: Vec<LeftOut>,
     took: Duration,
+    /// Its budget, and the time that other work on the machine took.
+    allowed: Duration,
     /// The suite ended as it should: tests may have failed all the same.
     ended_well: bool,
     /// It had not ended when its time was up.
@@ -51,9 +55,9 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let size = if choice.has("--full") { Size::Full } else { Size::Ci };
     if choice.has("--list") {
         for suite in SUITES {
-            let minutes = suite.budget(size).as_secs() / 60;
+            let seconds = suite.budget(size).as_secs();
             let when = if Size::Ci.includes(suite) { "" } else { " (only with --full)" };
-            println!("{:10} {minutes:>3} min  {}{when}", suite.name, suite.what);
+            println!("{:10} {seconds:>5} s  {}{when}", suite.name, suite.what);
         }
         return Ok(());
     }
@@ -63,14 +67,17 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
         tools::install_debian_packages(&root, size)?;
     }
     tools::fetch_npm_packages(&root)?;
+    tools::fetch_nats_server(&root)?;
+    // By name, a suite of full size runs at any size.
+    let is_chosen = |suite: &&Suite| choice.wants(suite.name) && (size.includes(suite) || !choice.is_all());
+    let chosen: Vec<&'static Suite> = SUITES.iter().filter(is_chosen).collect();
+    if chosen.iter().any(|suite| suite.name == "book") {
+        book::mdbook(&root)?;
+    }
     let built = build()?;
-    let chosen = SUITES.iter().filter(|suite| {
-        // By name, a suite of full size runs at any size.
-        choice.wants(suite.name) && (size.includes(suite) || !choice.is_all())
-    });
     let ran: Vec<Ran> =
-        chosen.map(|suite| run_suite(suite, &built, size, &root)).collect::<Result<_, _>>()?;
-    let result = report::print(&ran, size);
+        chosen.into_iter().map(|suite| run_suite(suite, &built, size, &root)).collect::<Result<_, _>>()?;
+    let result = report::print(&ran);
     if size == Size::Full && choice.is_all() {
         report::write(&root, &ran)?;
     }
@@ -105,8 +112,8 @@ fn run_suite(suite: &'static Suite, built: &[Built], size: Size, root: &Path) ->
     std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o1777)).map_err(say)?;
     let mut ran = Ran::new(suite);
     let full_size = if size == Size::Full { full_size(&mut ran, root) } else { Vec::new() };
-    let began = Instant::now();
-    let deadline = began + suite.budget(size);
+    let (began, cpu) = (Instant::now(), Cpu::now());
+    let deadline = began + others::longest(suite.budget(size));
     for mut command in suite.commands(built, &cargo(), root) {
         command.env(LEFT_OUT_FILE, notes.path());
         if size == Size::Full && suite.is_of_test_programs() && !full_size.is_empty() {
@@ -118,7 +125,7 @@ fn run_suite(suite: &'static Suite, built: &[Built], size: Size, root: &Path) ->
             let (passed, failed) = counts(line).unwrap_or((0, 0));
             ran.passed += passed;
             ran.failed += failed;
-            // Whoever reads the output may have left.
+            // The reader of the output may have left.
             let _ = writeln!(std::io::stdout(), "{line}");
         })?;
         // What has no closing line of its own is one test.
@@ -130,6 +137,7 @@ fn run_suite(suite: &'static Suite, built: &[Built], size: Size, root: &Path) ->
         ran.killed |= end == End::Killed;
     }
     ran.took = began.elapsed();
+    ran.allowed = Cpu::now().allowed(cpu, ran.took, suite.budget(size));
     let left_out = std::fs::read_to_string(notes.path()).unwrap_or_default();
     ran.left_out.extend(left_out.lines().filter_map(LeftOut::parse));
     Ok(ran)
@@ -161,6 +169,7 @@ impl Ran {
             failed: 0,
             left_out: Vec::new(),
             took: Duration::ZERO,
+            allowed: Duration::ZERO,
             ended_well: true,
             killed: false,
         }

@@ -67,6 +67,19 @@ impl Bare {
         }
     }
 
+    /// Reads a little until the text has come; gives what was read.
+    pub(super) fn read_text(&self, end: &str) -> String {
+        let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+        while !text.windows(end.len()).any(|window| window == end.as_bytes()) {
+            match rustix::io::read(&self.reads, piece.as_mut_slice()) {
+                Ok(n) if n > 0 => text.extend_from_slice(&piece[..n]),
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// Types a line.
     pub(super) fn type_line(&self, text: &str) {
         let _ = rustix::io::write(self.types.as_fd(), format!("{text}\n").as_bytes());

@@ -49,8 +49,21 @@ pub(crate) fn emit(kind: &str, bytes: &str) -> Result<(), String> {
         out.write_all(b"\x1b[?1049l").map_err(say)?;
     }
     writeln!(out, "\n{END}").and_then(|()| out.flush()).map_err(say)?;
-    // Until whoever measures has looked at everything.
+    // Until the measuring side has looked at everything.
     let _ = std::io::stdin().read(&mut [0]);
+    Ok(())
+}
+
+/// `xtask mark-once MS`: is silent for so long, and then prints a line with the time at which it prints.
+///
+/// # Errors
+/// No number, or an output that is gone.
+pub(crate) fn mark_once(silence: &str) -> Result<(), String> {
+    let silence = silence.parse().map_err(|error| format!("{silence}: {error}"))?;
+    std::thread::sleep(std::time::Duration::from_millis(silence));
+    rustix_write(format!("MARK {} .\n", super::monotonic_ns()).as_bytes())?;
+    // A job is not done when it is ready.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     Ok(())
 }
 

@@ -27,10 +27,12 @@ pub(super) struct Arena {
     mark: String,
     dice: Dice,
     is_sample: bool,
+    /// Counts are divided by this.
+    part: u64,
 }
 
 impl Arena {
-    pub(super) fn new(name: &str, is_sample: bool) -> Result<Self, String> {
+    pub(super) fn new(name: &str, is_sample: bool, part: u64) -> Result<Self, String> {
         let program = if is_sample { crate::bench::debug_program()? } else { crate::bench::built_program()? };
         let scratch = tempfile::Builder::new()
             .prefix(&format!("outlast-faults-{name}-"))
@@ -39,7 +41,7 @@ impl Arena {
         let home = scratch.path().join("home");
         let outlast = Outlast::at(&home).map_err(|failure| failure.to_string())?.kept_by(&program);
         let mark = scratch.path().to_string_lossy().into_owned();
-        Ok(Self { scratch, program, outlast, mark, dice: Dice::new(), is_sample })
+        Ok(Self { scratch, program, outlast, mark, dice: Dice::new(), is_sample, part })
     }
 
     pub(super) fn home(&self) -> PathBuf {
@@ -50,9 +52,14 @@ impl Arena {
         self.scratch.path()
     }
 
+    pub(super) fn is_sample(&self) -> bool {
+        self.is_sample
+    }
+
     /// How often a fault is tried.
     pub(super) fn times(&self, times: u64) -> u64 {
-        if self.is_sample { times.div_ceil(15).max(2) } else { times }
+        let part = if self.is_sample { 15 } else { self.part };
+        if part == 1 { times } else { times.div_ceil(part).max(2) }
     }
 
     /// A random number below a limit.
@@ -124,13 +131,19 @@ impl Arena {
 
     /// What is left: every process of this arena, which is then ended.
     pub(super) fn end_all(&self) -> u64 {
+        self.end_all_of(&self.home(), &|_| ())
+    }
+
+    /// As [`end_all`](Self::end_all), with the keepers of another home; who is left is shown before it is ended.
+    pub(super) fn end_all_of(&self, home: &Path, show: &dyn Fn(&[Proc])) -> u64 {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
-            let left = self.processes();
+            let left = self.processes(home);
             if left.is_empty() {
                 return 0;
             }
             if Instant::now() >= until {
+                show(&left);
                 for process in &left {
                     eprintln!("  left: {} {}", process.pid.as_raw_nonzero(), process.comm);
                     let _ = outlast_pty::signal::send(process, Signal::KILL);
@@ -141,9 +154,9 @@ impl Arena {
         }
     }
 
-    fn processes(&self) -> Vec<Proc> {
+    /// Every process of this arena.
+    pub(super) fn processes(&self, home: &Path) -> Vec<Proc> {
         let mark = format!("{MARK}={}", self.mark);
-        let home = self.home();
         let ours = |process: &Proc| {
             let environment = std::fs::read(format!("/proc/{}/environ", process.pid.as_raw_nonzero()));
             let marked =
@@ -212,11 +225,17 @@ pub(super) fn grown_to(job: &Job, size: u64) {
 
 /// Waits for a process of ours, within the limit.
 pub(super) fn ended_in_time(child: &mut Child) -> bool {
+    ended_in_time_or(child, || ())
+}
+
+/// As [`ended_in_time`], and shows what hangs before it is ended.
+pub(super) fn ended_in_time_or(child: &mut Child, show: impl Fn()) -> bool {
     let until = Instant::now() + CALL_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(_)) | Err(_) => return true,
             Ok(None) if Instant::now() >= until => {
+                show();
                 let _ = child.kill();
                 let _ = child.wait();
                 return false;

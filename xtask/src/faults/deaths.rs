@@ -14,7 +14,7 @@ const LINES: u64 = 1500;
 const LONGER: u64 = 6000;
 
 pub(super) fn keeper(arena: &mut Arena) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 300, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(300), ..Tally::default() };
     let mut takeovers = 0;
     for _ in 0..tally.tried {
         let job = arena.counting(LINES)?;
@@ -32,7 +32,7 @@ pub(super) fn keeper(arena: &mut Arena) -> Result<Tally, String> {
 }
 
 pub(super) fn keeper_at_end(arena: &mut Arena) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 300, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(300), ..Tally::default() };
     for _ in 0..tally.tried {
         let job = arena.counting(40)?;
         grown_to(&job, 380);
@@ -45,7 +45,7 @@ pub(super) fn keeper_at_end(arena: &mut Arena) -> Result<Tally, String> {
 
 pub(super) fn client(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally::default();
-    for _ in 0..50 {
+    for _ in 0..arena.times(50) {
         let job = arena.counting(LINES)?;
         let name = job.handle().to_string();
         let clients = [
@@ -66,7 +66,7 @@ pub(super) fn client(arena: &mut Arena) -> Result<Tally, String> {
 }
 
 pub(super) fn server(arena: &mut Arena) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 100, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(100), ..Tally::default() };
     let mut untold = 0;
     for round in 0..tally.tried {
         let mut server = Server::start(&arena.program, &arena.home())?;
@@ -97,7 +97,7 @@ pub(super) fn server(arena: &mut Arena) -> Result<Tally, String> {
 }
 
 pub(super) fn both(arena: &mut Arena) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 20, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(20), ..Tally::default() };
     let mut lost = 0;
     for _ in 0..tally.tried {
         let jobs: Vec<_> = (0..20).map(|_| arena.counting(LONGER)).collect::<Result<_, _>>()?;
@@ -120,6 +120,7 @@ pub(super) fn both(arena: &mut Arena) -> Result<Tally, String> {
             }
         }
     }
-    tally.note = format!("{lost} lost, each with a whole log up to then; 380 others untouched");
+    tally.note =
+        format!("{lost} lost, each with a whole log up to then; {} others untouched", tally.tried * 19);
     Ok(tally)
 }

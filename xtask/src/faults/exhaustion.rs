@@ -86,12 +86,12 @@ pub(super) fn disk(arena: &mut Arena) -> Result<Tally, String> {
         return Ok(Tally::skipped("no file system may be mounted"));
     }
     let tried = fill(arena, &folder);
-    let _ = Command::new("umount").arg(&folder).status();
+    let _ = Command::new("umount").arg("--lazy").arg(&folder).status();
     tried
 }
 
 fn fill(arena: &mut Arena, folder: &std::path::Path) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 10, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(10), ..Tally::default() };
     let outlast =
         Outlast::at(&folder.join("home")).map_err(|failure| failure.to_string())?.kept_by(&arena.program);
     let mut told = 0;
@@ -122,9 +122,9 @@ fn fill(arena: &mut Arena, folder: &std::path::Path) -> Result<Tally, String> {
 }
 
 pub(super) fn cap(arena: &mut Arena) -> Result<Tally, String> {
-    const BYTES: u64 = 10_000_000_000;
     const CAP: u64 = 64 << 20;
-    let spec = arena.spec(&["emit", "log", &BYTES.to_string()]);
+    let bytes = arena.times(10_000_000_000);
+    let spec = arena.spec(&["emit", "log", &bytes.to_string()]);
     let spec = JobSpec { streams: Streams::Pipes, log_cap: Some(CAP), ..spec };
     let job = arena.outlast.start(spec).map_err(|failure| failure.to_string())?;
     let keeper = super::arena::process(&job, "keeper").ok_or("no keeper")?;
@@ -140,7 +140,7 @@ pub(super) fn cap(arena: &mut Arena) -> Result<Tally, String> {
     let file = std::fs::metadata(job.files().output).map_err(|error| error.to_string())?;
     let on_disk = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
     tally.lost_receipts += u64::from(info.state.name() != "completed");
-    tally.lost_bytes += u64::from(end < BYTES);
+    tally.lost_bytes += u64::from(end < bytes);
     tally.note = format!(
         "{end} bytes were written, the record says that {gone} are gone, {} MiB are on the disk; keeper at most {:.1} MiB",
         on_disk >> 20,

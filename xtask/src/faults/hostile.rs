@@ -29,7 +29,7 @@ fn peak_kib(job: &Job) -> f64 {
 }
 
 pub(super) fn soup(arena: &mut Arena) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 500, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(500), ..Tally::default() };
     let (mut harm, mut typed, mut peak) = (0, 0, 0.0_f64);
     for _ in 0..tally.tried {
         let seed = arena.below(u64::MAX).to_string();
@@ -86,7 +86,7 @@ pub(super) fn endless(arena: &mut Arena) -> Result<Tally, String> {
 pub(super) fn garbage(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let job = arena.outlast.start(arena.shell("read x; exit 7")).map_err(|failure| failure.to_string())?;
-    for round in 0..300 {
+    for round in 0..arena.times(300) {
         tally.tried += 1;
         let Ok(mut stream) = connect(&job) else { continue };
         let len = usize::try_from(arena.below(4096)).unwrap_or(0);
@@ -117,7 +117,7 @@ pub(super) fn garbage(arena: &mut Arena) -> Result<Tally, String> {
 }
 
 pub(super) fn crowd(arena: &mut Arena) -> Result<Tally, String> {
-    let mut tally = Tally { tried: 10_000, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(10_000), ..Tally::default() };
     let job = arena.outlast.start(arena.shell("read x; exit 7")).map_err(|failure| failure.to_string())?;
     let mut held = Vec::new();
     let mut refused = 0;
@@ -141,7 +141,7 @@ pub(super) fn crowd(arena: &mut Arena) -> Result<Tally, String> {
 
 pub(super) fn deaf(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally::default();
-    for _ in 0..5 {
+    for _ in 0..arena.times(5) {
         let job = arena.counting(3000)?;
         let mut deaf = Vec::new();
         for _ in 0..40 {
@@ -161,7 +161,7 @@ pub(super) fn stranger(arena: &mut Arena) -> Result<Tally, String> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Tally::skipped("only root can become another user"));
     }
-    let mut tally = Tally { tried: 50, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(50), ..Tally::default() };
     let job = arena.outlast.start(arena.shell("read x; exit 7")).map_err(|failure| failure.to_string())?;
     let folder = PathBuf::from(job.files().folder);
     // The folders are closed to others; here they are opened, so that the keeper itself must say no.

@@ -1,5 +1,6 @@
 //! Processes that stand still, and a clock that does not.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use outlast_job::{Outlast, Reason, Wait};
@@ -11,7 +12,7 @@ use super::arena::{Arena, CALL_TIMEOUT, ended_in_time, grown_to, send};
 pub(super) fn stopped(arena: &mut Arena) -> Result<Tally, String> {
     let mut tally = Tally::default();
     for role in ["keeper", "command", "reader"] {
-        for _ in 0..20 {
+        for _ in 0..arena.times(20) {
             tally.tried += 1;
             let job = arena.counting(1000)?;
             let mut reader = arena.cli(&["logs", "-f", &job.handle().to_string()])?;
@@ -33,7 +34,7 @@ pub(super) fn stopped(arena: &mut Arena) -> Result<Tally, String> {
             tally.hung += u64::from(!ended_in_time(&mut reader));
         }
     }
-    tally.note = "20 each".into();
+    tally.note = format!("{} each", tally.tried / 3);
     Ok(tally)
 }
 
@@ -59,7 +60,11 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 }
 "#;
 
-pub(super) fn clock(arena: &mut Arena) -> Result<Tally, String> {
+/// A program that keeps jobs by a clock that can be jumped, and the file that says by how many seconds.
+///
+/// # Errors
+/// There is no C compiler.
+pub(super) fn program_with_jumping_clock(arena: &Arena) -> Result<(PathBuf, PathBuf), String> {
     let folder = arena.scratch().to_owned();
     let (source, shim, jump) = (folder.join("shim.c"), folder.join("shim.so"), folder.join("jump"));
     std::fs::write(&source, SHIM).map_err(|error| error.to_string())?;
@@ -70,7 +75,7 @@ pub(super) fn clock(arena: &mut Arena) -> Result<Tally, String> {
         .arg(&source)
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        return Ok(Tally::skipped("no C compiler"));
+        return Err("no C compiler".into());
     }
     // Keepers run without the caller's environment: the shim comes in by the program itself.
     let wrapper = folder.join("wrapper");
@@ -79,8 +84,16 @@ pub(super) fn clock(arena: &mut Arena) -> Result<Tally, String> {
     std::fs::write(&wrapper, script).map_err(|error| error.to_string())?;
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&wrapper, all).map_err(|error| error.to_string())?;
+    Ok((wrapper, jump))
+}
+
+pub(super) fn clock(arena: &mut Arena) -> Result<Tally, String> {
+    let (wrapper, jump) = match program_with_jumping_clock(arena) {
+        Ok(made) => made,
+        Err(why) => return Ok(Tally::skipped(&why)),
+    };
     arena.outlast = Outlast::at(&arena.home()).map_err(|failure| failure.to_string())?.kept_by(&wrapper);
-    let mut tally = Tally { tried: 20, ..Tally::default() };
+    let mut tally = Tally { tried: arena.times(20), ..Tally::default() };
     let mut off = 0;
     for round in 0..tally.tried {
         std::fs::write(&jump, "0").map_err(|error| error.to_string())?;

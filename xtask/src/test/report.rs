@@ -6,7 +6,6 @@ use std::path::Path;
 
 use outlast_testkit::NO_SKIPS;
 
-use super::suites::Size;
 use super::{LeftOut, Ran};
 use crate::{bench, page};
 
@@ -20,18 +19,18 @@ const NAMED: usize = 3;
 ///
 /// # Errors
 /// What went wrong, in one line.
-pub(super) fn print(ran: &[Ran], size: Size) -> Result<(), String> {
+pub(super) fn print(ran: &[Ran]) -> Result<(), String> {
     println!(
         "\n{:10} {:>7} {:>7} {:>9} {:>8} {:>8}",
         "suite", "passed", "failed", "left out", "took", "budget"
     );
-    for Ran { suite, passed, failed, left_out, took, .. } in ran {
+    for Ran { suite, passed, failed, left_out, took, allowed, .. } in ran {
         println!(
             "{:10} {passed:>7} {failed:>7} {:>9} {:>7}s {:>7}s",
             suite.name,
             left_out.len(),
             took.as_secs(),
-            suite.budget(size).as_secs()
+            allowed.as_secs()
         );
     }
     let left_out: Vec<&LeftOut> = ran.iter().flat_map(|ran| &ran.left_out).collect();
@@ -46,24 +45,24 @@ pub(super) fn print(ran: &[Ran], size: Size) -> Result<(), String> {
         sum(|ran| ran.left_out.len())
     );
     let no_skips = std::env::var_os(NO_SKIPS).is_some_and(|value| value == "1");
-    let trouble: Vec<String> = ran.iter().flat_map(|ran| trouble(ran, size, no_skips)).collect();
+    let trouble: Vec<String> = ran.iter().flat_map(|ran| trouble(ran, no_skips)).collect();
     if trouble.is_empty() { Ok(()) } else { Err(trouble.join("; ")) }
 }
 
 /// What is wrong with a suite.
-fn trouble(ran: &Ran, size: Size, no_skips: bool) -> Vec<String> {
-    let Ran { suite, passed, failed, left_out, took, ended_well, killed } = ran;
-    let (name, budget) = (suite.name, suite.budget(size));
+fn trouble(ran: &Ran, no_skips: bool) -> Vec<String> {
+    let Ran { suite, passed, failed, left_out, took, allowed, ended_well, killed } = ran;
+    let name = suite.name;
     let mut trouble = Vec::new();
     if *killed {
-        trouble.push(format!("{name} had not ended after {} s, and was ended", budget.as_secs()));
+        trouble.push(format!("{name} had not ended after {} s, and was ended", took.as_secs()));
     } else if !ended_well || *failed > 0 {
         trouble.push(format!("{name} failed"));
     } else if *passed == 0 {
         trouble.push(format!("{name} ran no test"));
     }
-    if !killed && *took > budget {
-        trouble.push(format!("{name} took {} s of its {} s", took.as_secs(), budget.as_secs()));
+    if !killed && took > allowed {
+        trouble.push(format!("{name} took {} s of its {} s", took.as_secs(), allowed.as_secs()));
     }
     if no_skips && !left_out.is_empty() {
         trouble.push(format!("{name} left out {}", left_out.len()));
@@ -114,12 +113,13 @@ mod tests {
     use super::*;
 
     fn ran() -> Ran {
-        Ran { passed: 3, took: Duration::from_secs(1), ..Ran::new(&SUITES[0]) }
+        let (took, allowed) = (Duration::from_secs(1), Duration::from_secs(60));
+        Ran { passed: 3, took, allowed, ..Ran::new(&SUITES[0]) }
     }
 
     #[test]
     fn a_suite_that_failed_hung_ran_nothing_or_was_late_is_trouble() {
-        assert_eq!(trouble(&ran(), Size::Ci, true), Vec::<String>::new());
+        assert_eq!(trouble(&ran(), true), Vec::<String>::new());
         let late = Duration::from_secs(24 * 3600);
         for bad in [
             Ran { failed: 1, ..ran() },
@@ -128,7 +128,7 @@ mod tests {
             Ran { passed: 0, ..ran() },
             Ran { took: late, ..ran() },
         ] {
-            assert_eq!(trouble(&bad, Size::Ci, false).len(), 1);
+            assert_eq!(trouble(&bad, false).len(), 1);
         }
     }
 
@@ -137,8 +137,8 @@ mod tests {
         let left_out =
             LeftOut { test: "t".into(), why: "no zsh".into(), remedy: "apt-get install zsh".into() };
         let ran = Ran { left_out: vec![left_out], ..ran() };
-        assert_eq!(trouble(&ran, Size::Ci, false), Vec::<String>::new());
-        assert_eq!(trouble(&ran, Size::Ci, true), ["units left out 1"]);
+        assert_eq!(trouble(&ran, false), Vec::<String>::new());
+        assert_eq!(trouble(&ran, true), ["units left out 1"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The suites: what each runs, and how many minutes it may take on two cores.
+//! The suites: what each runs, and how many seconds it may take on two cores of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,15 +20,15 @@ impl Size {
 }
 
 /// The time limit of a suite at full size, where it does not have one of its own.
-const FULL_MINUTES: u64 = 60;
+const FULL_SECONDS: u64 = 3600;
 
 /// Tests that are run and counted together.
 #[derive(Debug)]
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// Its budget on two cores. At full size, a suite that also runs in CI has [`FULL_MINUTES`].
-    minutes: u64,
+    /// Its budget on two cores. At full size, a suite that also runs in CI has [`FULL_SECONDS`].
+    seconds: u64,
     runs: Runs,
 }
 
@@ -61,71 +61,89 @@ impl Runs {
     }
 }
 
-/// All of them. The budgets of those that run in CI add up to at most 50 minutes.
+/// All of them. The budgets of those that run in CI add up to at most half an hour.
 pub(crate) const SUITES: &[Suite] = &[
-    suite("units", "unit tests of every crate", 2, Runs::Units),
-    suite("examples", "examples in the documentation", 3, Runs::Docs),
-    suite("protocol", "the words in the documentation", 1, Runs::Tests("protocol")),
-    suite("stream", "recordings, corpora and saved fuzz inputs", 1, Runs::Tests("stream")),
-    suite("pty", "real programs that wait or work, ports", 4, Runs::Tests("pty")),
-    suite("policy", "evasions, and the real bash as judge", 1, Runs::Tests("policy")),
-    suite("remote", "the relay's frames, by the vectors that every SDK runs", 1, Runs::Tests("remote")),
+    suite("units", "unit tests of every crate", 100, Runs::Units),
+    suite("examples", "examples in the documentation", 120, Runs::Docs),
+    suite("protocol", "the words in the documentation", 20, Runs::Tests("protocol")),
+    suite("stream", "recordings, corpora and saved fuzz inputs", 40, Runs::Tests("stream")),
+    suite("pty", "real programs that wait or work, ports", 150, Runs::Tests("pty")),
+    suite("policy", "evasions, and the real bash as judge", 50, Runs::Tests("policy")),
+    suite("remote", "the relay's frames, by the vectors that every SDK runs", 20, Runs::Tests("remote")),
     suite(
         "machines",
-        "jobs on other machines, over links that are cut",
-        3,
+        "jobs on other machines, over links that are cut, and a fleet",
+        110,
         Runs::Test("outlast", "machines"),
     ),
-    suite("museum", "what 0.1.0 wrote and said", 2, Runs::Test("outlast", "museum")),
-    suite("it", "jobs from the command line, faults", 5, Runs::Test("outlast", "it")),
-    suite("terminal", "screens, keys, attaching", 3, Runs::Test("outlast", "terminal")),
-    suite("tell", "events, wakes, tmux panes", 3, Runs::Test("outlast", "tell")),
-    suite("guard", "sandbox, secrets, limits", 1, Runs::Test("outlast", "guard")),
-    suite("attack", "evasions, escapes and leaks, a part of them", 2, Runs::Test("outlast", "attack")),
-    suite("acp", "the ACP agent and the sidecar", 2, Runs::Test("outlast", "acp")),
-    suite("mcp", "the MCP server", 2, Runs::Test("outlast", "mcp")),
-    suite("web", "the web view, attacked and in a real browser", 3, Runs::Test("outlast", "web")),
-    suite("shells", "shells that remember, with the real bash as judge", 1, Runs::Test("outlast", "shells")),
-    suite("guide", "the commands and links of README and guide", 1, Runs::Test("outlast", "guide")),
-    suite("book", "the book of docs, without dead links", 4, Runs::Check(&["book"])),
+    suite("museum", "what 0.1.0 wrote and said", 40, Runs::Test("outlast", "museum")),
+    suite("it", "jobs from the command line, faults", 170, Runs::Test("outlast", "it")),
+    suite("terminal", "screens, keys, attaching", 100, Runs::Test("outlast", "terminal")),
+    suite("tell", "events, wakes, tmux panes", 130, Runs::Test("outlast", "tell")),
+    suite("guard", "sandbox, secrets, limits", 60, Runs::Test("outlast", "guard")),
+    suite("attack", "evasions, escapes and leaks, a part of them", 50, Runs::Test("outlast", "attack")),
+    suite("acp", "the ACP agent and the sidecar", 60, Runs::Test("outlast", "acp")),
+    suite("mcp", "the MCP server", 90, Runs::Test("outlast", "mcp")),
+    suite("web", "the web view, attacked and in a real browser", 90, Runs::Test("outlast", "web")),
+    suite(
+        "shells",
+        "shells that remember, with the real shells as judges",
+        60,
+        Runs::Test("outlast", "shells"),
+    ),
+    suite("guide", "the commands and links of README and guide", 30, Runs::Test("outlast", "guide")),
+    suite("book", "the book of docs, without dead links", 40, Runs::Check(&["book"])),
     suite(
         "packages",
         "packages, installed in empty prefixes",
-        2,
+        90,
         Runs::Check(&["dist", "--debug-binary", "--check"]),
     ),
-    suite("sdk", "the clients for Python and TypeScript, and their pages", 1, Runs::Check(&["sdk"])),
-    suite("dist", "the published packages, built and tried", 60, Runs::FullCheck(&["dist", "--check"])),
-    suite("plugins", "plugins, with each agent's own tools", 20, Runs::Script("clients/plugins/run")),
-    suite("pexpect", "pexpect's own tests with jobs behind them", 20, Runs::Script("clients/sdk/pexpect")),
-    suite("swerex", "SWE-ReX's own tests with jobs behind them", 20, Runs::Script("clients/sdk/swerex")),
-    suite("clients", "public MCP clients and the conformance suite", 30, Runs::Script("clients/run")),
-    suite("editors", "public ACP clients", 30, Runs::Script("clients/acp/run")),
-    suite("agents", "real agents with a scripted model", 30, Runs::Script("clients/agents/run")),
-    suite("woken", "a real Codex that its job wakes", 10, Runs::Script("clients/agents/wake")),
+    suite("faults-sample", "faults, each a few times", 120, Runs::Check(&["faults", "--sample"])),
+    suite("sdk", "the clients for Python and TypeScript, and their pages", 60, Runs::Check(&["sdk"])),
+    suite("dist", "the published packages, built and tried", 3600, Runs::FullCheck(&["dist", "--check"])),
+    suite("plugins", "plugins, with each agent's own tools", 1200, Runs::Script("clients/plugins/run")),
+    suite("pexpect", "pexpect's own tests with jobs behind them", 1200, Runs::Script("clients/sdk/pexpect")),
+    suite("swerex", "SWE-ReX's own tests with jobs behind them", 1200, Runs::Script("clients/sdk/swerex")),
+    suite("clients", "public MCP clients and the conformance suite", 1800, Runs::Script("clients/run")),
+    suite("editors", "public ACP clients", 1800, Runs::Script("clients/acp/run")),
+    suite("agents", "real agents with a scripted model", 1800, Runs::Script("clients/agents/run")),
+    suite("woken", "real agents that their jobs wake", 600, Runs::Script("clients/agents/wake")),
     suite(
         "panes",
         "real agents in tmux, and notices at random moments",
-        180,
+        10800,
         Runs::Script("clients/agents/panes"),
     ),
-    suite("telling", "whoever tells is killed at random moments", 120, Runs::Script("clients/telling/run")),
-    suite("lines", "several lines at once into twenty programs", 60, Runs::Script("clients/lines/run")),
-    suite("sidecar", "real ACP agents behind the sidecar", 30, Runs::Script("clients/acp/sidecar")),
+    suite(
+        "telling",
+        "the processes that tell are killed at random moments",
+        7200,
+        Runs::Script("clients/telling/run"),
+    ),
+    suite("lines", "several lines at once into twenty programs", 3600, Runs::Script("clients/lines/run")),
+    suite(
+        "lasting",
+        "the shells of others, with the same commands",
+        3600,
+        Runs::Script("clients/shells/run"),
+    ),
+    suite("sidecar", "real ACP agents behind the sidecar", 1800, Runs::Script("clients/acp/sidecar")),
     suite(
         "workflows",
         "docs/guide/workflows.md, by doing what it describes",
-        10,
+        600,
         Runs::Figures(&["workflows"]),
     ),
     suite(
         "machines-net",
         "docs/machines.md, links cut in network namespaces",
-        30,
+        1800,
         Runs::Figures(&["machines"]),
     ),
-    suite("faults", "docs/faults.md, counted", 120, Runs::Figures(&["faults", "--write"])),
-    suite("bench", "docs/performance.md, measured", 120, Runs::Figures(&["bench", "--write"])),
+    suite("fleet", "docs/fleet.md, a fleet mistreated and a large one", 2700, Runs::Figures(&["fleet"])),
+    suite("faults", "docs/faults.md, counted", 7200, Runs::Figures(&["faults", "--write"])),
+    suite("bench", "docs/performance.md, measured", 7200, Runs::Figures(&["bench", "--write"])),
 ];
 
 /// A test program that cargo has built.
@@ -165,18 +183,18 @@ impl Built {
     }
 }
 
-const fn suite(name: &'static str, what: &'static str, minutes: u64, runs: Runs) -> Suite {
-    Suite { name, what, minutes, runs }
+const fn suite(name: &'static str, what: &'static str, seconds: u64, runs: Runs) -> Suite {
+    Suite { name, what, seconds, runs }
 }
 
 impl Suite {
     /// How long it may take.
     pub(crate) fn budget(&self, size: Size) -> Duration {
-        let minutes = match size {
-            Size::Full if self.runs.is_in_ci() => FULL_MINUTES,
-            Size::Ci | Size::Full => self.minutes,
+        let seconds = match size {
+            Size::Full if self.runs.is_in_ci() => FULL_SECONDS,
+            Size::Ci | Size::Full => self.seconds,
         };
-        Duration::from_secs(60 * minutes)
+        Duration::from_secs(seconds)
     }
 
     /// Whether it is made of test programs, which have options such as `--include-ignored`.
@@ -253,7 +271,7 @@ mod tests {
     fn the_budgets_of_ci_leave_time_to_build() {
         let in_ci = SUITES.iter().filter(|suite| Size::Ci.includes(suite));
         let sum: Duration = in_ci.map(|suite| suite.budget(Size::Ci)).sum();
-        assert!(sum <= Duration::from_secs(50 * 60), "{sum:?}");
+        assert!(sum <= Duration::from_secs(30 * 60), "{sum:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What tests need besides Rust: packages of npm in `target/tools`, and Debian's packages.
+//! What tests need besides Rust: packages of npm and Python in `target/tools`, and Debian's packages.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -91,6 +91,36 @@ pub(crate) fn fetch_npm_packages(root: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The broker that tests of a fleet run, as `clients/nats/requirements.txt` names it, in `target/tools/nats/bin`.
+///
+/// # Errors
+/// When Python is there and pip fails. Without Python, tests that need it say so themselves.
+pub(crate) fn fetch_nats_server(root: &Path) -> Result<(), String> {
+    let list = root.join("clients/nats/requirements.txt");
+    let to = root.join("target/tools/nats");
+    let wanted = std::fs::read(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    // Copied last.
+    let note = to.join("requirements.txt");
+    if std::fs::read(&note).is_ok_and(|there| there == wanted) {
+        return Ok(());
+    }
+    println!("fetching nats-server");
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&to).stdin(Stdio::null()).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("python3 with venv is not installed: tests of a fleet are left out");
+        return Ok(());
+    }
+    let mut pip = Command::new(to.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(&list);
+    match pip.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => {
+            std::fs::write(&note, wanted).map_err(|error| format!("{}: {error}", note.display()))
+        }
+        Ok(status) => Err(format!("pip for nats-server failed: {status}")),
+        Err(error) => Err(format!("pip cannot be run: {error}")),
+    }
 }
 
 #[cfg(test)]
