@@ -111,6 +111,15 @@ fn notice(editor: &Conversation, words: &str) -> String {
     })
 }
 
+/// Waits until the outbox has the end of that job.
+#[track_caller]
+fn ended_event(sandbox: &Sandbox, job: u64) {
+    eventually("the job's end is in the outbox", TEST_TIMEOUT, || {
+        let all = sandbox.call(["--json", "events", "--all"]).run().ok().text();
+        if all.contains(&format!("\"job\":{job}")) { Ok(()) } else { Err(all) }
+    });
+}
+
 #[test]
 fn a_job_is_shown_live_and_its_end_wakes_the_agent_once() {
     let stand = Stand::new(&["--window", "10ms"]);
@@ -149,10 +158,10 @@ fn what_our_tools_have_listed_does_not_wake_it_and_what_it_was_told_is_not_menti
     };
     say("job read x < gate");
     open_gate(&gate);
-    eventually("the event is listed", TEST_TIMEOUT, || {
-        let listed = say("jobs");
-        if listed.contains("job 1 exit") { Ok(()) } else { Err(listed) }
-    });
+    // A list that comes between a job's end and its event shows that end, and then the event is not told.
+    ended_event(&stand.sandbox, 1);
+    let listed = say("jobs");
+    assert!(listed.contains("job 1 exit"), "{listed}");
     say("job read x < gate");
     open_gate(&gate);
     eventually("the second job's event goes along", TEST_TIMEOUT, || {
@@ -172,10 +181,7 @@ fn what_the_agent_saw_in_an_answer_does_not_wake_it() {
     let gate = gate(&stand.sandbox);
     user(&mut editor, "job read x < gate");
     open_gate(&gate);
-    eventually("the second job's event", TEST_TIMEOUT, || {
-        let all = stand.sandbox.call(["--json", "events", "--all"]).run().ok().text();
-        if all.contains("\"job\":2") { Ok(()) } else { Err(all) }
-    });
+    ended_event(&stand.sandbox, 2);
     user(&mut editor, "say go on");
     let last = stand.prompted(3).pop().unwrap();
     assert!(last.starts_with("say go on\n[outlast events "), "the user's words come first: {last}");
