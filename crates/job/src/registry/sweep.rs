@@ -190,7 +190,9 @@ fn remove(home: &Home, finished: &Finished) -> Result<(), Errno> {
     // Rename it first: a reader sees a complete job or none.
     let gone = format!(".gone-{}", finished.info.handle);
     rustix::fs::renameat(home.jobs_dir(), finished.info.handle.to_string(), home.jobs_dir(), &gone)?;
-    remove_flat_folder(home.jobs_dir(), &gone)
+    // From here on the job is gone. A file that somebody wrote into the folder meanwhile goes with the next sweep.
+    let _ = remove_flat_folder(home.jobs_dir(), &gone);
+    Ok(())
 }
 
 /// Removes outboxes of sessions without jobs, if nothing has happened in them for as long as jobs are kept.
