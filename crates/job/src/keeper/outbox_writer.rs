@@ -75,7 +75,8 @@ pub(super) fn notifier(
     let wakes = !wakes(inherited).is_empty();
     let past = inherited.job.events();
     let (mut told, mut end_told) = (inherited.shared.told(), inherited.shared.end_told());
-    if !past.is_empty()
+    // On a full disk there may be entries in the outbox, which keeps room for them, and no events in the job's own file.
+    if (!past.is_empty() || info.takeovers > 0)
         && let Ok(outbox) = Outbox::open(&inherited.home, &info.session)
     {
         // It may have died between telling and noting that it has.
