@@ -378,12 +378,12 @@ pub fn descriptor_name(fd: std::os::fd::RawFd) -> Option<String> {
     Some(link.to_string_lossy().into_owned())
 }
 
-/// The kernel's names of a process's three standard descriptors.
+/// A process's three standard descriptors, as far as they are open, with the kernel's names of them.
 #[must_use]
-pub fn standard_descriptors(pid: Pid) -> Vec<String> {
+pub fn standard_descriptors(pid: Pid) -> Vec<(i32, String)> {
     let name = |fd: i32| {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
-        Some(link.to_string_lossy().into_owned())
+        Some((fd, link.to_string_lossy().into_owned()))
     };
     (0..3).filter_map(name).collect()
 }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use outlast_pty::procfs::{self, Proc};
 use outlast_pty::{ports, signal};
 use rustix::process::{Pid, Signal};
+use rustix::time::{ClockId, clock_gettime};
 
+use crate::clock::now_ms;
 use crate::lifecycle::{self, Process, State};
 use crate::limits::{Group, LimitedBy};
 use crate::registry::format::Info;
@@ -18,6 +20,8 @@ use crate::wire::Killed;
 const GIVE_UP: Duration = Duration::from_secs(2);
 /// Of more processes than this the ports are not looked for.
 const MAX_WITH_PORTS: usize = 16;
+/// A command's start is known to a clock tick, and its terminal was made just before.
+const TERMINAL_SLACK: Duration = Duration::from_millis(20);
 /// How often we look again.
 const ROUND: Duration = Duration::from_millis(10);
 
@@ -118,6 +122,7 @@ pub(crate) fn living(info: &Info) -> Vec<Proc> {
         Some(LimitedBy::Cgroup(path)) => Group::members(path),
         Some(LimitedBy::EachProcess) | None => Vec::new(),
     };
+    let made_before = wall_time_of(born) + TERMINAL_SLACK;
     let own = rustix::process::getpid();
     procfs::everything()
         .into_iter()
@@ -125,18 +130,68 @@ pub(crate) fn living(info: &Info) -> Vec<Proc> {
         .filter(|process| {
             session == Some(process.session)
                 || in_group.contains(&process.pid.as_raw_nonzero().get())
-                || holds_an_end(process, &info.endpoints)
+                || holds_an_end(process, &info.endpoints, made_before)
                 || is_marked(process.pid)
         })
         .collect()
 }
 
-/// Whether one of a process's standard descriptors is an end of the job. A terminal whose master is closed
-/// shows as deleted, so a later terminal of the same number is not taken for it.
-fn holds_an_end(process: &Proc, endpoints: &[String]) -> bool {
-    procfs::standard_descriptors(process.pid).iter().any(|name| {
+/// Whether one of a process's standard descriptors is an end of the job. A terminal whose master is closed shows as deleted.
+/// Its number is given away again, so one that was made after the job's command began is another one.
+fn holds_an_end(process: &Proc, endpoints: &[String], made_before: Duration) -> bool {
+    procfs::standard_descriptors(process.pid).iter().any(|(fd, name)| {
         let end = name.strip_suffix(" (deleted)").unwrap_or(name);
+        if !endpoints.iter().any(|endpoint| endpoint == end) {
+            return false;
+        }
         let is_terminal = end.starts_with("/dev/");
-        endpoints.iter().any(|endpoint| endpoint == end) && (!is_terminal || end.len() < name.len())
+        !is_terminal
+            || (end.len() < name.len() && made_at(process.pid, *fd).is_some_and(|at| at <= made_before))
     })
+}
+
+/// When the file behind a descriptor was made, since 1970: for a terminal, whose owner and mode nobody changes, the time of
+/// the last such change.
+fn made_at(pid: Pid, fd: i32) -> Option<Duration> {
+    let file = rustix::fs::stat(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
+    Some(Duration::new(u64::try_from(file.st_ctime).ok()?, u32::try_from(file.st_ctime_nsec).ok()?))
+}
+
+/// The time since 1970 of a moment that is given in clock ticks since boot.
+fn wall_time_of(ticks: u64) -> Duration {
+    let since_boot = clock_gettime(ClockId::Boottime);
+    let since_boot =
+        Duration::new(since_boot.tv_sec.cast_unsigned(), since_boot.tv_nsec.try_into().unwrap_or(0));
+    let a_second = rustix::param::clock_ticks_per_second().max(1);
+    let moment = Duration::from_millis(ticks.saturating_mul(1000) / a_second);
+    Duration::from_millis(now_ms()).saturating_sub(since_boot.saturating_sub(moment))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    /// Numbers of terminals are given away again: what runs on a later one is not ours, and must not be ended.
+    #[test]
+    fn a_later_terminal_of_the_same_number_is_another_one() {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let terminal = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+        let mut child =
+            Command::new("sleep").arg("1000").stdin(terminal).stdout(Stdio::null()).spawn().unwrap();
+        drop(master);
+        let process = procfs::stat(Pid::from_child(&child)).unwrap();
+        let made = made_at(process.pid, 0).unwrap();
+        let ends = [name];
+        assert!(holds_an_end(&process, &ends, made));
+        assert!(!holds_an_end(&process, &ends, made - Duration::from_millis(1)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
