@@ -19,6 +19,10 @@ LOCK = threading.Lock()
 SHOWN = set()
 
 
+# How Claude Code lets a model wait for servers that are still starting.
+WAIT = "WaitForMcpServers"
+
+
 def text_of(content):
     if isinstance(content, str):
         return content
@@ -67,7 +71,10 @@ def step(results, names, body, said=()):
             if tool == "left_out":
                 tool, arguments = left_out(text_of(results[-1]))
             found = [name for name in names if re.fullmatch(rf"(.*outlast_{{1,2}})?{tool}", name) and "outlast" in name]
-            return (found or [tool])[0], arguments
+            if found:
+                return found[0], arguments
+            # Never the agent's own tool of that name: the server is not connected yet, or lost.
+            return (WAIT, {}) if WAIT in names else (f"mcp__outlast__{tool}", arguments)
     return None
 
 
@@ -119,14 +126,16 @@ class Model(http.server.BaseHTTPRequestHandler):
     def anthropic(self, body):
         names = [tool["name"] for tool in body.get("tools", [])]
         parts = [part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]]
-        results = [part.get("content", "") for part in parts if part["type"] == "tool_result"]
+        waits = {part["id"] for part in parts if part["type"] == "tool_use" and part["name"] == WAIT}
+        results = [part.get("content", "") for part in parts
+                   if part["type"] == "tool_result" and part["tool_use_id"] not in waits]
         user = [message["content"] for message in body["messages"] if message["role"] == "user"]
         said = [text_of(content) if isinstance(content, str) else part.get("text", "")
                 for content in user for part in (content if isinstance(content, list) else [content])]
         next_step = step(results, names, body, said) if names else None
         usage = {"input_tokens": 1, "output_tokens": 1}
         if next_step:
-            block = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": next_step[0], "input": {}}
+            block = {"type": "tool_use", "id": f"toolu_{len(results)}_{len(waits)}", "name": next_step[0], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(next_step[1])}
         else:
             block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": "DONE"}

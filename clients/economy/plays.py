@@ -286,14 +286,146 @@ class Terminalcp:
         self.look(process)
 
 
+class Wcgw:
+    name = "wcgw"
+    # Its shells run in GNU screen, which outlives it.
+    tidy = "for one in $(ls \"$SCREENDIR\"); do screen -S \"$one\" -X quit; done"
+
+    def __init__(self, server, seconds, port):
+        self.server, self.seconds, self.port = server, seconds, port
+        text = server.before("Initialize", type="first_call", any_workspace_path=server.work, initial_files_to_read=[],
+                             task_id_to_resume="", mode_name="wcgw", thread_id="")
+        self.thread = re.search(r"thread_id=(\S+)", text).group(1)
+
+    def bash(self, kind, **more):
+        return self.server.call("BashCommand", type=kind, **more, thread_id=self.thread)
+
+    def run(self, command, **more):
+        return self.bash("command", command=command, **more)
+
+    def type(self, text):
+        return self.bash("send_text", send_text=text)
+
+    def ed(self):
+        self.run("ed hello.txt")
+        self.type("a\nHello, world!\n.\nw\nq")
+
+    def fib(self):
+        self.run("python3 -q")
+        self.type(f"{FIB}\n\nprint(fib(10))\nexit()")
+
+    def gdb(self):
+        self.run("gdb -q ./sum")
+        self.type("break sum\nrun\nprint n\nfinish\nkill\ny\nquit")
+
+    def dev_server(self):
+        text = self.run(f"python3 -m http.server {self.port} --bind 127.0.0.1", is_background=True)
+        self.run("sh test.sh")
+        self.bash("send_specials", send_specials=["Ctrl-c"], bg_command_id=re.search(r"bg_command_id = (\S+)", text).group(1))
+
+    def installer(self):
+        # It tells no exit codes.
+        self.run("sh install.sh; echo code $?")
+        for answer in ["y", "9000", "n"]:
+            self.type(answer)
+
+    def build(self):
+        text = self.run(f"python3 build.py {self.seconds}; echo code $?", wait_for_seconds=self.seconds + 10)
+        while "still running" in text:
+            text = self.bash("status_check", status_check=True, wait_for_seconds=self.seconds + 10)
+
+    def menu(self):
+        self.run("sh menu.sh")
+        self.bash("send_specials", send_specials=["Key-down", "Enter"])
+
+
+class LibtmuxMcp:
+    name = "libtmux-mcp"
+    tidy = "tmux -L \"$LIBTMUX_SOCKET\" kill-server"
+
+    def __init__(self, server, seconds, port):
+        self.server, self.seconds, self.port = server, seconds, port
+        self.pane = self.shell()
+
+    def shell(self):
+        return json.loads(self.server.before("create_session"))["active_pane_id"]
+
+    def keys(self, text, **more):
+        return self.server.call("send_keys", pane_id=self.pane, keys=text, **more)
+
+    def until(self, pattern, **more):
+        return self.server.call("wait_for_text", pane_id=self.pane, patterns=[pattern], **more)
+
+    def see(self, pattern):
+        # It does not show what was there before it was asked to wait.
+        if not re.search(pattern, self.until(pattern)):
+            self.look()
+
+    def run(self, command, **more):
+        return self.server.call("run_command", pane_id=self.pane, command=command, **more)
+
+    def look(self):
+        return self.server.call("capture_pane", pane_id=self.pane)
+
+    def ed(self):
+        self.keys("ed hello.txt")
+        self.keys("a\nHello, world!\n.\nw\nq")
+        self.see("14")
+
+    def fib(self):
+        self.keys("python3 -q")
+        self.keys(f"{FIB}\n\nprint(fib(10))\nexit()")
+        self.see("55")
+
+    def gdb(self):
+        self.keys("gdb -q ./sum")
+        self.keys("break sum\nrun\nprint n\nfinish\nkill\ny\nquit")
+        self.see("killed]")
+
+    def dev_server(self):
+        self.keys(f"python3 -m http.server {self.port} --bind 127.0.0.1")
+        self.until("Serving")
+        first, self.pane = self.pane, self.shell()
+        self.run("sh test.sh")
+        self.pane = first
+        self.keys("C-c", enter=False)
+
+    def installer(self):
+        self.keys("sh install.sh; echo code $?")
+        self.see("Install into")
+        for answer, pattern in [("y", "port"), ("9000", "boot"), ("n", "code 4")]:
+            self.keys(answer)
+            self.see(pattern)
+
+    def build(self):
+        # It waits for half a minute at most, and shows what is on the screen.
+        self.keys(f"python3 build.py {self.seconds}; echo code $?")
+        text = self.until("code 101", timeout=self.seconds + 10)
+        while "code 101" not in text:
+            text = self.until("code 101", timeout=self.seconds + 10)
+
+    def menu(self):
+        self.keys("sh menu.sh")
+        self.until("Cancel")
+        self.look()
+        self.server.call("send_keys_batch", operations=[
+            {"pane_id": self.pane, "keys": keys, "enter": False} for keys in ("Down", "Enter")])
+        self.see("picked g")
+
+
 def peers(tools):
     """The command line and the environment of each peer, from the folder that its packages are in."""
     node = os.path.join(tools, "node_modules")
-    venv = os.path.join(tools, "venv", "bin")
+
+    def python(name, program):
+        return [os.path.join(tools, "venvs", name, "bin", program)]
+
     return [
         (DesktopCommander, ["node", f"{node}/@wonderwhy-er/desktop-commander/dist/index.js", "--no-onboarding"],
          {"DESKTOP_COMMANDER_DISABLE_TELEMETRY": "1", "DC_FLAG_URL": "http://127.0.0.1:9/"}),
-        (PtyMcp, [f"{venv}/pty-mcp"], {}),
-        (TerminalMcp, [f"{venv}/terminal-mcp"], {}),
+        (PtyMcp, python("pty-mcp", "pty-mcp"), {}),
+        (TerminalMcp, python("terminal-mcp", "terminal-mcp"), {}),
+        (Wcgw, python("wcgw", "wcgw_mcp"), {"SCREENDIR": "{root}/screens"}),
+        (LibtmuxMcp, python("libtmux-mcp", "libtmux-mcp"), {"LIBTMUX_SOCKET": "economy", "TMUX_TMPDIR": "{root}"}),
         (Terminalcp, ["node", f"{node}/@mariozechner/terminalcp/dist/index.js", "--mcp"], {}),
     ]

@@ -3,7 +3,7 @@
 import os
 
 OURS = "Outlast"
-COLOURS = ["#1f6feb", "#8b949e", "#a371f7", "#3fb950", "#d29922"]
+COLOURS = ["#1f6feb", "#8b949e", "#a371f7", "#3fb950", "#d29922", "#f778ba", "#39c5cf"]
 
 
 def cost(result):
@@ -56,7 +56,8 @@ def write(docs, results, lists, seconds):
              "the calls that a model has to write and of the answers that it reads. A play counts only if every question, exit code",
              "and error line was in an answer, and the world is as it should be afterwards; one that fails is tried three times. In",
              "brackets are plays that have to sleep by guess, because their server can't wait: they are listed and not ranked. Bold is the",
-             "fewest. terminalcp's own background process is started before it is measured.", "",
+             "fewest. What a conversation needs once is done before anything is counted: terminalcp's background process, `Initialize` of wcgw,",
+             "`create_session` of libtmux-mcp.", "",
              "![Tokens for each workflow](economy.svg)", "",
              "| workflow | " + " | ".join(servers) + " |", "|---|" + "---|" * len(servers)]
     for name in names:
@@ -88,7 +89,7 @@ def write(docs, results, lists, seconds):
 
 def bars(results, servers, names):
     """A group of bars for each workflow; what fails has none, what sleeps by guess is pale."""
-    left, width, bar, gap = 90, 560, 11, 14
+    left, width, bar, gap = 90, 740, 11, 14
     most = max(cost(results[server][name]) for server in servers for name in names if "failed" not in results[server][name])
     rows, y = [], 34
     for place, server in enumerate(servers):

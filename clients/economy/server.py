@@ -61,11 +61,19 @@ class Server:
                     raise Missed(str(answer["error"]))
                 return answer["result"]
 
+    def before(self, tool, /, **arguments):
+        """A call that a conversation needs once, before its first workflow: it is not counted."""
+        return self.text(self.ask("tools/call", {"name": tool, "arguments": arguments}))
+
+    @staticmethod
+    def text(result):
+        return "".join(part.get("text", "") for part in result["content"])
+
     def call(self, tool, /, **arguments):
         """Makes a call; returns the text that a model reads."""
         began = time.monotonic()
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        text = "".join(part.get("text", "") for part in result["content"])
+        text = self.text(result)
         self.calls.append({"call": json.dumps({"name": tool, "arguments": arguments}), "answer": text,
                            "seconds": time.monotonic() - began})
         return text

@@ -1,7 +1,7 @@
 //! What must hold for any input: the fuzz targets call these, and so does a test of `crates/stream` that runs the
 //! saved corpus with a stable compiler.
 
-use outlast_stream::{Config, FoldOutput, Passthrough, Pipeline, Size, Snapshot};
+use outlast_stream::{Config, FoldOutput, Key, Modes, Passthrough, Pipeline, Size, Snapshot, encode};
 
 struct Caller {
     fold: Pipeline,
@@ -102,4 +102,17 @@ pub fn passthrough(data: &[u8]) {
     let mut terminal = Pipeline::new(Config::default());
     terminal.feed(&whole, &mut out);
     assert!(out.replies.is_empty() && out.title.is_none(), "{out:?}");
+}
+
+/// The name of a key, as a model may invent it: it is a key that sends something, or an error that names it and suggests only
+/// keys that exist.
+pub fn keys(data: &[u8]) {
+    let name = String::from_utf8_lossy(data);
+    match Key::parse(&name) {
+        Ok(key) => assert!(!encode(&[key], &Modes::fresh(false)).is_empty(), "{name:?} sends nothing"),
+        Err(error) => {
+            assert!(name.starts_with(&error.name), "{error:?}");
+            assert!(error.near.iter().all(|near| Key::parse(near).is_ok()), "{error:?}");
+        }
+    }
 }

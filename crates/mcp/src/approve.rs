@@ -41,10 +41,17 @@ pub(crate) async fn ask(
         return note(engine, question, Answer::Headless).await.map(Approved::Yes);
     }
     let session = question.session();
-    let asked = Asked { name: QUESTION, text: question.text(), session, home: engine.outlast.home().path() };
+    let asked = Asked {
+        name: QUESTION,
+        text: question.text(),
+        can_be_for_job: question.can_be_for_job(),
+        session,
+        home: engine.outlast.home().path(),
+    };
     let answer = match confirm(asked, call.request, context, ANSWER_TIMEOUT).await {
         Confirmed::Ask(asks) => return Ok(Approved::Ask(asks)),
         Confirmed::Yes => Answer::Yes,
+        Confirmed::YesForJob => Answer::YesForJob,
         Confirmed::No => Answer::No,
         Confirmed::Late => Answer::Late,
         Confirmed::Unable if question.allows(Answer::Confirmed) && says_so() => Answer::Confirmed,
@@ -72,11 +79,16 @@ pub(crate) async fn ask_for_jobs(
     for (job, asked) in pending(engine, session).await {
         let question = engine.gate.exec_question(session, job.handle(), &asked);
         let name = format!("execute-{}-{}", job.handle(), asked.question);
-        let asked_as =
-            Asked { name: &name, text: question.text(), session, home: engine.outlast.home().path() };
+        let asked_as = Asked {
+            name: &name,
+            text: question.text(),
+            can_be_for_job: question.can_be_for_job(),
+            session,
+            home: engine.outlast.home().path(),
+        };
         let answer = match confirm(asked_as, request, context, ANSWER_TIMEOUT).await {
             Confirmed::Ask(asks) => return Some(asks),
-            Confirmed::Yes => Answer::Yes,
+            Confirmed::Yes | Confirmed::YesForJob => Answer::Yes,
             Confirmed::No => Answer::No,
             // It goes on waiting: someone else may answer.
             Confirmed::Late | Confirmed::Unable => continue,

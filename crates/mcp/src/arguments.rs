@@ -82,20 +82,25 @@ impl Arguments {
 
     /// A count or an offset.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let number = self.number(name)?;
+        if number.is_some_and(|number| number.fract() != 0.0) {
+            return Err(wrong(name, "a whole number", self.get(name).unwrap_or(&Value::Null)));
+        }
         // Exact up to 2^53, which is more than a log can hold.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "checked to be 0 or more"
         )]
-        Ok(self.number(name)?.map(|number| number as u64))
+        Ok(number.map(|number| number as u64))
     }
 
     /// A TCP port.
     pub(crate) fn port(&self, name: &str) -> Result<Option<u16>, Failure> {
         let Some(port) = self.count(name)? else { return Ok(None) };
         u16::try_from(port).map(Some).map_err(|_| {
-            Failure::usage(format!("{name} must be a port from 1 to 65535, or 0 for any, not {port}"))
+            let why = format!("{name} must be a port from 1 to 65535, or 0 for any, not {port}");
+            Failure::usage(why).hint(format!("call again with another {name}"))
         })
     }
 
@@ -121,9 +126,11 @@ impl Arguments {
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T>(&self, name: &str, of: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, of: &[(&str, T)]) -> Result<Option<T>, Failure> {
         let Some(word) = self.filled(name)? else { return Ok(None) };
-        of(&word).map(Some).ok_or_else(|| wrong(name, "one of the words in its schema", &Value::String(word)))
+        let words = || of.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+        let found = of.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+        found.map(Some).ok_or_else(|| wrong(name, &format!("one of {}", words()), &Value::String(word)))
     }
 
     /// Names with values.
@@ -171,6 +178,7 @@ mod tests {
         assert_eq!(given.seconds("a").unwrap(), Some(Duration::from_millis(2500)));
         assert_eq!(given.count("b").unwrap(), Some(3));
         assert_eq!(given.count("c").unwrap(), None);
+        assert!(given.count("a").unwrap_err().message.contains("a whole number"));
         assert_eq!(given.text("handle").unwrap().as_deref(), Some("7"));
     }
 

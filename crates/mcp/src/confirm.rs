@@ -23,11 +23,14 @@ use crate::binding::Binding;
 /// The name of the question about the call itself.
 pub(crate) const QUESTION: &str = "confirm";
 const AGREE: &str = "agree";
+const FOR_JOB: &str = "for_this_job";
 
 /// The result of asking.
 #[derive(Debug)]
 pub(crate) enum Confirmed {
     Yes,
+    /// Yes, also to whatever is typed into this job later.
+    YesForJob,
     No,
     /// Nobody answered in time.
     Late,
@@ -43,6 +46,8 @@ pub(crate) struct Asked<'a> {
     /// Its name: a call that is made again may answer several.
     pub(crate) name: &'a str,
     pub(crate) text: String,
+    /// Whether a yes can be for all that is typed into the job.
+    pub(crate) can_be_for_job: bool,
     pub(crate) session: &'a str,
     /// The home, whose servers know the answers that were used.
     pub(crate) home: &'a Path,
@@ -55,7 +60,7 @@ pub(crate) async fn confirm(
     context: &RequestContext<RoleServer>,
     patience: Duration,
 ) -> Confirmed {
-    let Asked { name, text, session, home } = asked;
+    let Asked { name, text, can_be_for_job, session, home } = asked;
     // A program that types into a job could answer for the person.
     if !can_ask(context) || Gate::is_in_a_job() {
         return Confirmed::Unable;
@@ -68,7 +73,7 @@ pub(crate) async fn confirm(
     {
         return understood(answer);
     }
-    let Some(params) = form(text) else { return Confirmed::Unable };
+    let Some(params) = form(text, can_be_for_job) else { return Confirmed::Unable };
     let elicit = ElicitRequest::new(params);
     if let Some(binding) = binding {
         let requests = BTreeMap::from([(name.to_owned(), InputRequest::Elicitation(elicit))]);
@@ -95,12 +100,17 @@ fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
 }
 
-fn form(message: String) -> Option<ElicitRequestParams> {
+fn form(message: String, can_be_for_job: bool) -> Option<ElicitRequestParams> {
     let agree = BooleanSchema::new().title("Do it").description("Whether the agent may do this");
-    let requested_schema = ElicitationSchema::builder()
-        .required_property(AGREE, PrimitiveSchemaDefinition::Boolean(agree))
-        .build()
-        .ok()?;
+    let mut schema =
+        ElicitationSchema::builder().required_property(AGREE, PrimitiveSchemaDefinition::Boolean(agree));
+    if can_be_for_job {
+        let for_job = BooleanSchema::new()
+            .title("Do not ask again for this job")
+            .description("Whether the agent may type anything into this job from now on");
+        schema = schema.property(FOR_JOB, PrimitiveSchemaDefinition::Boolean(for_job));
+    }
+    let requested_schema = schema.build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
@@ -109,10 +119,15 @@ fn understood(answer: &Value) -> Confirmed {
 }
 
 fn agreed(result: &ElicitResult) -> Confirmed {
-    let said = result.content.as_ref().and_then(|content| content.get(AGREE)).and_then(Value::as_bool);
-    if result.action == ElicitationAction::Accept && said == Some(true) {
-        Confirmed::Yes
-    } else {
+    let says = |name: &str| {
+        let content = result.content.as_ref();
+        content.and_then(|content| content.get(name)).and_then(Value::as_bool) == Some(true)
+    };
+    if result.action != ElicitationAction::Accept || !says(AGREE) {
         Confirmed::No
+    } else if says(FOR_JOB) {
+        Confirmed::YesForJob
+    } else {
+        Confirmed::Yes
     }
 }

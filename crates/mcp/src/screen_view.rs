@@ -185,7 +185,7 @@ fn item_at(rows: &[Vec<Cell>], row: usize, column: usize) -> Option<(usize, usiz
         .into_iter()
         .flatten()
         .filter_map(|other| rows.get(other))
-        .any(|other| begin(other) == Some(own));
+        .any(|other| begin(other) == Some(own) && !is_frame(&row_text(other, None)));
     (is_list && column <= own + 4).then_some((own, rows[row].len()))
 }
 
@@ -262,6 +262,13 @@ mod tests {
         assert_eq!(marked(&["Go on?", "", row]), ["Go on?", "", "   »<Yes>«   <No>"]);
         let row = "  \x1b[0;47m  <Yes>  \x1b[0;41m<No>\x1b[0;47m  \x1b[0m";
         assert_eq!(marked(&[row]), ["    <Yes>  »<No>«"]);
+    }
+
+    #[test]
+    fn a_line_of_an_editor_with_nothing_but_marks_below_it_is_no_item() {
+        let rows = |rows: &[&str]| rows.iter().map(|row| cells(row)).collect::<Vec<_>>();
+        assert_eq!(item_at(&rows(&["hello", "~", "~"]), 0, 4), None);
+        assert_eq!(item_at(&rows(&["one", "two"]), 1, 0), Some((0, 3)));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct Gate {
     door: Door,
     /// What agents may do to their own jobs, if the server was started with that.
     own: Option<Decision>,
-    /// Jobs that a person has let a session type into.
+    /// Jobs that a person has let a session type into without being asked again.
     remembered: Mutex<HashSet<(String, Handle)>>,
 }
 
@@ -398,9 +398,8 @@ impl Gate {
                 error,
             )
         })?;
-        if answer == Answer::Yes
-            && question.tool == Tool::Send
-            && !question.topic.is_of_a_rule()
+        if answer == Answer::YesForJob
+            && question.can_be_for_job()
             && let Some(job) = question.job
         {
             let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -72,8 +72,10 @@ pub struct Question {
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A person agreed.
+    /// A person agreed to this.
     Yes,
+    /// A person agreed to this, and to whatever this session types into this job from now on.
+    YesForJob,
     /// A person refused.
     No,
     /// Nobody answered in time.
@@ -93,6 +95,7 @@ impl Answer {
     pub fn name(self) -> &'static str {
         match self {
             Answer::Yes => "yes",
+            Answer::YesForJob => "yes_for_job",
             Answer::No => "no",
             Answer::Late => "late",
             Answer::Unable => "unable",
@@ -126,6 +129,12 @@ impl Question {
         &self.session
     }
 
+    /// Whether a person can agree once for all that is typed into this job. What a rule asks about is always asked.
+    #[must_use]
+    pub fn can_be_for_job(&self) -> bool {
+        self.tool == Tool::Send && self.job.is_some() && !self.topic.is_of_a_rule()
+    }
+
     /// Its first line.
     #[must_use]
     pub fn headline(&self) -> String {
@@ -153,7 +162,7 @@ impl Question {
     #[must_use]
     pub fn allows(&self, answer: Answer) -> bool {
         match answer {
-            Answer::Yes => true,
+            Answer::Yes | Answer::YesForJob => true,
             Answer::No | Answer::Late => false,
             Answer::Unable => self.topic == Topic::Own,
             Answer::Headless => match self.unattended {
@@ -193,7 +202,7 @@ impl Question {
             Answer::Late => {
                 (format!("nobody agreed in time to {verb}: {why}"), "ask the user, and try again")
             }
-            Answer::Yes | Answer::Unable | Answer::Headless | Answer::Confirmed
+            Answer::Yes | Answer::YesForJob | Answer::Unable | Answer::Headless | Answer::Confirmed
                 if self.topic.is_of_a_rule() =>
             {
                 (
@@ -205,11 +214,11 @@ impl Question {
                 format!("{why}, and nobody is in front of this agent"),
                 "leave it alone; what may be done then is [agents] unattended in the user's policy.toml",
             ),
-            Answer::Yes | Answer::Unable | Answer::Confirmed if self.confirmed => (
+            Answer::Yes | Answer::YesForJob | Answer::Unable | Answer::Confirmed if self.confirmed => (
                 format!("{why}, and nobody can be asked here"),
                 "ask the user; if they agree, call again with confirmed=true",
             ),
-            Answer::Yes | Answer::Unable | Answer::Confirmed => (
+            Answer::Yes | Answer::YesForJob | Answer::Unable | Answer::Confirmed => (
                 format!("{why}, and nobody can be asked here"),
                 "the user can do it themselves; [agents] confirmed = true in their policy.toml lets a call say that they agreed",
             ),

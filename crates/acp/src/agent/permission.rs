@@ -16,6 +16,7 @@ use crate::showing::visible;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 const ALLOW: &str = "allow";
+const ALLOW_FOR_JOB: &str = "allow-for-job";
 
 /// Has an order judged, and asks the user if need be.
 pub(super) fn pass(client: &Client, kind: OrderKind<'_>) -> Result<Pass, Failure> {
@@ -33,10 +34,12 @@ fn ask(client: &Client, question: &Question) -> Answer {
     let fields =
         ToolCallUpdateFields::new().title(question.headline()).kind(ToolKind::Execute).content(vec![text]);
     let call = ToolCallUpdate::new(client.fresh_call_id("ask"), fields);
-    let options = vec![
-        PermissionOption::new(ALLOW, "Do it", PermissionOptionKind::AllowOnce),
-        PermissionOption::new("reject", "Don't", PermissionOptionKind::RejectOnce),
-    ];
+    let mut options = vec![PermissionOption::new(ALLOW, "Do it", PermissionOptionKind::AllowOnce)];
+    if question.can_be_for_job() {
+        let label = "Do it, and do not ask again for this job";
+        options.push(PermissionOption::new(ALLOW_FOR_JOB, label, PermissionOptionKind::AllowAlways));
+    }
+    options.push(PermissionOption::new("reject", "Don't", PermissionOptionKind::RejectOnce));
     let request = RequestPermissionRequest::new(client.id.clone(), call, options);
     let answer = client.runtime.block_on(async {
         tokio::time::timeout(ANSWER_TIMEOUT, client.connection.send_request(request).block_task()).await
@@ -44,6 +47,9 @@ fn ask(client: &Client, question: &Question) -> Answer {
     match answer {
         Ok(Ok(response)) => match response.outcome {
             RequestPermissionOutcome::Selected(selected) if *selected.option_id.0 == *ALLOW => Answer::Yes,
+            RequestPermissionOutcome::Selected(selected) if *selected.option_id.0 == *ALLOW_FOR_JOB => {
+                Answer::YesForJob
+            }
             _ => Answer::No,
         },
         // A client that cannot ask answers with an error.

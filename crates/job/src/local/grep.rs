@@ -11,7 +11,10 @@ use crate::failure::Failure;
 pub(super) fn grep(range: &Range, grep: &Grep) -> Result<Matches, Failure> {
     let pattern = &grep.pattern;
     let regex = Regex::new(pattern).map_err(|error| {
-        Failure::usage(format!("the pattern {pattern:?} is not a regular expression: {error}"))
+        let why = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
+        // The parser draws the pattern and points at the place; what is wrong is its last line.
+        let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("the pattern {pattern:?} is not a regular expression: {why}"))
             .hint("write \\( for a bracket, \\. for a dot, \\$ for a dollar")
     })?;
     let matches = Matches { from: range.from(), offset: range.to(), ..Matches::default() };

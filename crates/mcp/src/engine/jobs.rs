@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// What a finished command left running and what runs still.
-    fn left_running(&self, job: &Summary) -> Vec<Process> {
+    pub(super) fn left_running(&self, job: &Summary) -> Vec<Process> {
         if job.state.receipt().is_none_or(|receipt| receipt.left_behind.is_empty()) {
             return Vec::new();
         }
@@ -200,7 +200,9 @@ impl Engine {
         }
         let job = self.outlast.job(&handle.to_string()).ok()?;
         let read = ReadText { lines: Some(Lines::Last(1)), max: 512, ..ReadText::default() };
-        Some(crate::printed::text(&job, read).ok()?.text)
+        let text = crate::printed::text(&job, read).ok()?.text;
+        // Of a line that is too long the middle is left out, and a screen is rows of blanks.
+        text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }
 
     /// What happened to the session's last call about the job; told once.
@@ -286,7 +288,7 @@ impl Entry {
         if let Some(description) = &self.description {
             text.push_str(&format!("\n  for: {}", one_line(description)));
         }
-        if let Some(awaiting) = &self.awaiting_input {
+        if let Some(awaiting) = self.awaiting_input.as_ref().filter(|awaiting| !awaiting.prompt.is_empty()) {
             text.push_str(&format!("\n  asks: {}", one_line(&awaiting.prompt)));
         } else if !self.last_line.is_empty() {
             text.push_str(&format!("\n  last line: {}", self.last_line));
@@ -318,7 +320,8 @@ impl List {
             text.push_str(&format!("{} more are not shown: jobs(before={})\n", left_out.len(), newest + 1));
         }
         if self.of_others > 0 {
-            text.push_str(&format!("{} jobs of other sessions: jobs(all=true)\n", self.of_others));
+            let jobs = if self.of_others == 1 { "1 job".into() } else { format!("{} jobs", self.of_others) };
+            text.push_str(&format!("{jobs} of other sessions: jobs(all=true)\n"));
         }
         text.truncate(text.trim_end().len());
         text

@@ -41,6 +41,8 @@ pub(crate) struct Event {
     text: String,
     offset: u64,
     age_seconds: u64,
+    #[serde(skip)]
+    age_ms: u64,
     /// A server that was killed meanwhile may have told it already.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     again: bool,
@@ -259,6 +261,7 @@ pub(super) fn is_over(entry: &Entry, all: &[Entry]) -> bool {
 
 impl From<&Entry> for Event {
     fn from(entry: &Entry) -> Self {
+        let age_ms = now_ms().saturating_sub(entry.at);
         Self {
             number: entry.n,
             handle: entry.job,
@@ -267,7 +270,8 @@ impl From<&Entry> for Event {
             count: entry.count,
             text: entry.text.clone(),
             offset: entry.offset,
-            age_seconds: now_ms().saturating_sub(entry.at) / 1000,
+            age_seconds: age_ms / 1000,
+            age_ms,
             again: false,
         }
     }
@@ -277,14 +281,14 @@ impl Event {
     pub(super) fn line(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
-        let Self { handle, event, age_seconds, .. } = self;
+        let Self { handle, event, age_ms, .. } = self;
         let mut text = crate::answer::one_line(&crate::printed::shown(&self.text));
         if text.len() > LINE {
             text.truncate(text.floor_char_boundary(LINE));
             text.push('…');
         }
         let again = if self.again { ", perhaps told before" } else { "" };
-        format!("  job {handle}{name} {event}{times}: {text} [{} ago{again}]", seconds(age_seconds * 1000))
+        format!("  job {handle}{name} {event}{times}: {text} [{} ago{again}]", seconds(*age_ms))
     }
 }
 

@@ -85,7 +85,12 @@ impl Engine {
         let (begin, end) = answer.range;
         answer.notes = notes;
         if let Some(offset) = order.offset.filter(|offset| *offset > end) {
-            answer.note(format!("offset {offset} is past the end, which is {end}"));
+            answer.note(match order.until.filter(|until| *until < offset) {
+                Some(until) => {
+                    format!("until ({until}) is before offset ({offset}): there is nothing between")
+                }
+                None => format!("offset {offset} is past the end, which is {end}"),
+            });
         }
         // Only reading on from where the session was moves its cursor: a look elsewhere does not.
         let reads_on = order.pattern.is_none() && begin <= unseen && end >= unseen;

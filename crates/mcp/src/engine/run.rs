@@ -27,6 +27,17 @@ pub(super) const BRIEF: Duration = Duration::from_millis(20);
 /// How long one is waited for of which it is known that it will fail at once.
 const FAILS_SOON: Duration = Duration::from_millis(500);
 
+/// What becomes of a second start of what runs already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecondStart {
+    /// Nothing is started: the answer is about what runs.
+    IsRefused,
+    /// It is started, and the answer names what runs: for tools that have no parameter to insist.
+    IsTold,
+    /// It is meant.
+    IsWanted,
+}
+
 /// What to run, and how long to stay.
 #[derive(Debug)]
 pub(crate) struct RunOrder {
@@ -47,8 +58,8 @@ pub(crate) struct RunOrder {
     pub(crate) timeout: Option<Duration>,
     pub(crate) inactivity_timeout: Option<Duration>,
     pub(crate) budget: usize,
-    /// Start it also when the same runs already.
-    pub(crate) again: bool,
+    /// What to do when the same runs already.
+    pub(crate) second: SecondStart,
     /// What is worth an event; none for an end and a question.
     pub(crate) notify: Option<Notify>,
     /// It is a step in this shell.
@@ -92,7 +103,7 @@ impl RunOrder {
             timeout: None,
             inactivity_timeout: None,
             budget: budget(None),
-            again: true,
+            second: SecondStart::IsTold,
             notify: None,
             shell: None,
             step: None,
@@ -130,12 +141,16 @@ impl Engine {
         check_wait(&wait)?;
         let mut spec = spec(caller, &order);
         let outlast = self.on(order.host)?;
-        if !order.again
-            && order.host.is_none()
-            && let Some(twin) = self.running_twin(&order)
-        {
-            return self.not_again(caller, &twin).map(Step::Done);
+        let twin = match order.second {
+            SecondStart::IsRefused | SecondStart::IsTold if order.host.is_none() => self.running_twin(&order),
+            SecondStart::IsRefused | SecondStart::IsTold | SecondStart::IsWanted => None,
+        };
+        if let (SecondStart::IsRefused, Some(twin)) = (order.second, &twin) {
+            return self.not_again(caller, twin).map(Step::Done);
         }
+        let twin = twin.map(|twin| {
+            format!("the same command runs here already{}: job {}", whose(&twin, caller), twin.handle)
+        });
         spec.guard = pass.guard_request();
         let wakes = outlast.wakes_of(&spec)?;
         let job = outlast.start(spec)?;
@@ -159,10 +174,12 @@ impl Engine {
             if let Some(pending) = engine.pending((job, caller), &wait, &waited, (0, order.budget), patience)
             {
                 let mut answer = Answer::later((job, engine.words), &job.info()?, pending);
+                twin.into_iter().for_each(|twin| answer.note(twin));
                 engine.tag(&mut answer, job);
                 return Ok(Step::Done(answer));
             }
             let mut answer = engine.answer(job, caller, waited, (0, order.budget), patience)?;
+            twin.into_iter().for_each(|twin| answer.note(twin));
             if answer.is_live() {
                 engine.promise(&mut answer, &wakes, order.notify.is_some());
             }
@@ -177,12 +194,18 @@ impl Engine {
         self.wait_then((&job, until), patience, caller, then)
     }
 
-    /// The newest job that runs the same command in the same folder, of any session.
+    /// The newest job that runs the same command in the same folder, of any session. One that was put into the background by
+    /// its own line (`serve &`) runs as long as what it left.
     fn running_twin(&self, order: &RunOrder) -> Option<Summary> {
         let Run::Shell(command) = &order.run else { return None };
+        let command = without_ampersand(command).0;
         let folder = order.folder.to_string_lossy();
         let listed = self.outlast.list(ListRequest { keepers: AskKeepers::None, ..ListRequest::default() });
-        let is_it = |one: &ListedJob| one.is_live() && one.job.command == *command && one.job.cwd == folder;
+        let is_it = |one: &ListedJob| {
+            let (own, in_background) = without_ampersand(&one.job.command);
+            let runs = || one.is_live() || in_background && !self.left_running(&one.job).is_empty();
+            own == command && one.job.cwd == folder && runs()
+        };
         listed.into_iter().rev().find(is_it).map(|one| one.job)
     }
 
@@ -190,9 +213,9 @@ impl Engine {
     fn not_again(&self, caller: &Caller, twin: &Summary) -> Result<Answer, Failure> {
         let job = self.job(&twin.handle.to_string())?;
         let mut answer = Answer::of((&job, self.words), &job.info_to_show()?);
-        let whose = if twin.session == caller.session { "" } else { " in another session" };
         answer.note(format!(
-            "nothing was started: the same command runs here already{whose}; again=true starts another"
+            "nothing was started: the same command runs here already{}; again=true starts another",
+            whose(twin, caller)
         ));
         Ok(answer)
     }
@@ -221,6 +244,20 @@ impl Engine {
                  jobs() shows them",
             );
         }
+    }
+}
+
+fn whose(twin: &Summary, caller: &Caller) -> &'static str {
+    if twin.session == caller.session { "" } else { " in another session" }
+}
+
+/// A line without the `&` at its end, and whether it has one. What else leaves processes (a build with its daemon) has done
+/// its work and may be run again.
+fn without_ampersand(line: &str) -> (&str, bool) {
+    let line = line.trim();
+    match line.strip_suffix('&') {
+        Some(rest) if !rest.ends_with(['&', '|', '\\', '>', '<']) => (rest.trim_end(), true),
+        Some(_) | None => (line, false),
     }
 }
 
@@ -253,4 +290,17 @@ fn absolute(folder: &str) -> Result<PathBuf, Failure> {
     };
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("dir_path {folder:?} is not a folder: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_ampersand_that_ends_the_line_puts_it_into_the_background() {
+        assert_eq!(without_ampersand(" serve 8000 & "), ("serve 8000", true));
+        for line in ["serve", "a &&", r"echo \&", "serve & wait", "a 2>&1", "a >&", "a |&"] {
+            assert_eq!(without_ampersand(line), (line, false));
+        }
+    }
 }

@@ -33,14 +33,8 @@ pub(crate) enum WaitOutput {
 }
 
 impl WaitOutput {
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "new" => Self::New,
-            "tail" => Self::Tail,
-            "none" => Self::Nothing,
-            _ => return None,
-        })
-    }
+    pub(crate) const NAMED: [(&str, Self); 3] =
+        [("new", Self::New), ("tail", Self::Tail), ("none", Self::Nothing)];
 }
 
 /// What to wait for.

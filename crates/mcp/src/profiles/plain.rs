@@ -15,7 +15,7 @@ use crate::engine::in_shell::ShellOrder;
 use crate::engine::jobs::ListOrder;
 use crate::engine::kill::KillOrder;
 use crate::engine::read::ReadOrder;
-use crate::engine::run::RunOrder;
+use crate::engine::run::{RunOrder, SecondStart};
 use crate::engine::send::SendOrder;
 use crate::engine::wait::{WaitOrder, WaitOutput};
 use crate::printed::budget;
@@ -70,7 +70,11 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         pattern,
         timeout: arguments.seconds("kill_after")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: quiet_limit(arguments)?.filter(|limit| !limit.is_zero()),
-        again: arguments.flag("again")?.unwrap_or(false),
+        second: if arguments.flag("again")?.unwrap_or(false) {
+            SecondStart::IsWanted
+        } else {
+            SecondStart::IsRefused
+        },
         budget: bound(arguments)?,
         notify,
         shell: shell(arguments)?,
@@ -156,7 +160,7 @@ pub(crate) fn wait_for(engine: &Engine, arguments: &Arguments) -> Result<Call, F
         port: arguments.port("port")?,
         offset: arguments.count("offset")?,
         timeout: arguments.seconds("timeout")?,
-        output: arguments.choice("output", WaitOutput::from_name)?.unwrap_or_default(),
+        output: arguments.choice("output", &WaitOutput::NAMED)?.unwrap_or_default(),
         budget: bound(arguments)?,
     };
     Ok(CallOrder::Wait { jobs, order }.into())

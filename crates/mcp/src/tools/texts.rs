@@ -3,6 +3,7 @@
 use outlast_job::condition::CONDITIONS;
 
 use super::{Definition, Effect, Field};
+use crate::engine::wait::WaitOutput;
 use crate::profiles::plain;
 
 /// How the conditions that `wait_for` knows are written.
@@ -108,7 +109,7 @@ fn send() -> Definition {
             Field::number("pattern_timeout", "Default 30"),
             max_output_size(),
         ],
-        also: &[],
+        also: &["pid"],
     }
 }
 
@@ -144,7 +145,7 @@ fn read_output() -> Definition {
             Field::flag("stderr", "Of a job with pty=false"),
             max_output_size(),
         ],
-        also: &[],
+        also: &["pid"],
     }
 }
 
@@ -163,7 +164,11 @@ fn wait_for() -> Definition {
             Field::text("pattern", "Regex in output not shown yet"),
             Field::number("timeout", "Seconds; default: as long as a call may take"),
             Field::integer("offset", "Look for pattern from this byte"),
-            Field::choice("output", &["new", "tail", "none"], "Of its output; default new, tail is 10 lines"),
+            Field::choice(
+                "output",
+                &WaitOutput::NAMED.map(|(name, _)| name),
+                "Of its output; default new, tail is 10 lines",
+            ),
             max_output_size(),
         ],
         also: &["quiet_seconds", "stable_checks", "port"],
@@ -201,6 +206,6 @@ fn kill() -> Definition {
             Field::text("signal", "Send only this, e.g. HUP"),
             Field::number("grace_seconds", "Default 0.2"),
         ],
-        also: &["max_output_size"],
+        also: &["pid", "max_output_size"],
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use outlast_testkit::has;
 
-use crate::client::{Sandbox, text};
+use crate::client::{Client, Sandbox, text};
 
 #[test]
 fn an_answer_is_bounded_and_names_the_call_that_reads_the_rest() {
@@ -172,6 +172,35 @@ fn a_second_start_of_the_same_is_noticed() {
     assert_eq!(run(json!({"again": true}))["structuredContent"]["handle"], 2);
     std::fs::create_dir(sandbox.path().join("sub")).unwrap();
     assert_eq!(run(json!({"dir_path": "sub"}))["structuredContent"]["handle"], 3);
+}
+
+/// Symptom that this guards against: `serve &` has ended as a job, so a second one is started, which fails for want of the port.
+#[test]
+fn a_second_start_of_what_was_left_running_is_noticed() {
+    let sandbox = Sandbox::new();
+    let mut client = sandbox.client();
+    let mut run = |command: &str| client.call("run_shell_command", json!({"command": command}));
+    assert!(text(&run("sleep 300 &")).contains("left running: sleep"));
+    for again in ["sleep 300 &", "sleep 300"] {
+        let twin = run(again);
+        assert!(text(&twin).starts_with("job 1 · exit 0, left running: sleep"), "{twin}");
+        assert!(text(&twin).contains("nothing was started"), "{twin}");
+    }
+    client.call("kill", json!({"handle": 1}));
+    assert!(text(&client.call("run_shell_command", json!({"command": "sleep 0.01"}))).starts_with("job 2"));
+}
+
+/// Symptom that this guards against: a profile whose tool has no `again` starts the same twice without a word.
+#[test]
+fn a_profile_without_a_way_to_insist_is_told_of_the_first() {
+    let sandbox = Sandbox::new();
+    let server = sandbox.command(&["--profile", "claude"]);
+    let mut client = Client::start(server).initialized("2025-06-18", &json!({}));
+    let run = json!({"command": "cat", "run_in_background": true});
+    client.call("Bash", run.clone());
+    let twin = client.call("Bash", run);
+    assert!(text(&twin).contains("the same command runs here already: job 1"), "{twin}");
+    assert!(!text(&twin).contains("again=true"), "{twin}");
 }
 
 #[test]

@@ -77,6 +77,30 @@ fn older_clients_are_asked_in_the_middle_of_the_call() {
     }
 }
 
+/// Symptom that this guards against: a person agrees to one answer, and anything may be typed after it unseen.
+#[test]
+fn a_yes_is_for_what_was_shown_or_for_the_job() {
+    let sandbox = Sandbox::new();
+    let mut client = of_session(&sandbox, "owner", &json!({"elicitation": {}}));
+    start(&mut client);
+    let mut type_in = |text: &str, answer: Option<Value>| {
+        let send =
+            json!({"name": "send_input", "arguments": {"handle": 1, "input": text, "ai_callback_delay": 0}});
+        let id = client.ask("tools/call", send);
+        if let Some(answer) = answer {
+            let question =
+                client.hear_until("a question", |message| message["method"] == "elicitation/create");
+            assert!(question["params"]["message"].as_str().unwrap().contains(text), "{question}");
+            let result = json!({"action": "accept", "content": answer});
+            client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}));
+        }
+        assert_eq!(client.answer(id)["result"]["isError"], false);
+    };
+    type_in("first", Some(json!({"agree": true})));
+    type_in("second", Some(json!({"agree": true, "for_this_job": true})));
+    type_in("third", None);
+}
+
 #[test]
 fn newer_clients_ask_and_call_again() {
     let sandbox = Sandbox::new();

@@ -199,9 +199,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
     if fits {
         return Ok(());
     }
-    Err(Failure::usage(format!("{name:?} can't be a job's name")).hint(
-        "give a letter, then letters, digits, '.', '_' or '-', at most 64 in all; for example --name web",
-    ))
+    Err(Failure::usage(format!("{name:?} can't be a job's name"))
+        .hint("give a letter, then letters, digits, '.', '_' or '-', at most 64 in all; for example web"))
 }
 
 /// A time, in milliseconds where it goes over a wire.

@@ -168,6 +168,9 @@ fn unknown(name: &str) -> UnknownKey {
     if ["ctrl", "control", "strg", "ctl"].iter().any(|start| wanted.starts_with(start)) {
         near.push((2, "Ctrl-C".to_owned()));
     }
+    if stem.is_empty() {
+        near.clear();
+    }
     // `Key::parse` would recurse for a candidate that is unknown too, such as `Cmd-Enter`.
     near.retain(|(distance, candidate)| {
         *distance <= 2.max(stem.len() / 3) && parse_known(candidate).is_some()

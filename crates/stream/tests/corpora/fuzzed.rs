@@ -184,6 +184,11 @@ fn the_fold_is_the_same_for_every_cut_of_saved_and_mutated_inputs() {
 }
 
 #[test]
+fn any_key_name_is_a_key_or_an_error_for_saved_and_mutated_inputs() {
+    saved_and_changed("keys", checks::keys, 20_000);
+}
+
+#[test]
 fn passthrough_is_harmless_for_saved_and_mutated_inputs() {
     saved_and_changed("passthrough", checks::passthrough, 4_000);
 }
