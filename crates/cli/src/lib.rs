@@ -44,7 +44,7 @@ pub use host::{CpArgs, HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, Host
 pub use input::{
     AttachArgs, ResizeArgs, SecretArgs, SecretForgetArgs, SecretListArgs, SecretVerb, SendArgs, ShellArgs,
 };
-pub use install::{Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
+pub use install::{Agents, Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
 pub use look::{
     DiffArgs, ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, TopArgs,
     WaitArgs,

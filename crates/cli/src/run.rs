@@ -37,7 +37,7 @@ pub struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// Start it and come back at once.
-    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for", "port", "input"])]
+    #[arg(short = 'd', long)]
     pub background: bool,
     /// Come back when it waits for input; it goes on in the background.
     #[arg(long = "awaiting-input", alias = "input")]

@@ -41,7 +41,7 @@ fn main() {
     let words = std::env::args_os().chain(alone.then(|| "top".into()));
     let cli = match outlast_cli::Cli::try_parse_from(words) {
         Ok(cli) => cli,
-        Err(error) => match suggest::unknown_verb(&error) {
+        Err(error) => match suggest::misread(&error) {
             Some(said) => {
                 let _ = std::io::stderr().lock().write_all(said.as_bytes());
                 exit(output::USAGE);

@@ -52,7 +52,11 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
     if args.list {
         return list(home, args, out);
     }
-    Ok(each(&args.client, out, |client, out| {
+    let clients = args.agents.all();
+    if clients.is_empty() {
+        return Err(which("install", args.target.scope, |client| is_found(client, args.target.scope)));
+    }
+    Ok(each(&clients, out, |client, out| {
         let server = server(client, home, args.profile.as_deref())?;
         if args.print {
             return print(client, args.target.scope, &server, out);
@@ -73,6 +77,31 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
         }
         Ok(())
     }))
+}
+
+/// No agent was named: says which ones it could be, and what to type for them.
+fn which(verb: &str, scope: Scope, could_be: impl Fn(Client) -> bool) -> Failure {
+    let names: Vec<String> =
+        Client::value_variants().iter().filter(|client| could_be(**client)).map(|client| client.name()).collect();
+    let project = if scope == Scope::Project { " --scope project" } else { "" };
+    let (message, hint) = match names.as_slice() {
+        [] => ("which agent? none was found here".to_owned(), String::new()),
+        found => {
+            let (list, words) = (found.join(", "), found.join(" "));
+            (format!("which agent? found here: {list}"), format!("write: outlast {verb} {words}{project}   "))
+        }
+    };
+    Failure::usage(message).hint(format!("{hint}all that are known: outlast install --list"))
+}
+
+/// Whether an agent is on this machine: its program, or its settings.
+fn is_found(client: Client, scope: Scope) -> bool {
+    let Some(file) = client.file(scope) else { return false };
+    // Of most clients the folder of their settings is theirs alone, and a sign that they are here.
+    let folder_is_its_own = scope == Scope::User && client != Client::Claude;
+    client.program().and_then(on_path).is_some()
+        || file.exists()
+        || folder_is_its_own && file.parent().is_some_and(Path::exists)
 }
 
 /// Does it for each agent, also after one that failed; returns the exit code.
@@ -101,7 +130,15 @@ fn each(
 }
 
 pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, Failure> {
-    Ok(each(&args.client, out, |client, out| {
+    let (clients, scope) = (args.agents.all(), args.target.scope);
+    if clients.is_empty() {
+        let has_entry = |client| {
+            let settings = file(client, scope).and_then(|file| Settings::read(client, file));
+            settings.is_ok_and(|settings| settings.has_entry())
+        };
+        return Err(which("uninstall", scope, has_entry));
+    }
+    Ok(each(&clients, out, |client, out| {
         plugin::uninstall(client, &args.target, out)?;
         let done = uninstall_one(client, &args.target)?;
         tell(&done, args.target.dry_run, out);
@@ -354,11 +391,7 @@ fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32
     for &client in Client::value_variants() {
         let program = client.program().and_then(on_path);
         let Some(file) = client.file(args.target.scope) else { continue };
-        // Of most clients the folder of their settings is theirs alone, and a sign that they are here.
-        let folder_is_its_own = args.target.scope == Scope::User && client != Client::Claude;
-        let found = program.is_some()
-            || file.exists()
-            || folder_is_its_own && file.parent().is_some_and(Path::exists);
+        let found = is_found(client, args.target.scope);
         let server = server(client, home, args.profile.as_deref())?;
         let state = match Settings::read(client, file.clone()).map(|settings| settings.knows(&server)) {
             Ok(Known::Yes) => "installed",

@@ -4,7 +4,9 @@ use clap::{CommandFactory, FromArgMatches};
 use outlast_cli::{Cli, RunArgs};
 use outlast_job::{Failure, JobSpec, Kind, Run};
 
-use crate::suggest::{line_of, quoted, similar, similar_program};
+use outlast_protocol::near::nearest;
+
+use crate::suggest::{line_of, quoted, similar_program};
 
 /// What a shell says of a program that it does not find, and of a file that it may not run.
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -23,11 +25,21 @@ impl Mistake {
     }
 }
 
-/// Options that do nothing without others.
+/// Options that do nothing without others, or that contradict each other.
 pub(super) fn check_options(args: &RunArgs) -> Result<(), Failure> {
-    let waits = !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some();
-    match args.deadline {
-        Some(_) if !waits => Err(Failure::usage(
+    let waits_for = [
+        (!args.pattern.is_empty(), "--pattern"),
+        (args.port.is_some(), "--port"),
+        (args.input, "--awaiting-input"),
+        (args.quiet_for.is_some(), "--quiet-for"),
+    ];
+    let waits_for = waits_for.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
+    match (args.deadline, waits_for) {
+        (_, Some(option)) if args.background => Err(Failure::usage(format!(
+            "-d comes back at once, and {option} waits; the job runs on in the background either way"
+        ))
+        .hint(format!("leave out -d, or wait later: outlast wait JOB {option}"))),
+        (Some(_), None) => Err(Failure::usage(
             "--deadline says how long to wait for --pattern, --port, --awaiting-input or --quiet-for; none is given",
         )
         .hint("to end the job after that time: --timeout TIME   to come back at once: -d")),
@@ -159,7 +171,7 @@ fn unknown_option(option: &str, rest: &[String]) -> Mistake {
         "-w" | "--workdir" | "--dir" | "-C" => "write: outlast run --cwd DIR COMMAND".to_owned(),
         "--rm" => "finished jobs go away by themselves; at once: outlast prune --all".to_owned(),
         "-p" => "to wait for a port: outlast run --port=PORT COMMAND".to_owned(),
-        name => match similar(name, &option_names()) {
+        name => match nearest(name, option_names().iter().map(String::as_str)) {
             Some(known) => format!("did you mean: outlast run {known} {command}"),
             None => {
                 format!("see its options: outlast run --help   a program of that name: outlast run ./{name}")
