@@ -62,9 +62,7 @@ fn missing_word(error: &clap::Error) -> Option<String> {
     let example = help.lines().map(str::trim).find(|line| line.starts_with(&name));
     // What follows after many blanks explains the example.
     let example = example.and_then(|line| line.split("   ").next()).unwrap_or(&name);
-    Some(format!(
-        "outlast: {missing} is missing: {name} needs it\n  for example: {example}   all about it: {name} --help\n"
-    ))
+    Some(format!("outlast: `{name}` needs {missing}\n  for example: {example}   all about it: {name} --help\n"))
 }
 
 /// A verb that is none: says so, with what was meant.

@@ -94,7 +94,10 @@ fn budget(local: &Local) -> Finding {
     match local.prune(&local.settings.settings.retention, true) {
         Ok(swept) => match swept.over {
             Some(over) => finding("budget", false, over.words()),
-            None => finding("budget", true, format!("{} finished jobs are kept", swept.kept)),
+            None => {
+                let (kept, mib) = (swept.kept, swept.kept_bytes.div_ceil(1 << 20));
+                finding("budget", true, format!("{kept} finished jobs are kept, in {mib} MiB"))
+            }
         },
         Err(failure) => finding("budget", false, failure.to_string()),
     }

@@ -54,7 +54,7 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
     }
     let clients = args.agents.all();
     if clients.is_empty() {
-        return Err(which("install", args.target.scope, |client| is_found(client, args.target.scope)));
+        return Err(which(("install", "on this machine"), args.target.scope, |client| is_found(client, args.target.scope)));
     }
     Ok(each(&clients, out, |client, out| {
         let server = server(client, home, args.profile.as_deref())?;
@@ -80,15 +80,15 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
 }
 
 /// No agent was named: says which ones it could be, and what to type for them.
-fn which(verb: &str, scope: Scope, could_be: impl Fn(Client) -> bool) -> Failure {
+fn which((verb, how): (&str, &str), scope: Scope, could_be: impl Fn(Client) -> bool) -> Failure {
     let names: Vec<String> =
         Client::value_variants().iter().filter(|client| could_be(**client)).map(|client| client.name()).collect();
     let project = if scope == Scope::Project { " --scope project" } else { "" };
     let (message, hint) = match names.as_slice() {
-        [] => ("which agent? none was found here".to_owned(), String::new()),
+        [] => (format!("which agent? none is {how}"), String::new()),
         found => {
             let (list, words) = (found.join(", "), found.join(" "));
-            (format!("which agent? found here: {list}"), format!("write: outlast {verb} {words}{project}   "))
+            (format!("which agent? {how}: {list}"), format!("write: outlast {verb} {words}{project}   "))
         }
     };
     Failure::usage(message).hint(format!("{hint}all that are known: outlast install --list"))
@@ -136,7 +136,7 @@ pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, F
             let settings = file(client, scope).and_then(|file| Settings::read(client, file));
             settings.is_ok_and(|settings| settings.has_entry())
         };
-        return Err(which("uninstall", scope, has_entry));
+        return Err(which(("uninstall", "installed"), scope, has_entry));
     }
     Ok(each(&clients, out, |client, out| {
         plugin::uninstall(client, &args.target, out)?;

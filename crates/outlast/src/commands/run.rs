@@ -395,8 +395,9 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             Ok(STOPPED)
         }
         Left::Asked { prompt, .. } => {
+            let at = answer::at_prompt(&prompt);
             out.talk(&format!(
-                "outlast: job {handle} waits for input at {prompt:?}; answer it: outlast send {handle} TEXT"
+                "outlast: job {handle} waits for input{at}; answer it: outlast send {handle} TEXT"
             ));
             Ok(DEADLINE)
         }

@@ -164,7 +164,7 @@ fn aliases_are_the_verbs_they_stand_for() {
     }
     assert_eq!(sandbox.run(["tail", "one"]).ok().text(), "hello\n");
     assert_eq!(sandbox.json(["stop", "one"])["already_ended"], true);
-    sandbox.run(["fg", "one"]).code(2).says("attach needs a terminal");
+    sandbox.run(["fg", "one"]).code(1).says("job 1 has ended").says("outlast rerun 1");
 }
 
 /// An `outlast` in a job works with the same jobs.

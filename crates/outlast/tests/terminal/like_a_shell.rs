@@ -1,7 +1,7 @@
 //! What people are used to from a shell: Ctrl-Z, a job behind `&`, typing ahead, questions on the terminal beside a
 //! redirected input, programs that ask where the cursor is. The judges are terminals that are not ours.
 
-use outlast_testkit::{TEST_TIMEOUT, eventually, has};
+use outlast_testkit::{TEST_TIMEOUT, eventually, has, left_out};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::judges::Shell;
@@ -182,6 +182,19 @@ fn ipython_in_row_15_draws_where_it_would_without_us() {
             &[(&["6", "*", "7", "Enter"], "Out[1]: 42"), (&["i", "m", "p", "Tab"], "import")];
         looks_as_without_us("ipython3 --no-banner --no-confirm-exit", "In [1]:", then);
     }
+}
+
+#[test]
+fn prompt_toolkit_in_row_15_draws_where_it_would_without_us() {
+    let python = "/usr/bin/python3";
+    let has_it = std::process::Command::new(python).args(["-c", "import prompt_toolkit"]).output();
+    if !has_it.is_ok_and(|ran| ran.status.success()) {
+        return left_out("there is no prompt_toolkit", "apt-get install python3-prompt-toolkit");
+    }
+    // A line below the prompt, which is drawn by where the cursor is.
+    let line = "from prompt_toolkit import prompt; print(len(prompt('p'+'t> ', bottom_toolbar='tool'+'bar')))";
+    let then: &[(&[&str], &str)] = &[(&["a", "b", "c"], "pt> abc"), (&["Enter"], "3")];
+    looks_as_without_us(&format!("{python} -c \"{line}\""), "toolbar", then);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(super) fn check_options(args: &RunArgs) -> Result<(), Failure> {
         (_, Some(option)) if args.background => Err(Failure::usage(format!(
             "-d comes back at once, and {option} waits; the job runs on in the background either way"
         ))
-        .hint(format!("leave out -d, or wait later: outlast wait JOB {option}"))),
+        .hint(format!("leave out -d; or start it with -d alone, and wait later: outlast wait JOB {option} ..."))),
         (Some(_), None) => Err(Failure::usage(
             "--deadline says how long to wait for --pattern, --port, --awaiting-input or --quiet-for; none is given",
         )
