@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast install                       which agents are on this machine, and what to type for them
+  outlast install                       which agents are on this machine, and
+                                        what to type for them
   outlast install claude
   outlast install claude --plugin       with hooks and a skill, as one plugin
   outlast install zed --scope project --dry-run

@@ -23,13 +23,15 @@ Examples:
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
   outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
   outlast run --pipe 'tar cz src' > s.tgz
-                                         exact bytes; without --pipe a file gets text
+                                         exact bytes; without --pipe it is text
   outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
   outlast run --on gpu1 -d --name train ./train.sh
-  outlast run -d --slot build 'cargo test'     waits for its place; see [slots] in the settings
+  outlast run -d --slot build 'cargo test'     waits for its place; see [slots]
+                                               in the settings
   outlast run -d --after 17 './deploy'         waits until job 17 has succeeded
   outlast run --shell main 'cd src && source venv/bin/activate'
-                                         the next step in that shell goes on from there
+                                         the next step in that shell goes on
+                                         from there
   outlast run --with fish 'for i in (seq 3); echo $i; end'
   outlast run --sandbox --memory 2GiB 'npm test'")]
 pub struct RunArgs {

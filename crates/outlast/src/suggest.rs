@@ -1,6 +1,6 @@
 //! What was meant: verbs, options and programs by a nearly right name, and the words of other programs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
@@ -45,6 +45,25 @@ pub(crate) fn misread(error: &clap::Error) -> Option<String> {
     }
 }
 
+/// The words of a call, with `kill -9 JOB` and `kill -HUP JOB` as the option that they stand for: everybody's fingers
+/// know them.
+pub(crate) fn with_signal(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    // Only options of everybody may stand before the verb.
+    let is_option = |at: usize| words[at].as_encoded_bytes().starts_with(b"-") || words[at - 1] == "--home";
+    let verb =
+        (1..words.len()).find(|at| !is_option(*at)).filter(|at| words[*at] == "kill" || words[*at] == "stop");
+    let Some(verb) = verb else { return words };
+    for word in words.iter_mut().skip(verb + 1) {
+        let name = word.to_str().and_then(|word| word.strip_prefix('-'));
+        let signal = name.filter(|name| outlast_job::signal_number(name).is_some());
+        if let Some(signal) = signal {
+            *word = format!("--signal={signal}").into();
+        }
+    }
+    words
+}
+
 /// A verb without what it is about: says what is missing, with an example from the verb's own help.
 fn missing_word(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
@@ -62,7 +81,9 @@ fn missing_word(error: &clap::Error) -> Option<String> {
     let example = help.lines().map(str::trim).find(|line| line.starts_with(&name));
     // What follows after many blanks explains the example.
     let example = example.and_then(|line| line.split("   ").next()).unwrap_or(&name);
-    Some(format!("outlast: `{name}` needs {missing}\n  for example: {example}   all about it: {name} --help\n"))
+    Some(format!(
+        "outlast: `{name}` needs {missing}\n  for example: {example}   all about it: {name} --help\n"
+    ))
 }
 
 /// A verb that is none: says so, with what was meant.
@@ -131,6 +152,22 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_may_be_written_as_everywhere() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
+        for (typed, read) in [
+            ("outlast kill -9 web", "outlast kill --signal=9 web"),
+            ("outlast --json stop web -HUP", "outlast --json stop web --signal=HUP"),
+            ("outlast kill -s 9 web", "outlast kill -s 9 web"),
+            ("outlast kill -a", "outlast kill -a"),
+            ("outlast run kill -9 web", "outlast run kill -9 web"),
+            ("outlast --home kill run -9", "outlast --home kill run -9"),
+            ("outlast logs -n 9", "outlast logs -n 9"),
+        ] {
+            assert_eq!(with_signal(words(typed).into_iter()), words(read), "{typed}");
+        }
+    }
 
     #[test]
     fn a_word_of_others_is_no_verb_of_ours() {

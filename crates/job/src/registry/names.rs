@@ -30,7 +30,8 @@ pub(crate) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
 /// A job's name that is nearly this one.
 fn near(home: &Home, name: &str) -> Option<String> {
     let entries = rustix::fs::Dir::read_from(names_dir(home).ok()?).ok()?;
-    let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+    let names =
+        entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
     let near = |known: &String| is_near(name, known);
     let exists = |known: &String| stored(home, known).is_some_and(|handle| home.job_path(handle).exists());
     names.filter(near).filter(exists).min()

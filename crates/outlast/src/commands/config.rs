@@ -179,8 +179,9 @@ fn tell(path: &Path, key: &Key, value: &str, out: &mut Output) -> Result<i32, Fa
 fn known(name: &str) -> Result<&'static Key, Failure> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
         let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-        let like =
-            |key: &&Key| key.name.starts_with(name) || last(key.name) == last(name) || is_near(key.name, name);
+        let like = |key: &&Key| {
+            key.name.starts_with(name) || last(key.name) == last(name) || is_near(key.name, name)
+        };
         let found: Vec<&str> = KEYS.iter().filter(like).map(|key| key.name).collect();
         let hint = match found.as_slice() {
             [] => "see all of them: outlast config".to_owned(),

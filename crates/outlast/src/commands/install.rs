@@ -16,6 +16,8 @@ use crate::install::hooks::{self, Changed, Keep};
 use crate::install::settings::{Known, Settings, is_nothing};
 use crate::output::Output;
 use crate::progress::Busy;
+use crate::table::{Column, fit, line};
+use crate::terminal;
 
 /// What was, or would be, done.
 struct Done {
@@ -54,7 +56,9 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
     }
     let clients = args.agents.all();
     if clients.is_empty() {
-        return Err(which(("install", "on this machine"), args.target.scope, |client| is_found(client, args.target.scope)));
+        return Err(which(("install", "on this machine"), args.target.scope, |client| {
+            is_found(client, args.target.scope)
+        }));
     }
     Ok(each(&clients, out, |client, out| {
         let server = server(client, home, args.profile.as_deref())?;
@@ -81,8 +85,11 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
 
 /// No agent was named: says which ones it could be, and what to type for them.
 fn which((verb, how): (&str, &str), scope: Scope, could_be: impl Fn(Client) -> bool) -> Failure {
-    let names: Vec<String> =
-        Client::value_variants().iter().filter(|client| could_be(**client)).map(|client| client.name()).collect();
+    let names: Vec<String> = Client::value_variants()
+        .iter()
+        .filter(|client| could_be(**client))
+        .map(|client| client.name())
+        .collect();
     let project = if scope == Scope::Project { " --scope project" } else { "" };
     let (message, hint) = match names.as_slice() {
         [] => (format!("which agent? none is {how}"), String::new()),
@@ -386,6 +393,14 @@ fn print(client: Client, scope: Scope, server: &Server, out: &mut Output) -> Res
     Ok(())
 }
 
+/// The list of agents.
+const COLUMNS: &[Column] = &[
+    Column { title: "AGENT", min: 14, leave_out: 0 },
+    Column { title: "HERE", min: 5, leave_out: 0 },
+    Column { title: "SERVER", min: 13, leave_out: 0 },
+    Column { title: "SETTINGS", min: 20, leave_out: 1 },
+];
+
 fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32, Failure> {
     let mut rows = Vec::new();
     for &client in Client::value_variants() {
@@ -412,9 +427,21 @@ fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32
             .collect();
         out.value(&json!({ "scope": args.target.scope.name(), "clients": clients }));
     } else {
-        for (client, found, state, file, _) in &rows {
+        let home = std::env::var("HOME").unwrap_or_default();
+        let cells = |(client, found, state, file, _): &(Client, bool, &str, PathBuf, _)| {
+            let below_home = file.strip_prefix(&home).ok().filter(|_| !home.is_empty());
+            let file =
+                below_home.map_or(file.display().to_string(), |below| format!("~/{}", below.display()));
             let found = if *found { "found" } else { "-" };
-            out.line(&format!("{:<15} {found:<6} {state:<20} {}", client.name(), file.display()));
+            vec![client.name(), found.to_owned(), (*state).to_owned(), file]
+        };
+        let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        let widths = fit(COLUMNS, &cells, terminal::columns());
+        let titles: Vec<String> = COLUMNS.iter().map(|column| column.title.to_owned()).collect();
+        let head = out.styled("1", &line(&titles, &widths, |_, title| title.to_owned()));
+        out.line(&head);
+        for row in &cells {
+            out.line(&line(row, &widths, |_, cell| cell.to_owned()));
         }
     }
     Ok(0)

@@ -45,10 +45,9 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         );
     } else {
         let found = waited.found.as_ref().map(|found| found.text.clone());
-        let asked = waited
-            .awaiting_input
-            .as_ref()
-            .map(|asked| format!("{} ({}, {})", asked.prompt, asked.kind, asked.level).trim_start().to_owned());
+        let asked = waited.awaiting_input.as_ref().map(|asked| {
+            format!("{} ({}, {})", asked.prompt, asked.kind, asked.level).trim_start().to_owned()
+        });
         let port = waited.port.map(|port| port.to_string());
         let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
         let handle = job.handle();

@@ -22,6 +22,8 @@ const MISTAKES: &[&[&str]] = &[
     &["run", "nosuchprogram"],
     &["run", "nosuchprogram", "--flag"],
     &["run", "pyhton3x", "app.py"],
+    &["run", "cd", "/tmp"],
+    &["run", "CI=1", "make", "test"],
     &["run", "./missing.sh"],
     &["run", "./plain.txt"],
     &["run", "./folder"],

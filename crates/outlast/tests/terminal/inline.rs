@@ -99,7 +99,10 @@ fn a_full_screen_program_takes_the_screen_and_gives_it_back() {
             shell.press(&["i", "h", "e", "y"]);
             shell.wait_for("hey");
             let shown = shell.shows();
-            assert_eq!((shown[0].as_str(), shown[1].as_str(), shown[shown.len() - 2].as_str()), ("hey", "~", "~"));
+            assert_eq!(
+                (shown[0].as_str(), shown[1].as_str(), shown[shown.len() - 2].as_str()),
+                ("hey", "~", "~")
+            );
             assert!(shell.is_on_alternate_screen());
             shell.press(&["Escape"]);
             shell.enter(":q!");

@@ -107,7 +107,8 @@ impl Shell {
     /// The size of a job's own terminal.
     pub(crate) fn job_size(&self, job: usize) -> (u16, u16) {
         let mut outlast = Command::new(&self.program);
-        let ran = outlast.args(["--json", "screen", &job.to_string()]).env("OUTLAST_HOME", &self.home).output();
+        let ran =
+            outlast.args(["--json", "screen", &job.to_string()]).env("OUTLAST_HOME", &self.home).output();
         let screen: Value = serde_json::from_slice(&ran.unwrap().stdout).unwrap();
         let number = |name: &str| u16::try_from(screen["size"][name].as_u64().unwrap()).unwrap();
         (number("cols"), number("rows"))

@@ -154,9 +154,8 @@ fn looks_as_without_us(program: &str, prompt: &str, then: &[(&[&str], &str)]) {
     for ((alone, _), (as_job, _)) in alone.iter().zip(&as_job) {
         // Only the line that was typed differs, also where it wraps.
         let is_typed = |row: &str| row.starts_with("2 $") || !row.is_empty() && program.ends_with(row);
-        let rest = |rows: &[String]| -> Vec<String> {
-            rows.iter().filter(|row| !is_typed(row)).cloned().collect()
-        };
+        let rest =
+            |rows: &[String]| -> Vec<String> { rows.iter().filter(|row| !is_typed(row)).cloned().collect() };
         assert_eq!(rest(alone), rest(as_job));
     }
     let cursors = |screens: &[(Vec<String>, String)]| -> Vec<String> {
@@ -193,7 +192,8 @@ fn prompt_toolkit_in_row_15_draws_where_it_would_without_us() {
         return left_out("there is no prompt_toolkit", "apt-get install python3-prompt-toolkit");
     }
     // A line below the prompt, which is drawn by where the cursor is.
-    let line = "from prompt_toolkit import prompt; print(len(prompt('p'+'t> ', bottom_toolbar='tool'+'bar')))";
+    let line =
+        "from prompt_toolkit import prompt; print(len(prompt('p'+'t> ', bottom_toolbar='tool'+'bar')))";
     let then: &[(&[&str], &str)] = &[(&["a", "b", "c"], "pt> abc"), (&["Enter"], "3")];
     looks_as_without_us(&format!("{python} -c \"{line}\""), "pt>", then);
 }

@@ -36,9 +36,11 @@ pub(super) fn check_options(args: &RunArgs) -> Result<(), Failure> {
     let waits_for = waits_for.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
     match (args.deadline, waits_for) {
         (_, Some(option)) if args.background => Err(Failure::usage(format!(
-            "-d comes back at once, and {option} waits; the job runs on in the background either way"
+            "-d comes back at once, and {option} waits"
         ))
-        .hint(format!("leave out -d; or start it with -d alone, and wait later: outlast wait JOB {option} ..."))),
+        .hint(format!(
+            "leave out -d: the job runs on either way   or wait later: outlast wait JOB {option} ..."
+        ))),
         (Some(_), None) => Err(Failure::usage(
             "--deadline says how long to wait for --pattern, --port, --awaiting-input or --quiet-for; none is given",
         )
@@ -145,6 +147,9 @@ fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
             format!("write: outlast run {}", quoted(&all)),
         );
     }
+    if let Some(mistake) = word_of_the_shell(first, &args.command) {
+        return mistake;
+    }
     let message = format!("there is no program {first:?}");
     let hint = match (first.contains('/'), similar_program(path.as_ref(), first)) {
         (true, _) => format!(
@@ -158,6 +163,31 @@ fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
     };
     let failure = Failure::new(Kind::CannotStart, message).hint(hint.trim_end());
     Mistake { failure, code: NO_SUCH_PROGRAM }
+}
+
+/// Words that only a shell knows.
+const WORDS_OF_SHELLS: &[&str] = &[
+    ".", "alias", "cd", "declare", "eval", "exec", "export", "for", "history", "if", "popd", "pushd", "set",
+    "shopt", "source", "trap", "type", "ulimit", "umask", "unset", "until", "while",
+];
+
+/// `run cd /tmp` and `run FOO=1 make`: a shell would have understood them.
+fn word_of_the_shell(first: &str, words: &[String]) -> Option<Mistake> {
+    let name = first.split('=').next().unwrap_or_default();
+    let is_setting = first.contains('=')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let (what, line) = if is_setting {
+        ("sets a variable", format!("-e {}", line_of(words)))
+    } else if WORDS_OF_SHELLS.contains(&first) {
+        ("is a word of the shell", quoted(&words.join(" ")))
+    } else {
+        return None;
+    };
+    let line = if words.len() == 1 && is_setting { format!("{line} COMMAND") } else { line };
+    let failure = Failure::new(Kind::CannotStart, format!("there is no program {first:?}: it {what}"))
+        .hint(format!("write: outlast run {line}"));
+    Some(Mistake { failure, code: NO_SUCH_PROGRAM })
 }
 
 fn unknown_option(option: &str, rest: &[String]) -> Mistake {
