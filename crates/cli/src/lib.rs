@@ -99,7 +99,7 @@ Examples:
   outlast show web                           all about one, and who ended it
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
-  outlast attach web                         its terminal in yours; Ctrl-] leaves
+  outlast attach web                         its terminal, left with Ctrl-]
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
   outlast rerun web                          the same again, under the same name
