@@ -377,7 +377,7 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             let info = job.info_to_show()?;
             if let Some(receipt) = info.state.receipt()
                 && (!receipt.left_behind.is_empty() || info.state.signal().is_some())
-                && !is_own_key(receipt)
+                && !is_known(receipt)
                 && !front.quiet
             {
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
@@ -417,11 +417,12 @@ fn can_type_into_it() -> bool {
     std::io::stdout().is_terminal() && terminal::is_in_front()
 }
 
-/// A person who pressed Ctrl-C knows why it ended.
-fn is_own_key(receipt: &Receipt) -> bool {
+/// What shells say nothing about either: a person who pressed Ctrl-C knows why it ended, and who left a pager does not want to know.
+fn is_known(receipt: &Receipt) -> bool {
     let own = session::current();
-    receipt.left_behind.is_empty()
-        && matches!(&receipt.ended_by, EndedBy::Key { session: Some(session), .. } if **session == *own)
+    let ended_by_person =
+        matches!(&receipt.ended_by, EndedBy::Key { session: Some(session), .. } if **session == *own);
+    receipt.left_behind.is_empty() && (ended_by_person || matches!(receipt.ended_by, EndedBy::BrokenPipe))
 }
 
 /// The exit code that stands for how a job ended.
