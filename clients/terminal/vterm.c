@@ -1,4 +1,5 @@
-// What libvterm shows of a file of bytes, all that it remembers, a row a line: vterm COLUMNS ROWS FILE.
+// What libvterm shows of a file of bytes, all that it remembers, a row a line:
+// vterm COLUMNS ROWS FILE [OFFSET COLUMNS ROWS]... From each offset on, the window has another size.
 #include <stdio.h>
 #include <stdlib.h>
 #include <vterm.h>
@@ -29,7 +30,7 @@ static int push_line(int cols, const VTermScreenCell *cells, void *user) {
 static VTermScreenCallbacks callbacks = { .sb_pushline = push_line };
 
 int main(int argc, char **argv) {
-  if (argc != 4) return 2;
+  if (argc < 4 || (argc - 4) % 3 != 0) return 2;
   columns = atoi(argv[1]);
   int rows = atoi(argv[2]);
   FILE *file = fopen(argv[3], "rb");
@@ -41,8 +42,22 @@ int main(int argc, char **argv) {
   vterm_screen_set_callbacks(screen, &callbacks, NULL);
   vterm_screen_reset(screen, 1);
   char bytes[4096];
-  size_t n;
-  while ((n = fread(bytes, 1, sizeof bytes, file)) > 0) vterm_input_write(vt, bytes, n);
+  long at = 0;
+  for (int next = 4; next <= argc; next += 3) {
+    long until = next < argc ? atol(argv[next]) : -1;
+    while (until < 0 || at < until) {
+      size_t room = until < 0 || until - at > (long)sizeof bytes ? sizeof bytes : (size_t)(until - at);
+      size_t n = fread(bytes, 1, room, file);
+      if (n == 0) break;
+      vterm_input_write(vt, bytes, n);
+      at += (long)n;
+    }
+    if (next < argc) {
+      columns = atoi(argv[next + 1]);
+      rows = atoi(argv[next + 2]);
+      vterm_set_size(vt, rows, columns);
+    }
+  }
   for (int row = 0; row < rows; row++) {
     for (int col = 0; col < columns; col++) {
       VTermScreenCell cell;

@@ -17,9 +17,10 @@ use crate::values::duration;
 #[command(after_help = "\
 Examples:
   outlast events                              what is not acknowledged yet
-  outlast events --follow --reader agent      one line each, as they come; each once
+  outlast events --follow --reader agent      each once, as they come
   outlast events --follow --reader agent --hold
-  outlast events --reader agent --ack 15      the agent has dealt with everything up to 15
+  outlast events --reader agent --ack 15      the agent has dealt with
+                                              everything up to 15
   outlast events --since 12 --json
   outlast events --fleet --follow --reader bot
   outlast events --on gpu1 --follow           what jobs on gpu1 have to tell

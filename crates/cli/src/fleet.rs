@@ -13,8 +13,10 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 Examples:
   outlast node --nats nats://broker:4222 --label build --slots 4
-  outlast node                           as fleet.toml says, which `outlast fleet join` wrote
-  outlast node --drain                   the node that runs takes no more orders, and leaves when it has none")]
+  outlast node                           as fleet.toml says, which `outlast
+                                         fleet join` wrote
+  outlast node --drain                   the node that runs takes no more
+                                         orders, and leaves when it has none")]
 pub struct NodeArgs {
     /// The address of the broker; may be given more than once.
     #[arg(long, value_name = "URL")]
@@ -48,8 +50,10 @@ pub struct NodeArgs {
 Examples:
   outlast fleet init ./fleet --server nats://broker.example.net:4222
   nats-server -c ./fleet/nats-server.conf
-  outlast fleet add ./fleet gpu1 --host --label gpu     then bring gpu1.toml to that machine
-  outlast fleet add ./fleet alice                       then bring alice.toml to alice
+  outlast fleet add ./fleet gpu1 --host --label gpu     then bring gpu1.toml to
+                                                        that machine
+  outlast fleet add ./fleet alice                       then bring alice.toml to
+                                                        alice
   outlast fleet join gpu1.toml                          on that machine
   outlast fleet status")]
 pub struct FleetArgs {
@@ -74,7 +78,9 @@ pub enum FleetVerb {
 #[command(after_help = "\
 Examples:
   outlast fleet init ./fleet
-  outlast fleet init ./fleet --listen 0.0.0.0:4222 --server tls://broker.example.net:4222 --tls-cert c.pem --tls-key k.pem --tls-ca ca.pem")]
+  outlast fleet init ./fleet --listen 0.0.0.0:4222 \\
+      --server tls://broker.example.net:4222 --tls-cert c.pem \\
+      --tls-key k.pem --tls-ca ca.pem")]
 pub struct FleetInitArgs {
     /// A folder for the configuration and the list of members.
     pub folder: PathBuf,
@@ -107,7 +113,8 @@ pub struct FleetInitArgs {
 Examples:
   outlast fleet add ./fleet gpu1 --host --label gpu
   outlast fleet add ./fleet alice
-  outlast fleet add ./fleet guest --reach gpu1          a user who reaches only gpu1")]
+  outlast fleet add ./fleet guest --reach gpu1          a user who reaches only
+                                                        gpu1")]
 pub struct FleetAddArgs {
     /// The folder that `fleet init` has made.
     pub folder: PathBuf,

@@ -41,7 +41,8 @@ pub enum HostVerb {
 #[command(after_help = "\
 Examples:
   outlast host add gpu1 ssh:me@gpu1
-  outlast host add gpu1 ssh:me@gpu1 --bootstrap    also put this program there, through the same connection
+  outlast host add gpu1 ssh:me@gpu1 --bootstrap    also put this program there,
+                                                   through the same connection
   outlast host add web docker:web-1
   outlast host add pod kubectl:default/web-0
   outlast host add box command:'ssh -J gate box outlast relay'

@@ -10,15 +10,16 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast install --list
-  outlast install --client claude
-  outlast install --client claude --plugin       with hooks and a skill, as one plugin
-  outlast install --client zed --scope project --dry-run
-  outlast install --client cursor --print        only show what to put in, and where")]
+  outlast install                       which agents are on this machine, and
+                                        what to type for them
+  outlast install claude
+  outlast install claude --plugin       with hooks and a skill, as one plugin
+  outlast install zed --scope project --dry-run
+  outlast install cursor --print        only show what to put in, and where")]
 pub struct InstallArgs {
-    /// The agent; may be given more than once.
-    #[arg(long, value_enum, value_name = "CLIENT", value_delimiter = ',', required_unless_present = "list")]
-    pub client: Vec<Client>,
+    /// Which agents.
+    #[command(flatten)]
+    pub agents: Agents,
     /// For whom, and how.
     #[command(flatten)]
     pub target: Target,
@@ -40,7 +41,7 @@ pub struct InstallArgs {
     #[arg(long, conflicts_with_all = ["list", "dry_run"])]
     pub print: bool,
     /// List the agents that are known: which are on this machine, and which know the server.
-    #[arg(long, conflicts_with_all = ["client", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["client", "named", "dry_run"])]
     pub list: bool,
 }
 
@@ -48,14 +49,33 @@ pub struct InstallArgs {
 ///
 /// Only the entry of that name goes; a copy of the file as it was is kept beside it (.outlast-backup).
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  outlast uninstall --client claude")]
+#[command(after_help = "Example:\n  outlast uninstall claude")]
 pub struct UninstallArgs {
-    /// The agent; may be given more than once.
-    #[arg(long, value_enum, value_name = "CLIENT", value_delimiter = ',', required = true)]
-    pub client: Vec<Client>,
+    /// Which agents.
+    #[command(flatten)]
+    pub agents: Agents,
     /// For whom, and how.
     #[command(flatten)]
     pub target: Target,
+}
+
+/// Which agents are meant.
+#[derive(Debug, Args)]
+pub struct Agents {
+    /// The agent, or several.
+    #[arg(value_enum, value_name = "AGENT", value_delimiter = ',')]
+    pub named: Vec<Client>,
+    /// The same as an option; may be given more than once.
+    #[arg(long, value_enum, value_name = "AGENT", value_delimiter = ',', hide_possible_values = true)]
+    pub client: Vec<Client>,
+}
+
+impl Agents {
+    /// All of them, in the order of the command line.
+    #[must_use]
+    pub fn all(&self) -> Vec<Client> {
+        self.named.iter().chain(&self.client).copied().collect()
+    }
 }
 
 /// For whom, and how.

@@ -44,7 +44,7 @@ pub use host::{CpArgs, HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, Host
 pub use input::{
     AttachArgs, ResizeArgs, SecretArgs, SecretForgetArgs, SecretListArgs, SecretVerb, SendArgs, ShellArgs,
 };
-pub use install::{Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
+pub use install::{Agents, Client, HookArgs, InstallArgs, Scope, Target, UninstallArgs};
 pub use look::{
     DiffArgs, ExportFormat, JobsArgs, LogsArgs, ReadArgs, ReplayArgs, ScreenArgs, StatusFilter, TopArgs,
     WaitArgs,
@@ -90,22 +90,24 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  outlast run 'make -j2 && make test'        run in the foreground; closing the terminal does not end it
+  outlast run 'make -j2 && make test'        in the foreground, like any command
   outlast run -d --name web npm run dev      run in the background
   outlast run --pattern 'ready in \\d+' npm run dev
                                              come back when it says so
   outlast jobs                               what runs, what ended and how
-  outlast top                                all of it on one screen, with keys to answer, attach and end
-  outlast show web                           all about one: how long, what it uses, who ended it
+  outlast top                                all of it on one screen, with keys
+  outlast show web                           all about one, and who ended it
   outlast logs -f web                        follow what it prints
   outlast send web 'rs'                      type a line into it
-  outlast attach web                         its terminal, in yours; Ctrl-] leaves it
+  outlast attach web                         its terminal, left with Ctrl-]
   outlast wait web --exit --deadline 10m     wait until it has ended
   outlast kill web                           end it and all that it started
   outlast rerun web                          the same again, under the same name
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 the job runs on (not finished in time, asks, was left), 5 denied.
-A foreground run, and a wait for the end, exit with the job's own code, or 128 + the signal that ended it.";
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such job, 4 the job runs on (not
+finished in time, asks, was left), 5 denied.
+A foreground run, and a wait for the end, exit with the job's own code, or 128 +
+the signal that ended it.";
 
 /// What can be asked for. The help of a verb is the doc comment of its arguments.
 #[derive(Debug, Subcommand)]

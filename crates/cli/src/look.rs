@@ -195,8 +195,9 @@ pub struct ScreenArgs {
 #[command(after_help = "\
 Examples:
   outlast diff test                          with the run before it
-  outlast diff 3 7 --ignore-numbers          two runs; times and counts may differ
-  outlast diff 3 7 --screen                  what their terminals show, or showed last
+  outlast diff 3 7 --ignore-numbers          times and counts may differ
+  outlast diff 3 7 --screen                  what their terminals show, or
+                                             showed last
   outlast diff web --at 10s --at 2m          two moments of one job
   outlast diff web --at 10s                  then and now")]
 pub struct DiffArgs {
@@ -280,8 +281,9 @@ Examples:
   outlast wait tui --stable --gone 'Loading'
   outlast wait build && ./deploy          only if it ended well
 
-Exit codes: the job's own when its end was waited for, 0 when another condition holds, 1 when the job
-ended without it, 3 when there is no such job, 4 at the deadline.")]
+Exit codes: the job's own when its end was waited for, 0 when another condition
+holds, 1 when the job ended without it, 3 when there is no such job, 4 at the
+deadline.")]
 pub struct WaitArgs {
     /// Handles or names [default: the last job of this session].
     pub jobs: Vec<String>,

@@ -13,7 +13,8 @@ use clap::Args;
 Examples:
   outlast show              the last job of this session
   outlast show web
-  outlast show shell main   a shell that remembers: its folder, what was changed in it, its steps
+  outlast show shell main   a shell that remembers: its folder, what was changed
+                            in it, its steps
   outlast show web --json"
 )]
 pub struct ShowArgs {

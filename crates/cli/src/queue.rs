@@ -16,7 +16,8 @@ use crate::values::duration;
 Examples:
   outlast submit --on build 'make test'
   outlast submit --on build --priority high --retry always ./idempotent.sh
-  outlast submit --on build --file batch.jsonl        one order a line: {\"command\": \"make a\", \"name\": \"a\"}
+  outlast submit --on build --file batch.jsonl
+      one order a line: {\"command\": \"make a\", \"name\": \"a\"}
   outlast submit --on build --after 3f2a90b1c4d5e6f70812 './deploy.sh'
   outlast submit --on build --schedule '@every 1h' ./clean-up.sh
   outlast submit --on build --wait 'make test'        and exit with its code")]

@@ -23,13 +23,15 @@ Examples:
   outlast run --pattern 'listening on \\S+:(\\d+)' --deadline 20s node server.js
   outlast run --pipe 'make 2>errors'     no terminal: stdout and stderr apart
   outlast run --pipe 'tar cz src' > s.tgz
-                                         exact bytes; without --pipe a file gets text
+                                         exact bytes; without --pipe it is text
   outlast run 'sort | uniq -c' < words   it reads the file, byte for byte
   outlast run --on gpu1 -d --name train ./train.sh
-  outlast run -d --slot build 'cargo test'     waits for its place; see [slots] in the settings
+  outlast run -d --slot build 'cargo test'     waits for its place; see [slots]
+                                               in the settings
   outlast run -d --after 17 './deploy'         waits until job 17 has succeeded
   outlast run --shell main 'cd src && source venv/bin/activate'
-                                         the next step in that shell goes on from there
+                                         the next step in that shell goes on
+                                         from there
   outlast run --with fish 'for i in (seq 3); echo $i; end'
   outlast run --sandbox --memory 2GiB 'npm test'")]
 pub struct RunArgs {
@@ -37,7 +39,7 @@ pub struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// Start it and come back at once.
-    #[arg(short = 'd', long, conflicts_with_all = ["pattern", "quiet_for", "port", "input"])]
+    #[arg(short = 'd', long)]
     pub background: bool,
     /// Come back when it waits for input; it goes on in the background.
     #[arg(long = "awaiting-input", alias = "input")]

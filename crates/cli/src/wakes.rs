@@ -14,7 +14,8 @@ use crate::values::duration;
 #[command(after_help = "\
 Examples:
   outlast wakes list                     what waits, and what was given up
-  outlast wakes retry 12.1               try one again, with the environment of this shell
+  outlast wakes retry 12.1               try one again, with the environment of
+                                         this shell
   outlast wakes cancel 12.1              deliver it no more
   outlast wakes pause --pane %3 --for 1h do not disturb the agent in that pane
   outlast wakes resume --all             deliver what has waited")]

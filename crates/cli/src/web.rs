@@ -17,10 +17,11 @@ use crate::values::duration;
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
-  outlast web                                        serve it, and open the browser
-  outlast web --no-open --port 8391                  for: ssh -L 8391:localhost:8391 this-machine
-  outlast web --bind 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --host box.example.net
-  outlast web share 3 --for 1h                       a link that shows job 3, and nothing else
+  outlast web                             serve it, and open the browser
+  outlast web --no-open --port 8391       for: ssh -L 8391:localhost:8391 HOST
+  outlast web --bind 0.0.0.0 --tls-cert cert.pem --tls-key key.pem \\
+      --host box.example.net
+  outlast web share 3 --for 1h            a link that shows job 3, nothing else
   outlast web shares
   outlast web revoke 1"
 )]

@@ -49,6 +49,11 @@ pub(crate) fn joined(text: &Text, reference: &str) -> String {
     text.joined(|from, to| format!("outlast read {reference} --since {from} --until {to}"))
 }
 
+/// Where a job waits for input: many programs ask without a word.
+pub(crate) fn at_prompt(prompt: &str) -> String {
+    if prompt.is_empty() { String::new() } else { format!(" at {prompt:?}") }
+}
+
 /// What can be said of a job that is over and has no receipt.
 pub(crate) fn unseen_end(info: &Info) -> String {
     let Info { handle, state, .. } = info;

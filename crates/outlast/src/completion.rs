@@ -88,7 +88,9 @@ fn with_value(arg: Arg, verb: &str, id: &str) -> Arg {
         _ => Jobs::Any,
     };
     match (verb, id) {
-        (_, "job" | "jobs") => arg.add(ArgValueCompleter::new(jobs)),
+        (_, "job" | "jobs" | "after" | "after_any") | ("diff", "first" | "second") => {
+            arg.add(ArgValueCompleter::new(jobs))
+        }
         ("jobs", "name") => arg.add(ArgValueCompleter::new(|current: &OsStr| names(current))),
         (_, "session") => arg.add(ArgValueCompleter::new(|current: &OsStr| sessions(current))),
         ("send", "keys") => arg.add(ArgValueCompleter::new(|current: &OsStr| keys(current))),

@@ -36,13 +36,26 @@ pub(crate) fn all_named_or_last(
     named.iter().map(|name| outlast.job(name)).collect()
 }
 
+/// The newest jobs that run, by name: whoever closed a terminal looks for them in another.
+fn of_other_sessions(outlast: &Outlast) -> String {
+    const NAMED: usize = 3;
+    let running = outlast.list(List { running: true, ..List::default() });
+    let name = |ListedJob { job, .. }: ListedJob| job.name.unwrap_or_else(|| job.handle.to_string());
+    let names: Vec<String> = running.into_iter().rev().take(NAMED).map(name).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("name one of another session: {}   ", names.join(", "))
+    }
+}
+
 fn last(outlast: &Outlast, running: bool, out: &mut Output) -> Result<Job, Failure> {
     let list = List { session: Some(session::current()), running, ..List::default() };
     let newest = outlast.list(list).pop();
     let Some(ListedJob { job, .. }) = newest else {
         let what = if running { "no job of this session runs" } else { "this session has no job yet" };
         return Err(Failure::new(Kind::NoSuchJob, format!("{what}, and none was named"))
-            .hint("see those of other sessions: outlast jobs --all"));
+            .hint(format!("{}all of them: outlast jobs --all", of_other_sessions(outlast))));
     };
     let name = job.name.map(|name| format!(" {name}")).unwrap_or_default();
     out.aside(&format!("[job {}{name}: {}]", job.handle, cut(&job.command, 60)));

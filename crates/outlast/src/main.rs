@@ -38,10 +38,10 @@ fn main() {
     outlast_job::client::signals::see_children();
     outlast_job::client::init::fork_if_first();
     let alone = std::env::args_os().len() == 1 && commands::shows_jobs();
-    let words = std::env::args_os().chain(alone.then(|| "top".into()));
+    let words = suggest::with_signal(std::env::args_os().chain(alone.then(|| "top".into())));
     let cli = match outlast_cli::Cli::try_parse_from(words) {
         Ok(cli) => cli,
-        Err(error) => match suggest::unknown_verb(&error) {
+        Err(error) => match suggest::misread(&error) {
             Some(said) => {
                 let _ = std::io::stderr().lock().write_all(said.as_bytes());
                 exit(output::USAGE);

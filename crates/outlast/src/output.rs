@@ -49,6 +49,13 @@ impl Output {
         self.data(format!("{line}\n").as_bytes())
     }
 
+    /// A line of data whose content is told in a sentence too: whoever reads both on one screen needs only that.
+    pub(crate) fn line_for_scripts(&mut self, line: &str) {
+        if !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal()) {
+            self.line(line);
+        }
+    }
+
     /// A line of data for people; an answer in JSON has said it.
     pub(crate) fn line_or_nothing(&mut self, line: &str) {
         if !self.json {

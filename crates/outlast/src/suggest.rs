@@ -1,10 +1,11 @@
 //! What was meant: verbs, options and programs by a nearly right name, and the words of other programs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use outlast_cli::Cli;
+use outlast_protocol::near::{is_near, nearest};
 
 /// What people type who know other programs, and what does it here.
 const WORDS_OF_OTHERS: &[(&[&str], &str)] = &[
@@ -33,11 +34,60 @@ const WORDS_OF_OTHERS: &[(&[&str], &str)] = &[
     (&["version"], "--version"),
 ];
 
-/// A verb that is none: says so in our words, with what was meant. None if the mistake is another.
-pub(crate) fn unknown_verb(error: &clap::Error) -> Option<String> {
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return None;
+/// A command line that clap can't read, in our words: a verb that is none, a word that is missing. None where clap's own
+/// words say what to type next.
+pub(crate) fn misread(error: &clap::Error) -> Option<String> {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => unknown_verb(error),
+        ErrorKind::MissingRequiredArgument => missing_word(error),
+        // Clap has kinds of its own, and words for all of them.
+        _ => None,
     }
+}
+
+/// The words of a call, with `kill -9 JOB` and `kill -HUP JOB` as the option that they stand for: everybody's fingers
+/// know them.
+pub(crate) fn with_signal(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    // Only options of everybody may stand before the verb.
+    let is_option = |at: usize| words[at].as_encoded_bytes().starts_with(b"-") || words[at - 1] == "--home";
+    let verb =
+        (1..words.len()).find(|at| !is_option(*at)).filter(|at| words[*at] == "kill" || words[*at] == "stop");
+    let Some(verb) = verb else { return words };
+    for word in words.iter_mut().skip(verb + 1) {
+        let name = word.to_str().and_then(|word| word.strip_prefix('-'));
+        let signal = name.filter(|name| outlast_job::signal_number(name).is_some());
+        if let Some(signal) = signal {
+            *word = format!("--signal={signal}").into();
+        }
+    }
+    words
+}
+
+/// A verb without what it is about: says what is missing, with an example from the verb's own help.
+fn missing_word(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    let root = Cli::command();
+    let (mut verb, mut name) = (&root, "outlast".to_owned());
+    for word in usage.split_whitespace().skip_while(|word| *word != "outlast").skip(1) {
+        let Some(next) = verb.find_subcommand(word) else { break };
+        verb = next;
+        name = format!("{name} {word}");
+    }
+    let missing = missing.iter().map(|word| word.replace(['<', '>'], "").replace("...", ""));
+    let missing = missing.collect::<Vec<_>>().join(" and ");
+    let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let example = help.lines().map(str::trim).find(|line| line.starts_with(&name));
+    // What follows after many blanks explains the example.
+    let example = example.and_then(|line| line.split("   ").next()).unwrap_or(&name);
+    Some(format!(
+        "outlast: `{name}` needs {missing}\n  for example: {example}   all about it: {name} --help\n"
+    ))
+}
+
+/// A verb that is none: says so, with what was meant.
+fn unknown_verb(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     // The verbs of `tmux`, `acp` and `policy` are told by their own help.
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
@@ -48,12 +98,18 @@ pub(crate) fn unknown_verb(error: &clap::Error) -> Option<String> {
 }
 
 fn meant(word: &str) -> String {
-    let of_others = WORDS_OF_OTHERS.iter().find(|(words, _)| words.contains(&word));
-    if let Some((_, verb)) = of_others {
-        return format!("what does that here: `outlast {verb}`");
+    let said_by_others = |is: &dyn Fn(&&str) -> bool| {
+        let found = WORDS_OF_OTHERS.iter().find(|(words, _)| words.iter().any(is));
+        found.map(|(_, verb)| format!("what does that here: `outlast {verb}`"))
+    };
+    if let Some(said) = said_by_others(&|known| *known == word) {
+        return said;
     }
-    if let Some(verb) = similar(word, &verbs(&Cli::command())) {
+    if let Some(verb) = nearest(word, verbs(&Cli::command()).iter().map(String::as_str)) {
         return format!("did you mean: outlast {verb}");
+    }
+    if let Some(said) = said_by_others(&|known| is_near(word, known)) {
+        return said;
     }
     let path = std::env::var("PATH").ok();
     let is_program = outlast_job::JobSpec::new(outlast_job::Run::Program(vec![word.to_owned()]));
@@ -82,24 +138,6 @@ pub(crate) fn similar_program(path: Option<impl AsRef<OsStr>>, name: &str) -> Op
     folders.flatten().filter_map(Result::ok).filter_map(|file| near(&file)).min()
 }
 
-/// The first known word that is nearly the same.
-pub(crate) fn similar(name: &str, known: &[String]) -> Option<String> {
-    known.iter().find(|known| is_near(name, known)).cloned()
-}
-
-/// Whether two words differ by one change: a letter more, less or other, or two that changed places.
-fn is_near(one: &str, other: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    if a == b || a.len().abs_diff(b.len()) > 1 || a.len() < 3 {
-        return false;
-    }
-    let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[start..], &b[start..]);
-    let swapped = a.len() == b.len() && a.len() > 1 && (a[0], a[1]) == (b[1], b[0]) && a[2..] == b[2..];
-    let tail = |word: &[char]| word.get(1..).unwrap_or_default().to_vec();
-    swapped || tail(a) == tail(b) || tail(a) == b || a == tail(b)
-}
-
 /// Words as a shell takes them.
 pub(crate) fn line_of(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
@@ -116,14 +154,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_words_differ_by_one_change() {
-        let near =
-            [("--backgroud", "--background"), ("pyhton3", "python3"), ("gti", "git"), ("maek", "make")];
-        for (one, other) in near {
-            assert!(is_near(one, other), "{one} {other}");
-        }
-        for (one, other) in [("ls", "ps"), ("git", "git"), ("sleep", "less"), ("npm", "node")] {
-            assert!(!is_near(one, other), "{one} {other}");
+    fn a_signal_may_be_written_as_everywhere() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
+        for (typed, read) in [
+            ("outlast kill -9 web", "outlast kill --signal=9 web"),
+            ("outlast --json stop web -HUP", "outlast --json stop web --signal=HUP"),
+            ("outlast kill -s 9 web", "outlast kill -s 9 web"),
+            ("outlast kill -a", "outlast kill -a"),
+            ("outlast run kill -9 web", "outlast run kill -9 web"),
+            ("outlast --home kill run -9", "outlast --home kill run -9"),
+            ("outlast logs -n 9", "outlast logs -n 9"),
+        ] {
+            assert_eq!(with_signal(words(typed).into_iter()), words(read), "{typed}");
         }
     }
 

@@ -198,10 +198,12 @@ fn page((cols, lines): (usize, usize), style: &str, rows: &Rows, body: &str) -> 
     }
     let (cell_width, cell_height) = CELL;
     let width = rounded(width);
+    // Font and colour are those of the picture, which texts inherit: a rule about texts would be stronger than the colour and
+    // weight that a text has as attributes. Blanks are not inherited: browsers have a rule of their own for them.
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{outer_width}\" height=\"{outer_height}\" \
          viewBox=\"0 0 {outer_width} {outer_height}\">\
-         <style>text{{font:{FONT_SIZE}px {FONTS};fill:{FOREGROUND};white-space:pre}}{style}</style>\
+         <style>svg{{font:{FONT_SIZE}px {FONTS};fill:{FOREGROUND}}}text{{white-space:pre}}{style}</style>\
          <defs>{defs}<rect id=\"c\" width=\"{cell_width}\" height=\"{cell_height}\" fill=\"{FOREGROUND}\" \
          fill-opacity=\".6\"/></defs>\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\
@@ -237,6 +239,14 @@ mod tests {
         let places: Vec<(usize, usize, &str)> =
             pieces.iter().map(|piece| (piece.col, piece.width, piece.text.as_str())).collect();
         assert_eq!(places, [(0, 1, "a"), (1, 2, "\u{65e5}"), (3, 2, "\u{672c}"), (5, 1, "b"), (6, 1, "c")]);
+    }
+
+    #[test]
+    fn no_rule_is_stronger_than_the_colour_of_a_text() {
+        let svg = still(&shot(&["\x1b[1;32mgreen\x1b[0m"]));
+        let rules = svg.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        assert!(rules.starts_with("svg{font:") && rules.contains("text{white-space:pre}"), "{rules}");
+        assert!(svg.contains("fill=\"#98c379\" font-weight=\"bold\">green<"), "{svg}");
     }
 
     #[test]

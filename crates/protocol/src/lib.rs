@@ -20,6 +20,7 @@ pub mod lifecycle;
 pub mod order;
 pub mod outcome;
 pub mod limits;
+pub mod near;
 pub mod queue;
 pub mod reason;
 pub mod report;

@@ -1,7 +1,7 @@
 //! Screens of recorded terminal sessions from other projects, compared with what those projects expect.
 //!
 //! The recordings are not part of this repository. They are read from `$OUTLAST_CORPORA`, or from a folder
-//! beside the workspace; without them these tests are skipped. `docs/guide/terminal.md` explains each difference.
+//! beside the workspace; without them these tests are skipped. `docs/internals/screen.md` explains each difference.
 
 #[cfg(test)]
 #[path = "corpora/fuzzed.rs"]
@@ -70,7 +70,7 @@ fn alacritty_recordings_give_their_screens() {
     }
     assert!(count >= 31, "only {count} recordings");
     wrong.dedup();
-    assert_eq!(wrong, OWN_WAY, "explained in docs/guide/terminal.md");
+    assert_eq!(wrong, OWN_WAY, "explained in docs/internals/screen.md");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn xterm_recordings_give_their_screens_except_for_known_differences() {
             wrong.insert(path.file_stem().unwrap().to_string_lossy().into_owned());
         }
     }
-    let explained = include_str!("../../../docs/guide/terminal.md");
+    let explained = include_str!("../../../docs/internals/screen.md");
     let unexplained: Vec<&String> = wrong.iter().filter(|name| !explained.contains(name.as_str())).collect();
     // Of 45. The engines that score best on the whole suite reach about three quarters of it.
     assert!(right >= 39, "{right} right, wrong: {wrong:?}");
-    assert_eq!(unexplained, Vec::<&String>::new(), "not explained in docs/guide/terminal.md");
+    assert_eq!(unexplained, Vec::<&String>::new(), "not explained in docs/internals/screen.md");
 }

@@ -52,7 +52,8 @@ impl Local {
             Request::Ack(ack) => Answer::Acknowledged(self.acknowledge(&ack)?),
             Request::Remove { job } => Answer::Removed { freed: self.remove(job)? },
             Request::Prune { dry_run, limits } => {
-                let Swept { removed, freed, kept, over } = self.prune(&self.keep(&limits)?, dry_run)?;
+                let Swept { removed, freed, kept, kept_bytes: _, over } =
+                    self.prune(&self.keep(&limits)?, dry_run)?;
                 Answer::Pruned(Pruned { removed, freed, kept, over })
             }
         })

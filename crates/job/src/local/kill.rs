@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use outlast_protocol::near::nearest;
 use outlast_pty::procfs::{self, Proc};
 use outlast_pty::signal;
 use rustix::process::{Pid, Signal, getpid};
@@ -189,7 +190,11 @@ fn killed(answer: Answer, continued: bool) -> Result<Killed, Failure> {
 /// The signal of a name or a number.
 pub(crate) fn signal_named(name: &str) -> Result<Signal, Failure> {
     signal::parse(name).ok_or_else(|| {
+        let upper = name.trim().to_ascii_uppercase();
+        let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
+        let near = nearest(bare, signal::names()).map(|near| format!("did you mean {near}? "));
         let known = signal::names().join(", ");
-        Failure::usage(format!("there is no signal {name:?}")).hint(format!("known: {known}"))
+        Failure::usage(format!("there is no signal {name:?}"))
+            .hint(format!("{}known: {known}", near.unwrap_or_default()))
     })
 }

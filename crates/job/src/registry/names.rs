@@ -10,6 +10,7 @@ use super::replace::{Durability, read_small, replace};
 use super::{Home, layout};
 use crate::failure::{Failure, Kind};
 use crate::spec::Handle;
+use outlast_protocol::near::is_near;
 use outlast_protocol::{Call, Hint};
 
 /// The handle that a name stands for.
@@ -21,8 +22,19 @@ pub(crate) fn resolve(home: &Home, name: &str) -> Result<Handle, Failure> {
     {
         return Ok(handle);
     }
+    let near = near(home, name).map(|near| format!("did you mean {near:?}? ")).unwrap_or_default();
     Err(Failure::new(Kind::NoSuchJob, format!("there is no job named {name:?}"))
-        .hint(Hint::call("see all jobs and their names: ", Call::AllJobs)))
+        .hint(Hint::call(format!("{near}see all jobs and their names: "), Call::AllJobs)))
+}
+
+/// A job's name that is nearly this one.
+fn near(home: &Home, name: &str) -> Option<String> {
+    let entries = rustix::fs::Dir::read_from(names_dir(home).ok()?).ok()?;
+    let names =
+        entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+    let near = |known: &String| is_near(name, known);
+    let exists = |known: &String| stored(home, known).is_some_and(|handle| home.job_path(handle).exists());
+    names.filter(near).filter(exists).min()
 }
 
 /// What a shell is stored as: no job can have such a name.

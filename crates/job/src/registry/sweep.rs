@@ -32,6 +32,8 @@ pub struct Swept {
     pub freed: u64,
     /// The finished jobs that are kept.
     pub kept: usize,
+    /// The disk space that those take, in bytes.
+    pub kept_bytes: u64,
     /// Set if more jobs are kept than the limits allow, because they are recent or were not read.
     pub over: Option<OverBudget>,
 }
@@ -131,6 +133,7 @@ fn sweep_locked(home: &Home, keep: &Retention, now: u64, dry_run: bool) -> Swept
             swept.freed += job.bytes;
         }
     }
+    swept.kept_bytes = bytes;
     if swept.kept > keep.jobs || bytes > keep.bytes {
         swept.over = Some(OverBudget { jobs: swept.kept, bytes });
     }

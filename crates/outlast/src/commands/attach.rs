@@ -28,16 +28,16 @@ pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> 
     let read_only = args.read_only;
     allowed(outlast.home(), OrderKind::Attach { read_only })?;
     let handle = job.handle();
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(Failure::usage("attach needs a terminal of your own").hint(format!(
-            "follow it: outlast logs -f {handle}   type into it: outlast send {handle} TEXT"
-        )));
-    }
     let info = job.info_to_show()?;
     if !info.state.is_live() {
         let ended = info.state.receipt().map_or_else(|| "lost".into(), answer::ending);
         return Err(Failure::new(outlast_job::Kind::NotRunning, format!("job {handle} has ended: {ended}"))
-            .hint(format!("see it again: outlast replay {handle}")));
+            .hint(format!("see it again: outlast replay {handle}   run it again: outlast rerun {handle}")));
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Failure::usage("attach needs a terminal of your own").hint(format!(
+            "follow it: outlast logs -f {handle}   type into it: outlast send {handle} TEXT"
+        )));
     }
     let how = if args.read_only { ", only to look" } else { "" };
     let detach_key = choices::detach_key(outlast, args.detach_key, out);

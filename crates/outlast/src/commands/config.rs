@@ -10,6 +10,7 @@ use outlast_cli::{
 };
 use outlast_job::Failure;
 use outlast_job::settings::{Settings, read_file};
+use outlast_protocol::near::is_near;
 use serde::Serialize;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
@@ -178,8 +179,9 @@ fn tell(path: &Path, key: &Key, value: &str, out: &mut Output) -> Result<i32, Fa
 fn known(name: &str) -> Result<&'static Key, Failure> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
         let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-        let like =
-            |key: &&Key| key.name.starts_with(name) || last(key.name) == last(name) || near(key.name, name);
+        let like = |key: &&Key| {
+            key.name.starts_with(name) || last(key.name) == last(name) || is_near(key.name, name)
+        };
         let found: Vec<&str> = KEYS.iter().filter(like).map(|key| key.name).collect();
         let hint = match found.as_slice() {
             [] => "see all of them: outlast config".to_owned(),
@@ -192,14 +194,6 @@ fn known(name: &str) -> Result<&'static Key, Failure> {
         };
         Failure::usage(format!("there is no setting {name:?}")).hint(hint)
     })
-}
-
-/// Whether two names differ by a slip of a finger.
-fn near(a: &str, b: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let same_start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    let same_end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    a.len().abs_diff(b.len()) <= 2 && same_start + same_end + 2 >= a.len().max(b.len())
 }
 
 /// The tables of a key, and its last part.

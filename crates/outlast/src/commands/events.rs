@@ -4,6 +4,7 @@ mod far;
 mod fleet;
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::time::Instant;
 
 use outlast_cli::EventsArgs;
@@ -120,7 +121,12 @@ fn line(entry: &Entry, session: Option<&str>, again: bool, json: bool) -> Vec<u8
     } else {
         let session = session.map(|session| format!("{session} ")).unwrap_or_default();
         let again = if again { "   (maybe told before)" } else { "" };
-        format!("{session}{}{again}", entry.line())
+        // The name of one's own session tells a person nothing.
+        let own = format!(" from session {}", session::current());
+        let words = entry.line();
+        let words =
+            if std::io::stdout().is_terminal() { words.replace(&own, " from this session") } else { words };
+        format!("{session}{words}{again}")
     };
     line.push('\n');
     line.into_bytes()

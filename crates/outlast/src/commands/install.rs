@@ -16,6 +16,8 @@ use crate::install::hooks::{self, Changed, Keep};
 use crate::install::settings::{Known, Settings, is_nothing};
 use crate::output::Output;
 use crate::progress::Busy;
+use crate::table::{Column, fit, line};
+use crate::terminal;
 
 /// What was, or would be, done.
 struct Done {
@@ -52,7 +54,13 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
     if args.list {
         return list(home, args, out);
     }
-    Ok(each(&args.client, out, |client, out| {
+    let clients = args.agents.all();
+    if clients.is_empty() {
+        return Err(which(("install", "on this machine"), args.target.scope, |client| {
+            is_found(client, args.target.scope)
+        }));
+    }
+    Ok(each(&clients, out, |client, out| {
         let server = server(client, home, args.profile.as_deref())?;
         if args.print {
             return print(client, args.target.scope, &server, out);
@@ -73,6 +81,34 @@ pub(super) fn install(home: Option<&Path>, args: &InstallArgs, out: &mut Output)
         }
         Ok(())
     }))
+}
+
+/// No agent was named: says which ones it could be, and what to type for them.
+fn which((verb, how): (&str, &str), scope: Scope, could_be: impl Fn(Client) -> bool) -> Failure {
+    let names: Vec<String> = Client::value_variants()
+        .iter()
+        .filter(|client| could_be(**client))
+        .map(|client| client.name())
+        .collect();
+    let project = if scope == Scope::Project { " --scope project" } else { "" };
+    let (message, hint) = match names.as_slice() {
+        [] => (format!("which agent? none is {how}"), String::new()),
+        found => {
+            let (list, words) = (found.join(", "), found.join(" "));
+            (format!("which agent? {how}: {list}"), format!("write: outlast {verb} {words}{project}   "))
+        }
+    };
+    Failure::usage(message).hint(format!("{hint}all that are known: outlast install --list"))
+}
+
+/// Whether an agent is on this machine: its program, or its settings.
+fn is_found(client: Client, scope: Scope) -> bool {
+    let Some(file) = client.file(scope) else { return false };
+    // Of most clients the folder of their settings is theirs alone, and a sign that they are here.
+    let folder_is_its_own = scope == Scope::User && client != Client::Claude;
+    client.program().and_then(on_path).is_some()
+        || file.exists()
+        || folder_is_its_own && file.parent().is_some_and(Path::exists)
 }
 
 /// Does it for each agent, also after one that failed; returns the exit code.
@@ -101,7 +137,15 @@ fn each(
 }
 
 pub(super) fn uninstall(args: &UninstallArgs, out: &mut Output) -> Result<i32, Failure> {
-    Ok(each(&args.client, out, |client, out| {
+    let (clients, scope) = (args.agents.all(), args.target.scope);
+    if clients.is_empty() {
+        let has_entry = |client| {
+            let settings = file(client, scope).and_then(|file| Settings::read(client, file));
+            settings.is_ok_and(|settings| settings.has_entry())
+        };
+        return Err(which(("uninstall", "installed"), scope, has_entry));
+    }
+    Ok(each(&clients, out, |client, out| {
         plugin::uninstall(client, &args.target, out)?;
         let done = uninstall_one(client, &args.target)?;
         tell(&done, args.target.dry_run, out);
@@ -349,16 +393,20 @@ fn print(client: Client, scope: Scope, server: &Server, out: &mut Output) -> Res
     Ok(())
 }
 
+/// The list of agents.
+const COLUMNS: &[Column] = &[
+    Column { title: "AGENT", min: 14, leave_out: 0 },
+    Column { title: "HERE", min: 5, leave_out: 0 },
+    Column { title: "SERVER", min: 13, leave_out: 0 },
+    Column { title: "SETTINGS", min: 20, leave_out: 1 },
+];
+
 fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32, Failure> {
     let mut rows = Vec::new();
     for &client in Client::value_variants() {
         let program = client.program().and_then(on_path);
         let Some(file) = client.file(args.target.scope) else { continue };
-        // Of most clients the folder of their settings is theirs alone, and a sign that they are here.
-        let folder_is_its_own = args.target.scope == Scope::User && client != Client::Claude;
-        let found = program.is_some()
-            || file.exists()
-            || folder_is_its_own && file.parent().is_some_and(Path::exists);
+        let found = is_found(client, args.target.scope);
         let server = server(client, home, args.profile.as_deref())?;
         let state = match Settings::read(client, file.clone()).map(|settings| settings.knows(&server)) {
             Ok(Known::Yes) => "installed",
@@ -379,9 +427,21 @@ fn list(home: Option<&Path>, args: &InstallArgs, out: &mut Output) -> Result<i32
             .collect();
         out.value(&json!({ "scope": args.target.scope.name(), "clients": clients }));
     } else {
-        for (client, found, state, file, _) in &rows {
+        let home = std::env::var("HOME").unwrap_or_default();
+        let cells = |(client, found, state, file, _): &(Client, bool, &str, PathBuf, _)| {
+            let below_home = file.strip_prefix(&home).ok().filter(|_| !home.is_empty());
+            let file =
+                below_home.map_or(file.display().to_string(), |below| format!("~/{}", below.display()));
             let found = if *found { "found" } else { "-" };
-            out.line(&format!("{:<15} {found:<6} {state:<20} {}", client.name(), file.display()));
+            vec![client.name(), found.to_owned(), (*state).to_owned(), file]
+        };
+        let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        let widths = fit(COLUMNS, &cells, terminal::columns());
+        let titles: Vec<String> = COLUMNS.iter().map(|column| column.title.to_owned()).collect();
+        let head = out.styled("1", &line(&titles, &widths, |_, title| title.to_owned()));
+        out.line(&head);
+        for row in &cells {
+            out.line(&line(row, &widths, |_, cell| cell.to_owned()));
         }
     }
     Ok(0)

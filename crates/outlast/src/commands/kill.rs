@@ -192,15 +192,17 @@ fn tell(job: &Job, killed: &Killed, signal: Option<&str>, out: &mut Output) -> R
     let said = match (signal, killed.already_ended, info.state.receipt()) {
         (_, true, _) => format!("job {handle} had already ended"),
         (Some(signal), _, _) => {
-            format!("{signal} sent to {} processes of job {handle}", killed.signalled)
+            let count = killed.signalled;
+            let processes = if count == 1 { "process" } else { "processes" };
+            format!("{signal} sent to {count} {processes} of job {handle}")
         }
         (None, _, _) if !names.is_empty() => format!("job {handle}: still there: {}", names.join(", ")),
         (None, _, Some(receipt)) if killed.unseen => format!("job {handle}: {}", answer::ending(receipt)),
         (None, _, None) if killed.unseen => format!("job {handle}: what could be seen of it is ended"),
         (None, _, Some(receipt)) => {
-            format!("job {handle}: {}; nothing is left of it", answer::ending(receipt))
+            format!("job {handle}: {}; nothing is left", answer::ending(receipt))
         }
-        (None, _, None) => format!("job {handle}: nothing is left of it"),
+        (None, _, None) => format!("job {handle}: nothing is left"),
     };
     out.line(&said);
     if let Some(note) = &killed.note {

@@ -21,7 +21,7 @@ use outlast_job::units::parse_processors;
 use outlast_job::wakes::{Wake, WakePlan};
 use outlast_job::wire::Attach;
 use outlast_job::{
-    Condition, Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait, check_wait, session,
+    Condition, Failure, Input, Job, JobSpec, Outlast, Reason, Run, Streams, Wait, Waited, check_wait, session,
 };
 use outlast_policy::{OrderKind, Pass, Start};
 use outlast_protocol::wake::WakeEffect;
@@ -103,7 +103,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
             out.value(&answer);
         } else {
             out.data(answer.output.unwrap_or_default().as_bytes());
-            out.talk(&summary(&job, &info, waited.reason));
+            out.talk(&summary(&job, &info, &waited));
         }
         return Ok(code);
     }
@@ -287,7 +287,7 @@ pub(super) fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Resu
             (Some(name), None) => name.clone(),
             (None, _) => handle.to_string(),
         };
-        out.line(&handle.to_string());
+        out.line_for_scripts(&handle.to_string());
         for wake in &wakes {
             let will = if wake.fires { "will wake" } else { "will NOT wake" };
             out.talk(&format!("{will} {} {}: {}", wake.kind, wake.target, wake.why));
@@ -377,7 +377,7 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             let info = job.info_to_show()?;
             if let Some(receipt) = info.state.receipt()
                 && (!receipt.left_behind.is_empty() || info.state.signal().is_some())
-                && !is_own_key(receipt)
+                && !is_known(receipt)
                 && !front.quiet
             {
                 out.talk(&format!("outlast: job {handle}: {}", answer::ending(receipt)));
@@ -395,8 +395,9 @@ pub(super) fn foreground(job: &Job, front: &Foreground, out: &mut Output) -> Res
             Ok(STOPPED)
         }
         Left::Asked { prompt, .. } => {
+            let at = answer::at_prompt(&prompt);
             out.talk(&format!(
-                "outlast: job {handle} waits for input at {prompt:?}; answer it: outlast send {handle} TEXT"
+                "outlast: job {handle} waits for input{at}; answer it: outlast send {handle} TEXT"
             ));
             Ok(DEADLINE)
         }
@@ -416,11 +417,12 @@ fn can_type_into_it() -> bool {
     std::io::stdout().is_terminal() && terminal::is_in_front()
 }
 
-/// A person who pressed Ctrl-C knows why it ended.
-fn is_own_key(receipt: &Receipt) -> bool {
+/// What shells say nothing about either: a person who pressed Ctrl-C knows why it ended, and who left a pager does not want to know.
+fn is_known(receipt: &Receipt) -> bool {
     let own = session::current();
-    receipt.left_behind.is_empty()
-        && matches!(&receipt.ended_by, EndedBy::Key { session: Some(session), .. } if **session == *own)
+    let ended_by_person =
+        matches!(&receipt.ended_by, EndedBy::Key { session: Some(session), .. } if **session == *own);
+    receipt.left_behind.is_empty() && (ended_by_person || matches!(receipt.ended_by, EndedBy::BrokenPipe))
 }
 
 /// The exit code that stands for how a job ended.
@@ -434,9 +436,9 @@ pub(super) fn exit_code(state: &outlast_job::lifecycle::State) -> i32 {
     }
 }
 
-fn summary(job: &Job, info: &outlast_job::registry::format::Info, reason: Reason) -> String {
+fn summary(job: &Job, info: &outlast_job::registry::format::Info, waited: &Waited) -> String {
     let handle = job.handle();
-    match (reason, info.state.receipt()) {
+    match (waited.reason, info.state.receipt()) {
         (_, Some(receipt)) => format!("job {handle} has ended: {}", answer::ending(receipt)),
         (_, None) if info.state.queued().is_some() => {
             let words = info.state.queued().map(outlast_protocol::Queued::words).unwrap_or_default();
@@ -445,6 +447,15 @@ fn summary(job: &Job, info: &outlast_job::registry::format::Info, reason: Reason
         (Reason::Deadline, None) => {
             format!("the time is up; job {handle} runs on   wait on: outlast wait {handle} --pattern ...")
         }
-        (reason, None) => format!("{}: job {handle} runs on in the background", reason.name()),
+        (Reason::AwaitingInput, None) => {
+            format!("awaiting_input: job {handle} runs on; answer it: outlast send {handle} TEXT")
+        }
+        (reason, None) => {
+            let which = waited.port.map(|port| format!(" {port}")).unwrap_or_default();
+            format!(
+                "{}{which}: job {handle} runs on; follow it: outlast logs -f {handle}   end it: outlast kill {handle}",
+                reason.name()
+            )
+        }
     }
 }

@@ -45,14 +45,19 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
         );
     } else {
         let found = waited.found.as_ref().map(|found| found.text.clone());
-        let asked = waited
-            .awaiting_input
-            .as_ref()
-            .map(|asked| format!("{} ({}, {})", asked.prompt, asked.kind, asked.level));
+        let asked = waited.awaiting_input.as_ref().map(|asked| {
+            format!("{} ({}, {})", asked.prompt, asked.kind, asked.level).trim_start().to_owned()
+        });
         let port = waited.port.map(|port| port.to_string());
         let found = found.or(asked).or(port).map(|what| format!(": {what}")).unwrap_or_default();
-        out.line(&format!("{} {}{found}", job.handle(), waited.reason.name()));
         let handle = job.handle();
+        let line = format!("{handle} {}{found}", waited.reason.name());
+        // The others are told in a sentence below.
+        if matches!(waited.reason, Reason::Exit | Reason::Deadline) {
+            out.line_for_scripts(&line);
+        } else {
+            out.line(&line);
+        }
         if waited.reason == Reason::Exit {
             job.outcome()?.iter().flat_map(JobOutcome::lines).for_each(|line| out.talk(&line));
         }

@@ -54,6 +54,19 @@ fn every_verb_has_help_with_an_example() {
     assert_eq!(version, format!("outlast {}\n", env!("CARGO_PKG_VERSION")));
 }
 
+/// Wider lines are broken where the terminal ends, and then the columns of the examples are gone.
+#[test]
+fn no_example_is_wider_than_a_terminal() {
+    fn check(command: &clap::Command) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&<outlast_cli::Cli as clap::CommandFactory>::command());
+}
+
 /// As `man` itself shows a page: the columns of examples are those of the help, and the sections are there.
 #[test]
 fn man_pages_keep_the_columns_of_examples_and_have_the_usual_sections() {

@@ -191,3 +191,12 @@ fn from_a_deleted_folder_nothing_is_run() {
     let there = sandbox.shell(&format!("{gone} \"$PROGRAM\" run --cwd / pwd")).run().ok();
     assert_eq!(there.text(), "/\n");
 }
+
+/// Symptom that this guards against: `outlast run git log`, left with `q`, ends in a line about a signal. Shells say nothing.
+#[test]
+fn the_end_of_a_pager_is_not_explained() {
+    let sandbox = sandbox();
+    let ran = sandbox.run(["run", "kill -PIPE $$"]).code(128 + 13);
+    assert_eq!(ran.stderr, "", "{ran}");
+    assert_eq!(sandbox.info(1)["signal"], "SIGPIPE");
+}

@@ -6,27 +6,41 @@ use outlast_testkit::{TEST_TIMEOUT, eventually, has};
 use crate::judges::Shell;
 use crate::{sandbox, tui};
 
-/// How often each is tried.
+/// The sizes (columns, rows) in which each is tried.
+const SIZES: [(u16, u16); 2] = [(80, 24), (200, 50)];
+
+/// How often each is tried in each size.
 fn times() -> usize {
-    if std::env::var_os("OUTLAST_LONG_TESTS").is_some() { 20 } else { 5 }
+    if std::env::var_os("OUTLAST_LONG_TESTS").is_some() { 20 } else { 3 }
+}
+
+/// Has a session in a terminal of each size, and insists that all judges have the lines that it says.
+#[track_caller]
+fn in_every_size(session: impl Fn(&mut Shell) -> Vec<String>) {
+    for size in SIZES {
+        let sandbox = sandbox();
+        std::fs::create_dir(sandbox.work().join("folder")).unwrap();
+        for file in ["a.txt", "b.txt"] {
+            std::fs::write(sandbox.work().join(file), "").unwrap();
+        }
+        let Some(mut shell) = Shell::start_sized(&sandbox, size) else { return };
+        let wanted = session(&mut shell);
+        shell.shows_all(wanted);
+    }
 }
 
 /// Calls a command several times, and insists that each time exactly these lines are between the prompts.
 #[track_caller]
 fn prints(command: &str, lines: &[String]) {
-    let sandbox = sandbox();
-    std::fs::create_dir(sandbox.work().join("folder")).unwrap();
-    for file in ["a.txt", "b.txt"] {
-        std::fs::write(sandbox.work().join(file), "").unwrap();
-    }
-    let Some(mut shell) = Shell::start(&sandbox) else { return };
-    let mut wanted = Vec::new();
-    for prompt in 1..=times() {
-        shell.calls(command);
-        wanted.push(Shell::typed(prompt, command));
-        wanted.extend_from_slice(lines);
-    }
-    shell.shows_all(wanted);
+    in_every_size(|shell| {
+        let mut wanted = Vec::new();
+        for prompt in 1..=times() {
+            shell.calls(command);
+            wanted.push(Shell::typed(prompt, command));
+            wanted.extend_from_slice(lines);
+        }
+        wanted
+    });
 }
 
 fn numbers(to: usize) -> Vec<String> {
@@ -66,65 +80,142 @@ fn modes_that_a_program_leaves_on_are_switched_off_where_the_cursor_is() {
 }
 
 #[test]
+fn a_bar_is_drawn_over_itself() {
+    let steps = "for i in 10 50 100; do printf \"\\r%3d%% [%-20s]\" $i $(seq -s# $((i / 5 + 1)) | tr -d 0-9); sleep 0.02; done; echo";
+    prints(&format!("outlast run '{steps}'"), &[format!("100% [{}]", "#".repeat(20))]);
+}
+
+#[test]
 fn a_full_screen_program_takes_the_screen_and_gives_it_back() {
-    let sandbox = sandbox();
-    if !outlast_testkit::has("vim") {
+    if !has("vim") {
         return;
     }
-    let Some(mut shell) = Shell::start(&sandbox) else { return };
-    let command = "outlast run -- vim -u NONE -N -i NONE note.txt";
-    let mut wanted = Vec::new();
-    for prompt in 1..=times() {
-        shell.enter(command);
-        shell.wait_for("\"note.txt\" [New]");
-        shell.press(&["i", "h", "e", "y"]);
-        shell.wait_for("hey");
-        let shown = shell.shows();
-        assert_eq!((shown[0].as_str(), shown[1].as_str(), shown[22].as_str()), ("hey", "~", "~"));
-        assert_eq!(shell.tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "1");
-        shell.press(&["Escape"]);
-        shell.enter(":q!");
-        shell.comes_back();
-        wanted.push(Shell::typed(prompt, command));
+    in_every_size(|shell| {
+        let command = "outlast run -- vim -u NONE -N -i NONE note.txt";
+        let mut wanted = Vec::new();
+        for prompt in 1..=times() {
+            shell.enter(command);
+            shell.wait_for("\"note.txt\" [New]");
+            shell.press(&["i", "h", "e", "y"]);
+            shell.wait_for("hey");
+            let shown = shell.shows();
+            assert_eq!(
+                (shown[0].as_str(), shown[1].as_str(), shown[shown.len() - 2].as_str()),
+                ("hey", "~", "~")
+            );
+            assert!(shell.is_on_alternate_screen());
+            shell.press(&["Escape"]);
+            shell.enter(":q!");
+            shell.comes_back();
+            wanted.push(Shell::typed(prompt, command));
+        }
+        wanted
+    });
+}
+
+#[test]
+fn a_pager_takes_the_screen_and_gives_it_back() {
+    if !has("less") {
+        return;
     }
-    shell.shows_all(wanted);
+    in_every_size(|shell| {
+        let command = "outlast run 'seq 1 1000 | LESS= less'";
+        let mut wanted = Vec::new();
+        for prompt in 1..=times() {
+            shell.enter(command);
+            eventually("the pager", TEST_TIMEOUT, || {
+                Some(()).filter(|()| shell.is_on_alternate_screen()).ok_or_else(|| shell.shows())
+            });
+            shell.press(&["G"]);
+            shell.wait_for("1000");
+            shell.press(&["q"]);
+            shell.comes_back();
+            assert!(!shell.is_on_alternate_screen());
+            wanted.push(Shell::typed(prompt, command));
+        }
+        wanted
+    });
+}
+
+#[test]
+fn a_question_is_answered_where_it_is_asked() {
+    in_every_size(|shell| {
+        // What is waited for is not in the command itself, which the pane shows too.
+        let command = "outlast run 'read -p \"Na\"\"me: \" name; echo Hello $name'";
+        let mut wanted = Vec::new();
+        for prompt in 1..=times() {
+            shell.enter(command);
+            shell.wait_for("Name:");
+            shell.press(&["A", "d", "a", "Enter"]);
+            shell.comes_back();
+            wanted.extend([Shell::typed(prompt, command), "Name: Ada".into(), "Hello Ada".into()]);
+        }
+        wanted
+    });
+}
+
+#[test]
+fn a_window_that_changes_its_size_loses_nothing() {
+    in_every_size(|shell| {
+        let command = "outlast run 'seq 5; read x; stty size; seq 6 9'";
+        let (cols, rows) = shell.size();
+        let mut wanted = Vec::new();
+        for prompt in 1..=times() {
+            shell.enter(command);
+            shell.wait_for("5");
+            // There and back again.
+            let (cols, rows) = if prompt % 2 == 1 { (cols + 20, rows + 6) } else { (cols, rows) };
+            shell.resizes(cols, rows);
+            eventually("the job has the new size", TEST_TIMEOUT, || {
+                let size = shell.job_size(prompt);
+                if size == (cols, rows) { Ok(()) } else { Err(size) }
+            });
+            shell.press(&["Enter"]);
+            shell.comes_back();
+            wanted.push(Shell::typed(prompt, command));
+            wanted.extend(numbers(5));
+            wanted.extend([String::new(), format!("{rows} {cols}")]);
+            wanted.extend(numbers(9)[5..].iter().cloned());
+        }
+        wanted
+    });
 }
 
 #[test]
 fn leaving_and_coming_back_lose_and_cover_nothing() {
-    let sandbox = sandbox();
-    let Some(mut shell) = Shell::start(&sandbox) else { return };
-    // What is waited for is not in the command itself, which the pane shows too.
-    let command = "outlast run 'seq 3; printf \"na%s? \" me; read x; echo bye'";
-    let mut wanted = Vec::new();
-    for job in 1..=times() {
-        let attach = format!("outlast attach {job}");
-        let lines = ["1", "2", "3", "name?"].map(str::to_owned);
-        shell.enter(command);
-        shell.wait_for("name?");
-        shell.press(&["C-]"]);
-        shell.comes_back();
-        wanted.push(Shell::typed(3 * job - 2, command));
-        wanted.extend_from_slice(&lines);
-        let kill = format!("outlast kill {job}");
-        wanted.push(format!("outlast: job {job} runs on; back to it: {attach}   end it: {kill}"));
-        shell.enter(&attach);
-        shell.wait_for("attached to job");
-        shell.press(&["C-]"]);
-        shell.comes_back();
-        wanted.push(Shell::typed(3 * job - 1, &attach));
-        wanted.extend_from_slice(&lines);
-        wanted.push(format!("[left job {job}; it runs on; back to it: {attach}]"));
-        shell.enter(&attach);
-        shell.wait_for("attached to job");
-        shell.press(&["y", "o", "u", "Enter"]);
-        shell.comes_back();
-        wanted.push(Shell::typed(3 * job, &attach));
-        wanted.extend_from_slice(&lines[..3]);
-        wanted.extend(["name? you".into(), "bye".into()]);
-        wanted.push(format!("[job {job} has ended: exit code 0]"));
-    }
-    shell.shows_all(wanted);
+    in_every_size(|shell| {
+        // What is waited for is not in the command itself, which the pane shows too.
+        let command = "outlast run 'seq 3; printf \"na%s? \" me; read x; echo bye'";
+        let mut wanted = Vec::new();
+        for job in 1..=times() {
+            let attach = format!("outlast attach {job}");
+            let lines = ["1", "2", "3", "name?"].map(str::to_owned);
+            shell.enter(command);
+            shell.wait_for("name?");
+            shell.press(&["C-]"]);
+            shell.comes_back();
+            wanted.push(Shell::typed(3 * job - 2, command));
+            wanted.extend_from_slice(&lines);
+            let kill = format!("outlast kill {job}");
+            wanted.push(format!("outlast: job {job} runs on; back to it: {attach}   end it: {kill}"));
+            shell.enter(&attach);
+            shell.wait_for("attached to job");
+            shell.press(&["C-]"]);
+            shell.comes_back();
+            wanted.push(Shell::typed(3 * job - 1, &attach));
+            wanted.extend_from_slice(&lines);
+            wanted.push(format!("[left job {job}; it runs on; back to it: {attach}]"));
+            shell.enter(&attach);
+            shell.wait_for("attached to job");
+            shell.press(&["y", "o", "u", "Enter"]);
+            shell.comes_back();
+            wanted.push(Shell::typed(3 * job, &attach));
+            wanted.extend_from_slice(&lines[..3]);
+            wanted.extend(["name? you".into(), "bye".into()]);
+            wanted.push(format!("[job {job} has ended: exit code 0]"));
+        }
+        wanted
+    });
 }
 
 #[test]
@@ -196,7 +287,7 @@ fn what_we_say_and_the_prompt_begin_in_a_line_of_their_own() {
     shell.shows_all(vec![
         Shell::typed(1, command),
         "name?".into(),
-        "awaiting_input: job 1 runs on in the background".into(),
+        "awaiting_input: job 1 runs on; answer it: outlast send 1 TEXT".into(),
         Shell::typed(2, "outlast send 1 you"),
         "you".into(),
         "age?".into(),
@@ -235,6 +326,6 @@ fn a_pager_that_reads_a_pipe_gets_keys() {
     shell.wait_for("1000");
     shell.press(&["q"]);
     shell.comes_back();
-    assert_eq!(shell.tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "0");
+    assert!(!shell.is_on_alternate_screen());
     shell.shows_all(vec![Shell::typed(1, "seq 1 1000 | outlast run less")]);
 }

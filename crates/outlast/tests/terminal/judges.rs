@@ -18,7 +18,25 @@ pub(crate) struct Shell {
     socket: PathBuf,
     bytes: PathBuf,
     prompts: u32,
+    /// At first.
     size: (u16, u16),
+    /// Where in the bytes the window got another size.
+    resizes: Vec<Resize>,
+    home: PathBuf,
+    program: PathBuf,
+}
+
+/// From this byte on, the window has this size.
+#[derive(Clone, Copy)]
+struct Resize {
+    offset: u64,
+    size: (u16, u16),
+}
+
+impl Resize {
+    fn words(self) -> [String; 3] {
+        [self.offset.to_string(), self.size.0.to_string(), self.size.1.to_string()]
+    }
 }
 
 impl Shell {
@@ -43,6 +61,9 @@ impl Shell {
             bytes: sandbox.root().join("bytes"),
             prompts: 0,
             size,
+            resizes: Vec::new(),
+            home: sandbox.home().to_owned(),
+            program: sandbox.program().to_owned(),
         };
         // It waits until somebody listens: xterm.js gets to see all that tmux sees.
         let line = r"read go; PS1='\# $ ' exec bash --norc --noprofile -i";
@@ -69,6 +90,33 @@ impl Shell {
         let ran = self.command().args(args).output().unwrap();
         assert!(ran.status.success(), "{args:?}: {ran:?}");
         String::from_utf8_lossy(&ran.stdout).into_owned()
+    }
+
+    /// The size that the window had at first, in columns and rows.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        self.size
+    }
+
+    /// Gives the window another size.
+    pub(crate) fn resizes(&mut self, cols: u16, rows: u16) {
+        let offset = std::fs::metadata(&self.bytes).unwrap().len();
+        self.resizes.push(Resize { offset, size: (cols, rows) });
+        self.tmux(&["resize-window", "-x", &cols.to_string(), "-y", &rows.to_string()]);
+    }
+
+    /// The size of a job's own terminal.
+    pub(crate) fn job_size(&self, job: usize) -> (u16, u16) {
+        let mut outlast = Command::new(&self.program);
+        let ran =
+            outlast.args(["--json", "screen", &job.to_string()]).env("OUTLAST_HOME", &self.home).output();
+        let screen: Value = serde_json::from_slice(&ran.unwrap().stdout).unwrap();
+        let number = |name: &str| u16::try_from(screen["size"][name].as_u64().unwrap()).unwrap();
+        (number("cols"), number("rows"))
+    }
+
+    /// Whether a full-screen program has the screen.
+    pub(crate) fn is_on_alternate_screen(&self) -> bool {
+        self.tmux(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
     }
 
     /// Presses keys by their tmux names.
@@ -159,12 +207,13 @@ impl Shell {
         wanted.push(format!("{} $", self.prompts));
         // The first line is the one that let the shell begin.
         assert_same(&self.lines()[1..], &wanted, "tmux");
-        if let Some(rows) = vterm(&self.bytes, self.size) {
+        if let Some(rows) = vterm(&self.bytes, self.size, &self.resizes) {
+            // Where the size changes, no line of ours is as wide as the narrowest.
             let width = usize::from(self.size.0);
             let wrapped: Vec<String> = wanted.iter().flat_map(|line| wrap(line, width)).collect();
             assert_same(&rows[1..], &wrapped, "libvterm");
         }
-        if let Some(shown) = xterm(&self.bytes, self.size) {
+        if let Some(shown) = xterm_resized(&self.bytes, self.size, &self.resizes) {
             assert!(!shown["alternate"].as_bool().unwrap());
             let lines = shown["lines"].as_array().unwrap();
             let lines = trimmed(lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect());
@@ -188,7 +237,11 @@ fn trimmed(lines: Vec<String>) -> Vec<String> {
 }
 
 /// What xterm.js makes of bytes; none where it is not installed.
-pub(crate) fn xterm(bytes: &Path, (cols, rows): (u16, u16)) -> Option<Value> {
+pub(crate) fn xterm(bytes: &Path, size: (u16, u16)) -> Option<Value> {
+    xterm_resized(bytes, size, &[])
+}
+
+fn xterm_resized(bytes: &Path, (cols, rows): (u16, u16), resizes: &[Resize]) -> Option<Value> {
     if !has("node") {
         return None;
     }
@@ -198,6 +251,7 @@ pub(crate) fn xterm(bytes: &Path, (cols, rows): (u16, u16)) -> Option<Value> {
     }
     let mut node = Command::new("node");
     node.args([SCRIPT, TOOLS, &cols.to_string(), &rows.to_string()])
+        .args(resizes.iter().flat_map(|resize| resize.words()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut node = node.spawn().unwrap();
@@ -208,10 +262,12 @@ pub(crate) fn xterm(bytes: &Path, (cols, rows): (u16, u16)) -> Option<Value> {
 }
 
 /// The rows that libvterm makes of bytes, with those that have scrolled away; none where it is not installed.
-fn vterm(bytes: &Path, (cols, rows): (u16, u16)) -> Option<Vec<String>> {
+fn vterm(bytes: &Path, (cols, rows): (u16, u16), resizes: &[Resize]) -> Option<Vec<String>> {
     static JUDGE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let judge = JUDGE.get_or_init(compile_vterm).as_ref()?;
-    let ran = Command::new(judge).args([cols.to_string(), rows.to_string()]).arg(bytes).output().unwrap();
+    let mut judge = Command::new(judge);
+    judge.args([cols.to_string(), rows.to_string()]).arg(bytes);
+    let ran = judge.args(resizes.iter().flat_map(|resize| resize.words())).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     Some(trimmed(String::from_utf8_lossy(&ran.stdout).lines().map(str::to_owned).collect()))
 }

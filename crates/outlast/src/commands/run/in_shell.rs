@@ -188,7 +188,8 @@ fn answered(begun: &StepBegun, name: &str, waited: &Waited, out: &mut Output) ->
         Reason::AwaitingInput => {
             let prompt = waited.awaiting_input.as_ref().map_or("", |asked| asked.prompt.as_str());
             out.talk(&format!(
-                "outlast: shell {name}, step {number} waits for input at {prompt:?}; answer it: outlast send {handle} TEXT"
+                "outlast: shell {name}, step {number} waits for input{}; answer it: outlast send {handle} TEXT",
+                answer::at_prompt(prompt)
             ));
         }
         reason => out.talk(&format!(

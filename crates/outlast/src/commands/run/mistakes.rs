@@ -4,7 +4,9 @@ use clap::{CommandFactory, FromArgMatches};
 use outlast_cli::{Cli, RunArgs};
 use outlast_job::{Failure, JobSpec, Kind, Run};
 
-use crate::suggest::{line_of, quoted, similar, similar_program};
+use outlast_protocol::near::nearest;
+
+use crate::suggest::{line_of, quoted, similar_program};
 
 /// What a shell says of a program that it does not find, and of a file that it may not run.
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -23,11 +25,23 @@ impl Mistake {
     }
 }
 
-/// Options that do nothing without others.
+/// Options that do nothing without others, or that contradict each other.
 pub(super) fn check_options(args: &RunArgs) -> Result<(), Failure> {
-    let waits = !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some();
-    match args.deadline {
-        Some(_) if !waits => Err(Failure::usage(
+    let waits_for = [
+        (!args.pattern.is_empty(), "--pattern"),
+        (args.port.is_some(), "--port"),
+        (args.input, "--awaiting-input"),
+        (args.quiet_for.is_some(), "--quiet-for"),
+    ];
+    let waits_for = waits_for.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
+    match (args.deadline, waits_for) {
+        (_, Some(option)) if args.background => Err(Failure::usage(format!(
+            "-d comes back at once, and {option} waits"
+        ))
+        .hint(format!(
+            "leave out -d: the job runs on either way   or wait later: outlast wait JOB {option} ..."
+        ))),
+        (Some(_), None) => Err(Failure::usage(
             "--deadline says how long to wait for --pattern, --port, --awaiting-input or --quiet-for; none is given",
         )
         .hint("to end the job after that time: --timeout TIME   to come back at once: -d")),
@@ -133,6 +147,9 @@ fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
             format!("write: outlast run {}", quoted(&all)),
         );
     }
+    if let Some(mistake) = word_of_the_shell(first, &args.command) {
+        return mistake;
+    }
     let message = format!("there is no program {first:?}");
     let hint = match (first.contains('/'), similar_program(path.as_ref(), first)) {
         (true, _) => format!(
@@ -148,6 +165,31 @@ fn missing(spec: &JobSpec, args: &RunArgs) -> Mistake {
     Mistake { failure, code: NO_SUCH_PROGRAM }
 }
 
+/// Words that only a shell knows.
+const WORDS_OF_SHELLS: &[&str] = &[
+    ".", "alias", "cd", "declare", "eval", "exec", "export", "for", "history", "if", "popd", "pushd", "set",
+    "shopt", "source", "trap", "type", "ulimit", "umask", "unset", "until", "while",
+];
+
+/// `run cd /tmp` and `run FOO=1 make`: a shell would have understood them.
+fn word_of_the_shell(first: &str, words: &[String]) -> Option<Mistake> {
+    let name = first.split('=').next().unwrap_or_default();
+    let is_setting = first.contains('=')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let (what, line) = if is_setting {
+        ("sets a variable", format!("-e {}", line_of(words)))
+    } else if WORDS_OF_SHELLS.contains(&first) {
+        ("is a word of the shell", quoted(&words.join(" ")))
+    } else {
+        return None;
+    };
+    let line = if words.len() == 1 && is_setting { format!("{line} COMMAND") } else { line };
+    let failure = Failure::new(Kind::CannotStart, format!("there is no program {first:?}: it {what}"))
+        .hint(format!("write: outlast run {line}"));
+    Some(Mistake { failure, code: NO_SUCH_PROGRAM })
+}
+
 fn unknown_option(option: &str, rest: &[String]) -> Mistake {
     let command = if rest.is_empty() { "COMMAND".to_owned() } else { line_of(rest) };
     // What other programs have.
@@ -159,7 +201,7 @@ fn unknown_option(option: &str, rest: &[String]) -> Mistake {
         "-w" | "--workdir" | "--dir" | "-C" => "write: outlast run --cwd DIR COMMAND".to_owned(),
         "--rm" => "finished jobs go away by themselves; at once: outlast prune --all".to_owned(),
         "-p" => "to wait for a port: outlast run --port=PORT COMMAND".to_owned(),
-        name => match similar(name, &option_names()) {
+        name => match nearest(name, option_names().iter().map(String::as_str)) {
             Some(known) => format!("did you mean: outlast run {known} {command}"),
             None => {
                 format!("see its options: outlast run --help   a program of that name: outlast run ./{name}")

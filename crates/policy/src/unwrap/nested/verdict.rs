@@ -128,7 +128,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Acp(AcpArgs { verb }) => acp(verb, words),
         Verb::Relay(RelayArgs { hosts: _ }) => serves(),
         Verb::Install(args) => install(&args),
-        Verb::Uninstall(UninstallArgs { client: _, target }) => {
+        Verb::Uninstall(UninstallArgs { agents: _, target }) => {
             if target.dry_run {
                 Vec::new()
             } else {
@@ -505,7 +505,7 @@ fn program(found: &[String], words: Words<'_>) -> Vec<Inner> {
 }
 
 fn install(args: &InstallArgs) -> Vec<Inner> {
-    let InstallArgs { client: _, target, profile: _, hooks: _, plugin: _, plugin_folder: _, print, list } =
+    let InstallArgs { agents: _, target, profile: _, hooks: _, plugin: _, plugin_folder: _, print, list } =
         args;
     if *print || *list || target.dry_run { Vec::new() } else { vec![Inner::Opaque(SETTINGS)] }
 }
