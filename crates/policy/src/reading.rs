@@ -28,6 +28,15 @@ const MAX_LINE_BYTES: usize = 256 << 10;
 
 const UNPARSED: &str = "it can't be parsed";
 
+/// How much of a piece's text is kept, and what stands for the rest.
+const MAX_PIECE_BYTES: usize = 200;
+const LEFT_OUT: &str = "...";
+
+/// Whether some of a piece's text was left out.
+pub(crate) fn is_cut(shown: &str) -> bool {
+    shown.len() > MAX_PIECE_BYTES - 4 && shown.ends_with(LEFT_OUT)
+}
+
 /// Where a command's stdin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StdinSource {
@@ -156,9 +165,9 @@ impl Reading {
 
     fn push(&mut self, piece: Piece, shown: &str, of: Option<usize>) {
         let mut shown = shown.trim().to_owned();
-        if shown.len() > 200 {
-            shown.truncate(shown.floor_char_boundary(200));
-            shown.push_str("...");
+        if shown.len() > MAX_PIECE_BYTES {
+            shown.truncate(shown.floor_char_boundary(MAX_PIECE_BYTES));
+            shown.push_str(LEFT_OUT);
         }
         self.found.push(FoundPiece { piece, shown, of });
     }

@@ -4,6 +4,7 @@
 //! it may be a wrapper too.
 
 mod nested;
+mod options;
 mod programs;
 mod tables;
 
@@ -56,6 +57,7 @@ pub(crate) fn unwrap(words: &[Word], fed: &StdinSource) -> Vec<Inner> {
         return shell(name, rest, fed);
     }
     let mut inner = told(name, rest, fed);
+    inner.extend(options::of(name, rest));
     // Its stdin may reach a shell behind it.
     match fed {
         StdinSource::Text(text) if MAY_START_SHELL.contains(&name) => inner.push(Inner::Line(text.clone())),

@@ -108,10 +108,6 @@ const GIT_RUNS: [&str; 13] = [
     "filter.",
 ];
 
-/// Options of git whose value is a program.
-const GIT_NAMES_A_PROGRAM: [&str; 5] =
-    ["--upload-pack", "--receive-pack", "--exec=", "--extcmd=", "--open-files-in-pager"];
-
 fn git(rest: &[Word]) -> Vec<Inner> {
     let mut inner = Vec::new();
     let runs = |key: &str| {
@@ -160,13 +156,9 @@ fn git(rest: &[Word]) -> Vec<Inner> {
         {
             inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ").replace("-O", " ")));
         }
-        if GIT_NAMES_A_PROGRAM.iter().any(|option| word.text.starts_with(option)) {
+        // Of `fetch` it is something else; of `clone`, `ls-remote` and `archive` a program.
+        if is_verb(word, &["clone"]) && next.iter().any(|word| word.is_option() && word.text.starts_with("-u")) {
             inner.push(Inner::Opaque("an option of git names a program to run"));
-        }
-        if let Some(file) = word.text.strip_prefix("--output=") {
-            inner.push(Inner::Write(Word { text: file.to_owned(), kind: word.kind }));
-        } else if word.text == "--output" {
-            inner.extend(next.first().cloned().map(Inner::Write));
         }
     }
     inner
