@@ -225,7 +225,7 @@ fn build(
     (argv, mut confinement, closed): (Vec<String>, Confinement, Option<ClosedFiles>),
 ) -> Result<Built, Failure> {
     use crate::sandbox::Network;
-    use outlast_pty::confine::{self, Plan, PreparedSandbox};
+    use outlast_pty::confine::{self, Namespaces, Plan, PreparedSandbox};
     use std::os::fd::AsRawFd;
 
     let network = match sandbox.network {
@@ -245,8 +245,10 @@ fn build(
             let is_needed =
                 protection == Protection::Required || closed.is_some() || sandbox.network == Network::Hosts;
             let enclosed = is_needed || confine::can_enclose().is_ok();
-            let namespaces =
-                enclosed.then(|| with_closed(protection.namespaces(sandbox, folders, place), closed));
+            let namespaces = enclosed.then(|| {
+                let namespaces = with_closed(protection.namespaces(sandbox, folders, place), closed);
+                Namespaces { view: Some(folders.view(place)), ..namespaces }
+            });
             let plan = Plan {
                 readable: folders.readable.clone(),
                 writable: folders.writable.clone(),
