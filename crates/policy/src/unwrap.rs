@@ -6,6 +6,7 @@
 mod nested;
 mod options;
 mod programs;
+mod sed;
 mod tables;
 
 use std::path::PathBuf;
@@ -27,8 +28,12 @@ pub(crate) enum Inner {
     Opaque(&'static str),
     /// It could be what its text mentions.
     Mention(String),
-    /// It writes to a file.
+    /// It writes to a file: that is what it is for.
     Write(Word),
+    /// It writes to a file by one of its options, which counts as a redirection.
+    Output(Word),
+    /// It could do more than one thinks: where only plain lines are allowed, it is none.
+    Unclear(&'static str),
     /// It acts with one of our own tools, and could reach any job.
     Tool(Tool),
     /// It looks with one of our own tools.

@@ -22,7 +22,7 @@ pub use enclosure::can_enclose;
 pub(crate) use enclosure::{Enclosure, Entered};
 pub use landlock::abi as landlock_abi;
 pub use network::{PROXY_PORT, has_namespaces};
-pub use placeholder::{HeldPlaceholders, Placeholder, remove as remove_placeholders};
+pub use placeholder::{Placeholder, keep as keep_placeholders, remove as remove_placeholders};
 pub use seccomp::filters_of;
 
 /// The oldest Landlock version that is accepted. Before it, any file could be truncated.

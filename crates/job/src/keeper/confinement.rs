@@ -285,7 +285,7 @@ fn build(
             // line can be read by every user.
             let protected = Protection::of(sandbox, place).namespaces(sandbox, folders, place);
             let protected = with_closed(protected, closed);
-            let held = confine::HeldPlaceholders::make(&protected.placeholders)
+            confine::keep_placeholders(&protected.placeholders)
                 .map_err(|error| Failure::system("cannot protect names", error))?;
             let options = sandbox::bwrap_options(sandbox, folders, place, &protected, filter.as_raw_fd());
             if options.iter().any(|word| word.contains('\0')) {
@@ -300,8 +300,6 @@ fn build(
             // It runs outside the sandbox: nothing of the job may act in it, neither LD_PRELOAD nor anything
             // like it.
             let env = BTreeMap::new();
-            // As long as this keeper lives: no other process takes them away.
-            std::mem::forget(held);
             Ok(Built { argv: wrapped, env, confinement, by: "bubblewrap and seccomp".into() })
         }
     }

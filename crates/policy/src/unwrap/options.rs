@@ -65,6 +65,35 @@ const OPTIONS: &[Options] = &[
     Options { names: &["pytest", "py.test"], longs: &["rootdir", "config-file", "override-ini", "pastebin"], shorts: "pco", does: Run },
     Options { names: &["make", "gmake"], longs: &["eval", "file", "makefile", "include-dir"], shorts: "fI", does: Run },
     Options { names: &["curl"], longs: &["config", "engine"], shorts: "K", does: Run },
+    Options {
+        names: &["curl"],
+        longs: &[
+            "output",
+            "output-dir",
+            "remote-name",
+            "remote-name-all",
+            "remote-header-name",
+            "dump-header",
+            "cookie-jar",
+            "trace",
+            "trace-ascii",
+            "stderr",
+            "etag-save",
+            "hsts",
+            "alt-svc",
+            "libcurl",
+        ],
+        shorts: "oODcJ",
+        does: Write,
+    },
+    Options {
+        names: &["wget"],
+        longs: &["output-document", "output-file", "append-output", "directory-prefix", "save-cookies"],
+        shorts: "OoaP",
+        does: Write,
+    },
+    Options { names: &["ssh", "autossh"], longs: &[], shorts: "E", does: Write },
+    Options { names: &["less", "more", "most"], longs: &["log-file", "LOG-FILE"], shorts: "oO", does: Write },
     Options { names: &["wget"], longs: &["use-askpass", "execute", "config"], shorts: "e", does: Run },
     Options { names: &["less", "more", "most"], longs: &["lesskey-file", "lesskey-content"], shorts: "k+", does: Run },
     Options { names: &["gpg", "gpg2"], longs: &["exec-path", "agent-program", "dirmngr-program", "photo-viewer", "options"], shorts: "", does: Run },
@@ -124,8 +153,8 @@ pub(super) fn of(name: &str, rest: &[Word]) -> Vec<Inner> {
                     Inner::Mention(format!("{value} {}", known_text(&rest[i + 1..]))),
                     Inner::Opaque("an option names something that it runs"),
                 ]),
-                Write if value.is_empty() => inner.extend(rest.get(i + 1).cloned().map(Inner::Write)),
-                Write => inner.push(Inner::Write(Word { text: value.to_owned(), kind: word.kind })),
+                Write if value.is_empty() => inner.extend(rest.get(i + 1).cloned().map(Inner::Output)),
+                Write => inner.push(Inner::Output(Word { text: value.to_owned(), kind: word.kind })),
             }
         }
     }
@@ -191,8 +220,8 @@ mod tests {
         ] {
             assert!(found(line).iter().any(|inner| matches!(inner, Inner::Opaque(_))), "{line}");
         }
-        for line in ["sort -o x y", "sort --outp=x y", "git log --outp=x", "git diff --output x", "find . -fprintf x y"] {
-            assert!(found(line).contains(&Inner::Write(Word::plain("x"))), "{line}: {:?}", found(line));
+        for line in ["sort -o x y", "sort --outp=x y", "git log --outp=x", "git diff --output x", "find . -fprintf x y", "curl -sox y", "curl -o x y"] {
+            assert!(found(line).contains(&Inner::Output(Word::plain("x"))), "{line}: {:?}", found(line));
         }
         for line in ["tar xf x", "git log --oneline -1", "git fetch origin", "cargo test --workspace", "sort x", "git log -- --output"] {
             assert!(found(line).is_empty(), "{line}: {:?}", found(line));
