@@ -182,6 +182,8 @@ fn around(at: u64) -> (usize, usize) {
 /// What is hidden in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hiding {
+    /// Nothing: for what is asked of the bytes themselves.
+    Nothing,
     /// Everything.
     All,
     /// All but the beginning of a value at their end: they become text, in which that is hidden.
@@ -195,10 +197,14 @@ pub(crate) fn read_masked(
     at: u64,
     (masks, hiding): (&SharedMasks, Hiding),
 ) -> usize {
+    if hiding == Hiding::Nothing {
+        return read_exact_at(log, buffer, at);
+    }
     let (before, after) = around(at);
     let mut wide = vec![0; before + buffer.len() + after];
     let got = read_exact_at(log, &mut wide, at - before as u64);
     secrets::with(masks, |masks| match hiding {
+        Hiding::Nothing => {}
         Hiding::All => masks.hide(&mut wide[..got]),
         Hiding::Complete => masks.hide_complete(&mut wide[..got]),
     });

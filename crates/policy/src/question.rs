@@ -156,8 +156,9 @@ impl Question {
             "a person must agree to this, and its {length} characters can't be shown to them: {}",
             self.why
         );
-        Failure::new(Kind::Denied, message)
-            .hint("split it up, or write it into a file and run that, so that the user can see what they agree to")
+        Failure::new(Kind::Denied, message).hint(
+            "split it up, or write it into a file and run that, so that the user can see what they agree to",
+        )
     }
 
     /// The session that wants it.
@@ -390,8 +391,22 @@ mod tests {
     #[test]
     fn signs_that_nobody_sees_are_written_out() {
         for sign in [
-            '\u{2028}', '\u{2029}', '\u{ad}', '\u{3164}', '\u{115f}', '\u{34f}', '\u{202e}', '\u{2800}',
-            '\u{ffa0}', '\r', '\u{1b}', '\u{a0}', '\u{3000}', '\u{206f}', '\u{e0100}', '\u{1d173}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{ad}',
+            '\u{3164}',
+            '\u{115f}',
+            '\u{34f}',
+            '\u{202e}',
+            '\u{2800}',
+            '\u{ffa0}',
+            '\r',
+            '\u{1b}',
+            '\u{a0}',
+            '\u{3000}',
+            '\u{206f}',
+            '\u{e0100}',
+            '\u{1d173}',
             '\u{e000}',
         ] {
             assert!(!shown(&format!("a{sign}b")).contains(sign), "{sign:?}");

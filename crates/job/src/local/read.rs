@@ -508,17 +508,20 @@ impl Range {
     #[must_use]
     pub(crate) fn ends_a_line(&self) -> bool {
         let mut ends = true;
-        self.part(self.to.saturating_sub(1).max(self.from), self.to).pieces_as(None, |_, piece| {
-            ends = matches!(piece, Piece::Lost { .. } | Piece::Bytes([.., b'\n']));
-            true
-        });
+        self.part(self.to.saturating_sub(1).max(self.from), self.to).pieces_as(
+            Hiding::Nothing,
+            |_, piece| {
+                ends = matches!(piece, Piece::Lost { .. } | Piece::Bytes([.., b'\n']));
+                true
+            },
+        );
         ends
     }
 
     /// The offsets just after each line feed; nothing that is hidden is one.
     fn line_ends(&self) -> Vec<u64> {
         let mut ends = Vec::new();
-        self.pieces_as(None, |at, piece| {
+        self.pieces_as(Hiding::Nothing, |at, piece| {
             match piece {
                 Piece::Bytes(bytes) => {
                     let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -559,7 +562,7 @@ impl Range {
         }
         let mut left = count;
         let mut end = self.to;
-        self.pieces_as(None, |at, piece| {
+        self.pieces_as(Hiding::Nothing, |at, piece| {
             if let Piece::Bytes(bytes) = piece {
                 for (i, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
                     left = left.saturating_sub(1);

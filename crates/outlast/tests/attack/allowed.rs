@@ -9,9 +9,34 @@ use crate::{Tally, chosen};
 
 /// What people allow, and some that can do more than they are allowed for.
 const ALLOWED: &[&str] = &[
-    "ls", "echo", "cat", "grep", "printf", "git status", "git log", "git diff", "git show", "git fetch", "cargo build",
-    "cargo test", "find", "sort", "sed", "awk", "tar", "env", "xargs", "uniq", "curl", "ssh", "jobs", "export", "read",
-    "declare", "timeout", "cd",
+    "ls",
+    "echo",
+    "cat",
+    "grep",
+    "printf",
+    "git status",
+    "git log",
+    "git diff",
+    "git show",
+    "git fetch",
+    "cargo build",
+    "cargo test",
+    "find",
+    "sort",
+    "sed",
+    "awk",
+    "tar",
+    "env",
+    "xargs",
+    "uniq",
+    "curl",
+    "ssh",
+    "jobs",
+    "export",
+    "read",
+    "declare",
+    "timeout",
+    "cd",
 ];
 
 /// Lines that would make the file `here`.

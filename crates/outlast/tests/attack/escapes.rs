@@ -208,13 +208,16 @@ impl Outside {
     fn harm(&mut self, said: &str) -> Option<&'static str> {
         let mut bytes = [0; 64];
         let project = self.home.join("project");
-        let hooks = [".git", "sub/.git"].iter().any(|git| project.join(git).join("hooks/pre-commit").exists());
+        let hooks =
+            [".git", "sub/.git"].iter().any(|git| project.join(git).join("hooks/pre-commit").exists());
         let outside = std::fs::metadata(self.home.join("outside")).ok();
         let is_as_it_was = outside.is_some_and(|now| {
             now.permissions() == self.permissions && now.modified().ok() == Some(self.modified)
         });
-        let has_attributes = rustix::fs::listxattr(self.home.join("outside"), &mut [0_u8; 64]).is_ok_and(|len| len > 0);
-        let config_mode = std::fs::metadata(self.home.join(".config")).map(|found| found.permissions().mode() & 0o777);
+        let has_attributes =
+            rustix::fs::listxattr(self.home.join("outside"), &mut [0_u8; 64]).is_ok_and(|len| len > 0);
+        let config_mode =
+            std::fs::metadata(self.home.join(".config")).map(|found| found.permissions().mode() & 0o777);
         let config = std::fs::read_to_string(project.join(".git/config")).unwrap_or_default();
         let limits =
             std::fs::read_to_string(format!("/proc/{}/limits", self.victim.0.id())).unwrap_or_default();
@@ -237,7 +240,10 @@ impl Outside {
                 std::fs::read_to_string(self.home.join(".bashrc")).ok().as_deref() != Some(""),
                 "the home was changed",
             ),
-            (!is_as_it_was || has_attributes || config_mode.ok() != Some(0o750), "what is said of a file was changed"),
+            (
+                !is_as_it_was || has_attributes || config_mode.ok() != Some(0o750),
+                "what is said of a file was changed",
+            ),
             (self.victim.0.try_wait().unwrap().is_some() || stat.contains(") T "), "a process was signalled"),
             (limits != self.limits, "limits of a process were changed"),
             (self.tcp.accept().is_ok(), "it connected by TCP"),

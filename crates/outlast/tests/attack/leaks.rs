@@ -126,7 +126,7 @@ const DRAWINGS: &[&str] = &[
     "printf 'XXX%s\\r%s\\n' \"${S:3}\" \"${S:0:3}\"",
     "printf '%s\\r\\033[6@%s\\n' \"$A\" \"$B\"",
     "printf '%s-\\b\\033[P%s\\n' \"$B\" \"$A\"",
-    "printf '%s\\b\\b\\bxxx\\n' \"$S\"",
+    "printf %s \"$S\"; for i in $(seq ${#S}); do printf '\\b \\b'; done; echo gone",
     "printf '\\033[7G%s\\033[1G%s\\n' \"$A\" \"$B\"",
     "for i in $(seq $((${#S} - 1)) -1 0); do printf '\\033[%dG%s' $((i + 1)) \"${S:$i:1}\"; done; echo",
     "for i in $(seq 0 2 ${#S}) $(seq 1 2 ${#S}); do printf '\\033[%dG%s' $((i + 1)) \"${S:$i:1}\"; done; echo",

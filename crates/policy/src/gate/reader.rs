@@ -29,11 +29,13 @@ pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
         Some(evidence) if shell => Reader::Before { program: evidence.program.clone() },
         Some(evidence) => Reader::Program { program: evidence.program.clone() },
         None if shell => of_shell(),
-        None if later.is_some() => Reader::OtherShell { program: later.unwrap_or_default() },
-        None => {
-            let program = processes.last().map(|detail| detail.process.program.clone());
-            Reader::Program { program: program.unwrap_or_default() }
-        }
+        None => later.map_or_else(
+            || {
+                let program = processes.last().map(|detail| detail.process.program.clone());
+                Reader::Program { program: program.unwrap_or_default() }
+            },
+            |program| Reader::OtherShell { program },
+        ),
     })
 }
 
@@ -55,7 +57,9 @@ fn other_shell(detail: &ProcessDetail) -> Option<String> {
     }
     let names = [detail.file.as_deref().unwrap_or_default(), &detail.process.program];
     let behind = names.iter().map(|name| base(name)).find(|name| MAY_START_SHELL.contains(name));
-    behind.map(str::to_owned).or_else(|| shell_name(detail).filter(|name| !["bash", "rbash"].contains(&name.as_str())))
+    behind
+        .map(str::to_owned)
+        .or_else(|| shell_name(detail).filter(|name| !["bash", "rbash"].contains(&name.as_str())))
 }
 
 /// The name of a shell, whatever it does.

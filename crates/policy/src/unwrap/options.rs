@@ -48,22 +48,42 @@ const OPTIONS: &[Options] = &[
     Options { names: &["zip"], longs: &["unzip-command"], shorts: "T", does: Run },
     Options { names: &["man"], longs: &["pager", "html"], shorts: "PH", does: Run },
     Options { names: &["cargo"], longs: &["config"], shorts: "Z", does: Run },
-    Options { names: &["rustc", "rustdoc"], longs: &["codegen", "runtool", "test-runtool"], shorts: "C", does: Run },
+    Options {
+        names: &["rustc", "rustdoc"],
+        longs: &["codegen", "runtool", "test-runtool"],
+        shorts: "C",
+        does: Run,
+    },
     Options {
         names: &["gcc", "g++", "cc", "c++", "clang", "clang++"],
         longs: &["wrapper", "specs", "fplugin", "use-ld", "ld-path"],
         shorts: "B",
         does: Run,
     },
-    Options { names: &["go"], longs: &["exec", "toolexec", "vettool", "overlay", "modfile"], shorts: "", does: Run },
+    Options {
+        names: &["go"],
+        longs: &["exec", "toolexec", "vettool", "overlay", "modfile"],
+        shorts: "",
+        does: Run,
+    },
     Options {
         names: &["npm", "pnpm", "yarn", "npx"],
         longs: &["script-shell", "node-options", "shell", "call", "git", "editor"],
         shorts: "c",
         does: Run,
     },
-    Options { names: &["pytest", "py.test"], longs: &["rootdir", "config-file", "override-ini", "pastebin"], shorts: "pco", does: Run },
-    Options { names: &["make", "gmake"], longs: &["eval", "file", "makefile", "include-dir"], shorts: "fI", does: Run },
+    Options {
+        names: &["pytest", "py.test"],
+        longs: &["rootdir", "config-file", "override-ini", "pastebin"],
+        shorts: "pco",
+        does: Run,
+    },
+    Options {
+        names: &["make", "gmake"],
+        longs: &["eval", "file", "makefile", "include-dir"],
+        shorts: "fI",
+        does: Run,
+    },
     Options { names: &["curl"], longs: &["config", "engine"], shorts: "K", does: Run },
     Options {
         names: &["curl"],
@@ -95,9 +115,24 @@ const OPTIONS: &[Options] = &[
     Options { names: &["ssh", "autossh"], longs: &[], shorts: "E", does: Write },
     Options { names: &["less", "more", "most"], longs: &["log-file", "LOG-FILE"], shorts: "oO", does: Write },
     Options { names: &["wget"], longs: &["use-askpass", "execute", "config"], shorts: "e", does: Run },
-    Options { names: &["less", "more", "most"], longs: &["lesskey-file", "lesskey-content"], shorts: "k+", does: Run },
-    Options { names: &["gpg", "gpg2"], longs: &["exec-path", "agent-program", "dirmngr-program", "photo-viewer", "options"], shorts: "", does: Run },
-    Options { names: &["ctags", "universal-ctags"], longs: &["options", "quiet", "filter"], shorts: "", does: Run },
+    Options {
+        names: &["less", "more", "most"],
+        longs: &["lesskey-file", "lesskey-content"],
+        shorts: "k+",
+        does: Run,
+    },
+    Options {
+        names: &["gpg", "gpg2"],
+        longs: &["exec-path", "agent-program", "dirmngr-program", "photo-viewer", "options"],
+        shorts: "",
+        does: Run,
+    },
+    Options {
+        names: &["ctags", "universal-ctags"],
+        longs: &["options", "quiet", "filter"],
+        shorts: "",
+        does: Run,
+    },
     Options { names: &["rg"], longs: &["pre", "hostname-bin"], shorts: "", does: Run },
     Options { names: &["fd", "fdfind"], longs: &["exec", "exec-batch"], shorts: "xX", does: Run },
     Options { names: &["jobs"], longs: &[], shorts: "x", does: Run },
@@ -220,10 +255,25 @@ mod tests {
         ] {
             assert!(found(line).iter().any(|inner| matches!(inner, Inner::Opaque(_))), "{line}");
         }
-        for line in ["sort -o x y", "sort --outp=x y", "git log --outp=x", "git diff --output x", "find . -fprintf x y", "curl -sox y", "curl -o x y"] {
+        for line in [
+            "sort -o x y",
+            "sort --outp=x y",
+            "git log --outp=x",
+            "git diff --output x",
+            "find . -fprintf x y",
+            "curl -sox y",
+            "curl -o x y",
+        ] {
             assert!(found(line).contains(&Inner::Output(Word::plain("x"))), "{line}: {:?}", found(line));
         }
-        for line in ["tar xf x", "git log --oneline -1", "git fetch origin", "cargo test --workspace", "sort x", "git log -- --output"] {
+        for line in [
+            "tar xf x",
+            "git log --oneline -1",
+            "git fetch origin",
+            "cargo test --workspace",
+            "sort x",
+            "git log -- --output",
+        ] {
             assert!(found(line).is_empty(), "{line}: {:?}", found(line));
         }
     }

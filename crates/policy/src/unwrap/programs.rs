@@ -162,7 +162,9 @@ fn git(rest: &[Word]) -> Vec<Inner> {
             inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ").replace("-O", " ")));
         }
         // Of `fetch` it is something else; of `clone`, `ls-remote` and `archive` a program.
-        if is_verb(word, &["clone"]) && next.iter().any(|word| word.is_option() && word.text.starts_with("-u")) {
+        if is_verb(word, &["clone"])
+            && next.iter().any(|word| word.is_option() && word.text.starts_with("-u"))
+        {
             inner.push(Inner::Opaque("an option of git names a program to run"));
         }
     }

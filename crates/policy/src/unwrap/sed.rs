@@ -30,7 +30,8 @@ pub(super) fn unwrap(rest: &[Word]) -> Vec<Inner> {
         short || word.text.starts_with("--i")
     };
     let in_place = rest.iter().any(in_place);
-    inner.extend(rest.iter().filter(|word| in_place && !word.is_option()).skip(1).cloned().map(Inner::Output));
+    inner
+        .extend(rest.iter().filter(|word| in_place && !word.is_option()).skip(1).cloned().map(Inner::Output));
     inner
 }
 
@@ -50,8 +51,16 @@ fn scripts(rest: &[Word]) -> Option<Vec<&str>> {
                 Some((name, script)) if "expression".starts_with(name) => scripts.push(script),
                 None if "expression".starts_with(long) => scripts.push(words.next()?.known()?),
                 Some((name, _)) if "in-place".starts_with(name) => {}
-                None if ["quiet", "silent", "regexp-extended", "separate", "null-data", "in-place", "debug"]
-                    .contains(&long) => {}
+                None if [
+                    "quiet",
+                    "silent",
+                    "regexp-extended",
+                    "separate",
+                    "null-data",
+                    "in-place",
+                    "debug",
+                ]
+                .contains(&long) => {}
                 Some(_) | None => return None,
             }
         } else {
@@ -97,12 +106,16 @@ fn is_plain(script: &str) -> bool {
                 &after[end..]
             }
             's' | 'y' => {
-                let Some(delimiter) = after.chars().next().filter(|c| !"\\\n".contains(*c)) else { return false };
+                let Some(delimiter) = after.chars().next().filter(|c| !"\\\n".contains(*c)) else {
+                    return false;
+                };
                 let inside = &after[delimiter.len_utf8()..];
                 let Some(after) = behind(inside, delimiter).and_then(|after| behind(after, delimiter)) else {
                     return false;
                 };
-                after.trim_start_matches(|c: char| first == 's' && (c.is_ascii_digit() || "gpIiMm".contains(c)))
+                after.trim_start_matches(|c: char| {
+                    first == 's' && (c.is_ascii_digit() || "gpIiMm".contains(c))
+                })
             }
             _ => return false,
         };
@@ -135,14 +148,40 @@ mod tests {
 
     #[test]
     fn only_scripts_that_edit_and_print_are_plain() {
-        for script in
-            ["s/a/b/", "s/a/b/g;s|c|d|", "1,5p", "$d", "/x/,/y/{s/a/b/;p}", "2q", "s,a\\,b,c,2p", "y/ab/cd/", "/^#/d", "1i text", "n;d"]
-        {
+        for script in [
+            "s/a/b/",
+            "s/a/b/g;s|c|d|",
+            "1,5p",
+            "$d",
+            "/x/,/y/{s/a/b/;p}",
+            "2q",
+            "s,a\\,b,c,2p",
+            "y/ab/cd/",
+            "/^#/d",
+            "1i text",
+            "n;d",
+        ] {
             assert!(is_plain(script), "{script}");
         }
         for script in [
-            "1e touch x", "e", "s/a/b/e", "s/a/b/ge", "w x", "1w x", "/a/w x", "s/a/b/w x", "W x", "s/a/b/;w x", "r x", "1{e x\n}", "s/a/b/;e", "a\\\ne x",
-            "v", "bx", "s/a/b", "1!e x",
+            "1e touch x",
+            "e",
+            "s/a/b/e",
+            "s/a/b/ge",
+            "w x",
+            "1w x",
+            "/a/w x",
+            "s/a/b/w x",
+            "W x",
+            "s/a/b/;w x",
+            "r x",
+            "1{e x\n}",
+            "s/a/b/;e",
+            "a\\\ne x",
+            "v",
+            "bx",
+            "s/a/b",
+            "1!e x",
         ] {
             assert!(!is_plain(script), "{script}");
         }
@@ -154,8 +193,19 @@ mod tests {
             let words: Vec<Word> = line.iter().map(|word| Word::plain(*word)).collect();
             unwrap(&words).iter().any(|inner| matches!(inner, Inner::Unclear(_) | Inner::Opaque(_)))
         };
-        assert!(!unclear(&["-n", "1p", "x"]) && !unclear(&["-ne", "1p", "-e", "2p", "x"]) && !unclear(&["-i", "s/a/b/", "x"]));
-        for line in [&["-f", "x", "y"][..], &["-ne", "w x"], &["-e", "p", "-ew x", "y"], &["--expr=w x", "y"], &["-s", "--file=x"], &["-nf", "x"]] {
+        assert!(
+            !unclear(&["-n", "1p", "x"])
+                && !unclear(&["-ne", "1p", "-e", "2p", "x"])
+                && !unclear(&["-i", "s/a/b/", "x"])
+        );
+        for line in [
+            &["-f", "x", "y"][..],
+            &["-ne", "w x"],
+            &["-e", "p", "-ew x", "y"],
+            &["--expr=w x", "y"],
+            &["-s", "--file=x"],
+            &["-nf", "x"],
+        ] {
             assert!(unclear(line), "{line:?}");
         }
     }

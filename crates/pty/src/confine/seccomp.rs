@@ -182,12 +182,8 @@ impl Filter {
             .extend([instruction(IF_AT_LEAST, 0, 1, X32), instruction(RETURN, 0, 0, refuse(libc::ENOSYS))]);
         let (shared, watch): (&[_], &[_]) =
             if processes == Processes::All { (SHARED_BY_NUMBER, WATCH) } else { (&[], &[]) };
-        let all = [
-            (DENIED, libc::EPERM),
-            (UNKNOWN, libc::ENOSYS),
-            (shared, libc::ENOSYS),
-            (watch, libc::ENOSPC),
-        ];
+        let all =
+            [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS), (shared, libc::ENOSYS), (watch, libc::ENOSPC)];
         for (calls, errno) in all {
             for call in calls {
                 program.push(instruction(IF_EQUAL, 0, 1, number(*call)));

@@ -70,7 +70,10 @@ impl PreparedView {
             writable.iter().filter(|path| is_hidden(path)).chain(&readable).cloned().collect();
         let points = points(&hidden, &shown, links)?;
         let kept = |paths: Vec<PathBuf>| {
-            paths.iter().map(|path| Ok(Kept { path: c(path)?, tree: Tree::none() })).collect::<io::Result<Vec<_>>>()
+            paths
+                .iter()
+                .map(|path| Ok(Kept { path: c(path)?, tree: Tree::none() }))
+                .collect::<io::Result<Vec<_>>>()
         };
         Ok(Self {
             writable: kept(writable)?,
@@ -189,13 +192,26 @@ mod tests {
         let made: Vec<String> = prepared
             .points
             .iter()
-            .map(|(path, point)| format!("{} {point:?}", path.to_str().unwrap().rsplit("home/").next().unwrap()))
+            .map(|(path, point)| {
+                format!("{} {point:?}", path.to_str().unwrap().rsplit("home/").next().unwrap())
+            })
             .collect();
         assert_eq!(
             made,
-            [".rc File", ".tool Folder", ".tool/bin Folder", "linked Link(\"real\")", "real Folder", "work Folder"]
+            [
+                ".rc File",
+                ".tool Folder",
+                ".tool/bin Folder",
+                "linked Link(\"real\")",
+                "real Folder",
+                "work Folder"
+            ]
         );
         assert_eq!((prepared.writable.len(), prepared.readable.len()), (1, 3));
-        assert!(prepared.shows(&at("work/x")) && prepared.shows(Path::new("/usr")) && !prepared.shows(&at(".ssh/id")));
+        assert!(
+            prepared.shows(&at("work/x"))
+                && prepared.shows(Path::new("/usr"))
+                && !prepared.shows(&at(".ssh/id"))
+        );
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn split(bytes: &[u8], exact: bool, backspaces: Backspaces) -> (View<
         match (before, state) {
             (State::Text, State::Text) if matches!(byte, b'\n' | b'\t') => view.take_over(&[byte], at),
             (State::Text, State::Text) if byte == 0x08 && backspaces == Backspaces::Delete => {
-                drop(view.bytes.to_mut().pop())
+                let _ = view.bytes.to_mut().pop();
             }
             (State::Escape, State::String) => string_start = Some(at + 1),
             (State::String | State::StringEscape, State::Text | State::Escape | State::Csi) => {
