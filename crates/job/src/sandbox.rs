@@ -219,14 +219,16 @@ pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Fa
 }
 
 impl Folders {
-    /// What a job sees of the file system: nothing of the home and of the jobs but what it may use.
+    /// What a job sees of the file system: nothing of the home and of the jobs but what it may use. Whoever lets it have Unix
+    /// sockets wants it to find them, also there.
     #[cfg(target_os = "linux")]
-    pub(crate) fn view(&self, place: Place<'_>) -> outlast_pty::confine::View {
+    pub(crate) fn view(&self, sandbox: &Sandbox, place: Place<'_>) -> outlast_pty::confine::View {
         let jobs = place.home.canonicalize().ok();
         let user = place.user().filter(|user| user.parent().is_some());
+        let hidden = user.into_iter().chain(jobs).filter(|_| !sandbox.unix_sockets);
         outlast_pty::confine::View {
             writable: self.writable.clone(),
-            hidden: user.into_iter().chain(jobs).collect(),
+            hidden: hidden.collect(),
             readable: self.readable.clone(),
         }
     }

@@ -247,7 +247,7 @@ fn build(
             let enclosed = is_needed || confine::can_enclose().is_ok();
             let namespaces = enclosed.then(|| {
                 let namespaces = with_closed(protection.namespaces(sandbox, folders, place), closed);
-                Namespaces { view: Some(folders.view(place)), ..namespaces }
+                Namespaces { view: Some(folders.view(sandbox, place)), ..namespaces }
             });
             let plan = Plan {
                 readable: folders.readable.clone(),
