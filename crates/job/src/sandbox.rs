@@ -219,6 +219,20 @@ pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Fa
 }
 
 impl Folders {
+    /// What a job sees of the file system: nothing of the home and of the jobs but what it may use. Whoever lets it have Unix
+    /// sockets wants it to find them, also there.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn view(&self, sandbox: &Sandbox, place: Place<'_>) -> outlast_pty::confine::View {
+        let jobs = place.home.canonicalize().ok();
+        let user = place.user().filter(|user| user.parent().is_some());
+        let hidden = user.into_iter().chain(jobs).filter(|_| !sandbox.unix_sockets);
+        outlast_pty::confine::View {
+            writable: self.writable.clone(),
+            hidden: hidden.collect(),
+            readable: self.readable.clone(),
+        }
+    }
+
     /// The writable folders that others use too: all but the job's temporary one and devices.
     pub(crate) fn shared(&self) -> impl Iterator<Item = &PathBuf> {
         self.own.iter().chain(&self.named).filter(|path| path.is_dir() && !path.starts_with("/dev"))

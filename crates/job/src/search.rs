@@ -179,17 +179,35 @@ fn around(at: u64) -> (usize, usize) {
     (usize::try_from(at).unwrap_or(MASK_CONTEXT).min(MASK_CONTEXT), MASK_CONTEXT)
 }
 
+/// What is hidden in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hiding {
+    /// Nothing: for what is asked of the bytes themselves.
+    Nothing,
+    /// Everything.
+    All,
+    /// All but the beginning of a value at their end: they become text, in which that is hidden.
+    Complete,
+}
+
 /// Reads a piece of a log without its secrets, including those cut by its edges. Missing bytes read as zeros.
 pub(crate) fn read_masked(
     log: impl std::os::fd::AsFd,
     buffer: &mut [u8],
     at: u64,
-    masks: &SharedMasks,
+    (masks, hiding): (&SharedMasks, Hiding),
 ) -> usize {
+    if hiding == Hiding::Nothing {
+        return read_exact_at(log, buffer, at);
+    }
     let (before, after) = around(at);
     let mut wide = vec![0; before + buffer.len() + after];
     let got = read_exact_at(log, &mut wide, at - before as u64);
-    secrets::with(masks, |masks| masks.hide(&mut wide[..got]));
+    secrets::with(masks, |masks| match hiding {
+        Hiding::Nothing => {}
+        Hiding::All => masks.hide(&mut wide[..got]),
+        Hiding::Complete => masks.hide_complete(&mut wide[..got]),
+    });
     buffer.copy_from_slice(&wide[before..before + buffer.len()]);
     got.saturating_sub(before).min(buffer.len())
 }

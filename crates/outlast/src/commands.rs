@@ -180,13 +180,15 @@ fn waits_for_host(text: &str) {
 const AGENTS: [&str; 6] =
     ["CLAUDECODE", "GEMINI_CLI", "CODEX_CI", "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE", "CURSOR_AGENT"];
 
-/// Whether secrets are hidden: when asked for, and when an agent reads.
+/// Whether secrets are hidden: when asked for, and when an agent reads. Who reads inside of a job may be its program, which sets
+/// what variables it likes.
 fn masks(asked: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    match set("OUTLAST_MASK") {
-        Some(value) => asked || value != "0",
-        None => asked || is_an_agent(),
-    }
+    let by_environment = match set("OUTLAST_MASK") {
+        Some(value) => value != "0",
+        None => is_an_agent(),
+    };
+    asked || by_environment || Gate::is_in_a_job()
 }
 
 /// Whether an agent says that it runs us.

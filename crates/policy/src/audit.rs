@@ -262,7 +262,7 @@ mod tests {
             typed_after: None,
             unattended: crate::Unattended::Own,
             confirmed: false,
-            part: None,
+            parts: Vec::new(),
             guard: None,
         }
     }

@@ -180,6 +180,7 @@ impl Gate {
         }
         let verdict = policy.judge_tool(Tool::Run).and(said);
         let mut act = Act::of(session, Tool::Run, start.run.display());
+        act.typed = self.with_surroundings(start);
         if self.door.is_agents() || Self::is_in_a_job() {
             act.guard = policy.exec_rules();
             if let Some(guard) = act.guard.as_mut().filter(|_| verdict.decision == Decision::Ask) {
@@ -202,6 +203,19 @@ impl Gate {
             return Ok(self.decided(others, &act, Topic::Others, why));
         }
         Ok(self.judged(&act, &verdict))
+    }
+
+    /// What a person must see of a start besides its command: where it is, if that is elsewhere, and the variables that it
+    /// sets, which can make another program of the same words.
+    fn with_surroundings(&self, start: &Start<'_>) -> Option<String> {
+        let elsewhere = self.here.as_deref().is_some_and(|here| here != start.folder);
+        let set = start.env.iter().filter(|(name, _)| !crate::grammar::is_harmless_variable(name));
+        let set: Vec<String> = set.map(|(name, value)| format!("\nwith {name}={value}")).collect();
+        if !elsewhere && set.is_empty() {
+            return None;
+        }
+        let place = if elsewhere { format!("\nin {}", start.folder.display()) } else { String::new() };
+        Some(format!("{}{place}{}", start.run.display(), set.concat()))
     }
 
     /// May this line be typed somewhere that is not a job of ours?
@@ -236,7 +250,7 @@ impl Gate {
             typed_after: None,
             unattended: self.policy.for_agents(self.own).unattended,
             confirmed: self.policy.for_agents(self.own).confirmed,
-            part: None,
+            parts: Vec::new(),
             guard: None,
         }
     }
@@ -458,7 +472,15 @@ impl Gate {
                 act.free()
             }
             Decision::Ask => {
-                Judged::Asked(Box::new(self.question(act, Topic::Rule, &finding.why, Some(finding))))
+                let mut question = self.question(act, Topic::Rule, &finding.why, Some(finding));
+                // A person agrees to all of it, so they see all that is asked for.
+                let asked = verdict.findings.iter().filter(|finding| finding.decision == Decision::Ask);
+                question.parts = asked.map(|finding| finding.part.clone()).collect();
+                if question.can_be_shown() {
+                    return Judged::Asked(Box::new(question));
+                }
+                let _ = self.audit.note(&question, Noted::Denied);
+                Judged::Refused(question.too_long())
             }
             Decision::Deny => self.refused(act, &finding.why, Some(finding)),
         }
@@ -488,7 +510,7 @@ impl Gate {
             typed_after: act.typed_after,
             unattended: self.policy.for_agents(self.own).unattended,
             confirmed: self.policy.for_agents(self.own).confirmed,
-            part: finding.map(|finding| finding.part.clone()),
+            parts: finding.map(|finding| finding.part.clone()).into_iter().collect(),
             guard: act.guard.clone(),
         }
     }

@@ -89,6 +89,26 @@ const EVALUATE: &[&str] = &[
     "string",
 ];
 
+/// Builtins that set variables. Any variable can change what runs next (`PATH`, `LD_PRELOAD`, `GIT_SSH_COMMAND`), so only those
+/// of [`HARMLESS_VARIABLES`] may be set.
+const SET_VARIABLES: &[&str] = &[
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "unset",
+    "read",
+    "mapfile",
+    "readarray",
+    "let",
+    "getopts",
+    "integer",
+    "float",
+    "vared",
+    "zparseopts",
+];
+
 /// Variables of a call that change no program's behaviour but for what it prints.
 const HARMLESS_VARIABLES: &[&str] = &[
     "LANG",
@@ -117,6 +137,8 @@ const PROGRAM: &str = "a command does not begin with a plain name";
 const SHELLS_OWN: &str = "it uses a word that the shell itself takes";
 const REDIRECTION: &str = "it has a redirection that is not plain";
 const OPEN: &str = "a quote or a command is not finished";
+const SETS: &str = "it sets a variable that could change what runs";
+const CONNECTS: &str = "it redirects to a network connection";
 
 /// Why a line is outside of the grammar; none if it is inside.
 pub(crate) fn outside(line: &str) -> Option<&'static str> {
@@ -203,6 +225,17 @@ impl Scan<'_> {
         if EVALUATE.contains(&program.as_str()) && arguments.iter().any(is_evaluated) {
             return Err(EVALUATED);
         }
+        let is_harmless = |word: &String| {
+            word.starts_with('-') || is_harmless_variable(word.split('=').next().unwrap_or_default())
+        };
+        if SET_VARIABLES.contains(&program.as_str()) && !arguments.iter().all(is_harmless) {
+            return Err(SETS);
+        }
+        // `printf -v NAME`, `print -v NAME`, `wait -p NAME`.
+        let names_a_variable = |word: &String| word.starts_with("-v") || word.starts_with("-p");
+        if ["printf", "print", "wait"].contains(&program.as_str()) && arguments.iter().any(names_a_variable) {
+            return Err(SETS);
+        }
         Ok(())
     }
 
@@ -274,8 +307,10 @@ impl Scan<'_> {
         }
         let before = self.words.len();
         self.word()?;
-        self.words.truncate(before);
-        Ok(())
+        let mut target = self.words.split_off(before);
+        // The shell itself opens a connection.
+        let connects = |path: &String| path.starts_with("/dev/tcp") || path.starts_with("/dev/udp");
+        if target.pop().as_ref().is_some_and(connects) { Err(CONNECTS) } else { Ok(()) }
     }
 }
 
@@ -305,6 +340,9 @@ mod tests {
             "",
             "  \n",
             "timeout 5 ls ~/x",
+            "export LANG=C NO_COLOR=1",
+            "printf '%s' x",
+            "wait",
             "echo größer 2>&1 | head -n 3",
         ] {
             assert_eq!(outside(line), None, "{line:?}");
@@ -368,6 +406,16 @@ mod tests {
             "export 'X=$(rm)'",
             "echo \u{1b}",
             "ls a2>x",
+            "printf -v PATH ./here",
+            "printf -vPATH ./here; ls",
+            "read PATH < file",
+            "export PATH=./here",
+            "declare LD_PRELOAD=./x.so",
+            "unset PATH",
+            "wait -p PATH",
+            "cat < /dev/tcp/127.0.0.1/80",
+            "echo x > '/dev/tcp/h/1'",
+            "cat 2> /dev/udp/h/1",
             "ls ^x",
             "coproc ls",
         ] {

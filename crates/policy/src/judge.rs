@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use crate::decision::{Decision, Tool};
 use crate::file::Layer;
-use crate::reading::{FoundPiece, Piece, Reading};
+use crate::reading::{FoundPiece, Piece, Reading, StdinSource};
 use crate::rule::{Rule, Strength};
+use crate::unwrap::{Inner, unwrap};
 use crate::word::{Word, base};
 
 /// A reason for a decision.
@@ -118,10 +119,11 @@ impl Layer {
     /// Judges what a line does.
     pub(crate) fn judge(&self, tool: Tool, reading: &Reading) -> Vec<Finding> {
         let rules: Vec<&Arc<Rule>> = self.rules.iter().filter(|rule| rule.is_about(tool)).collect();
-        let mut allowed = vec![Permitted::No; reading.found.len()];
+        let mut allowed = vec![Permission::default(); reading.found.len()];
         let mut findings = Vec::new();
         for (i, found) in reading.found.iter().enumerate() {
-            let permitted = found.of.is_some_and(|of| allowed[of].lifts(self.default));
+            let of = found.of.map(|of| &allowed[of]);
+            let permitted = of.is_some_and(|of| of.permitted.lifts(self.default));
             match &found.piece {
                 Piece::Command { words, transparent } => {
                     allowed[i] = self.command(&rules, (words, *transparent), found, &mut findings);
@@ -130,12 +132,18 @@ impl Layer {
                     let words = [Word::plain(">"), target.clone()];
                     let transparent = found.of.is_some() || self.default == Decision::Allow;
                     let by_rule = self.command(&rules, (&words, transparent), found, &mut findings);
-                    let permitted = by_rule > Permitted::No || permitted;
+                    let permitted = by_rule.permitted > Permitted::No || permitted;
                     if !permitted && self.can_restrict(tool) && is_run_later(target) {
                         findings.push(self.suspect("it writes a file that is run later", found));
                     }
                 }
-                Piece::Opaque { why } if !permitted && self.can_restrict(tool) => {
+                // Where all else is refused, a rule lifts what it is suspicious of in its own words only.
+                Piece::Opaque { why }
+                    if self.can_restrict(tool)
+                        && !(permitted
+                            && (self.default == Decision::Allow
+                                || of.is_some_and(|of| of.suspicions.contains(why)))) =>
+                {
                     findings.push(self.suspect(why, found))
                 }
                 Piece::Mention { text } if !permitted => {
@@ -165,8 +173,9 @@ impl Layer {
         (words, transparent): (&[Word], bool),
         found: &FoundPiece,
         findings: &mut Vec<Finding>,
-    ) -> Permitted {
+    ) -> Permission {
         let mut permitted = Permitted::No;
+        let mut suspicions = Vec::new();
         // Where all that is not allowed is refused, a wrapper must leave no doubt what it starts.
         let transparent = transparent && (self.default == Decision::Allow || is_plainly_wrapped(words));
         for rule in rules {
@@ -175,6 +184,7 @@ impl Layer {
                 strength @ (Strength::Maybe | Strength::Yes) => {
                     if rule.decision == Decision::Allow {
                         permitted = permitted.max(Permitted::of(rule, words));
+                        suspicions.extend(suspicions_about(words.get(..rule.prefix.len()).unwrap_or(words)));
                     }
                     findings.push(matched(rule, strength, found));
                 }
@@ -192,7 +202,7 @@ impl Layer {
                 part: found.shown.clone(),
             });
         }
-        permitted
+        Permission { permitted, suspicions }
     }
 
     fn suspect(&self, why: &str, found: &FoundPiece) -> Finding {
@@ -205,9 +215,37 @@ impl Layer {
     }
 }
 
+/// What rules permit of a command.
+#[derive(Clone, Debug, Default)]
+struct Permission {
+    permitted: Permitted,
+    /// What is suspicious in the words of the rule itself: whoever wrote them meant that.
+    suspicions: Vec<&'static str>,
+}
+
+/// What is suspicious about these words alone.
+fn suspicions_about(words: &[Word]) -> Vec<&'static str> {
+    let opaque = |inner: Inner| match inner {
+        Inner::Opaque(why) => Some(why),
+        Inner::Words(_)
+        | Inner::Line(_)
+        | Inner::Mention(_)
+        | Inner::Write(_)
+        | Inner::Output(_)
+        | Inner::Unclear(_)
+        | Inner::Tool(_)
+        | Inner::Look(_)
+        | Inner::Folder(_)
+        | Inner::Set(..)
+        | Inner::Transparent => None,
+    };
+    unwrap(words, &StdinSource::Outside).into_iter().filter_map(opaque).collect()
+}
+
 /// How far rules permit a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Permitted {
+    #[default]
     No,
     /// With options that the rule does not name.
     WithOptions,

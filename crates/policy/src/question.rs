@@ -63,8 +63,8 @@ pub struct Question {
     pub(crate) unattended: Unattended,
     /// Whether the call's own word that the user agreed counts.
     pub(crate) confirmed: bool,
-    /// The part that the rule is about.
-    pub(crate) part: Option<String>,
+    /// The parts that it is asked for.
+    pub(crate) parts: Vec<String>,
     /// The rules for what the job executes, should a person agree.
     pub(crate) guard: Option<ExecRules>,
 }
@@ -109,18 +109,59 @@ impl Question {
     /// The question as a person reads it. Text from an agent cannot draw on their screen.
     #[must_use]
     pub fn text(&self) -> String {
-        let what = self.typed.as_ref().unwrap_or(&self.what);
-        let mut text = format!("{}\n  {}\n", self.headline(), shown(what));
+        let mut text = format!("{}\n  {}\n", self.headline(), shown_up_to(self.max_whole(), self.wanted()));
         // Of a long text the middle is left out, but never what it is asked for.
-        let part = self.part.as_ref().map(|part| shown(part)).filter(|part| !text.contains(part.as_str()));
-        if let Some(part) = part {
-            text.push_str(&format!("It is about this part:\n  {part}\n"));
+        for part in self.unseen_parts() {
+            text.push_str(&format!("It is about this part:\n  {}\n", shown(part)));
         }
         text.push_str(&format!("Asked because {}", shown(&self.why)));
         if let Some(place) = &self.place {
             text.push_str(&format!(" ({place})"));
         }
         text
+    }
+
+    /// What it is about, as it was given.
+    fn wanted(&self) -> &str {
+        self.typed.as_ref().unwrap_or(&self.what)
+    }
+
+    /// How many characters of it are shown whole.
+    fn max_whole(&self) -> usize {
+        if self.topic.is_of_a_rule() { MAX_JUDGED_CHARS } else { MAX_WHOLE_CHARS }
+    }
+
+    /// The parts that it is asked for and that its text does not show.
+    fn unseen_parts(&self) -> Vec<&String> {
+        let (text, mut unseen) = (shown_up_to(self.max_whole(), self.wanted()), Vec::new());
+        if self.wanted().chars().count() <= self.max_whole() {
+            return unseen;
+        }
+        for part in &self.parts {
+            if !text.contains(shown(part).as_str()) && !unseen.contains(&part) {
+                unseen.push(part);
+            }
+        }
+        unseen
+    }
+
+    /// Whether a person can see all that a rule asks for. Nobody can agree to what is left out.
+    pub(crate) fn can_be_shown(&self) -> bool {
+        let unseen = self.unseen_parts();
+        !self.topic.is_of_a_rule()
+            || unseen.len() <= MAX_PARTS && !unseen.iter().any(|part| crate::reading::is_cut(part))
+    }
+
+    /// The failure where it can't be shown.
+    pub(crate) fn too_long(&self) -> Failure {
+        let length = self.wanted().chars().count();
+        let message = format!(
+            "a person must agree to this, and its {length} characters can't be shown to them: {}",
+            self.why
+        );
+        Failure::new(Kind::Denied, message).hint(
+            "split it up, or write it into a file and run that, so that the user can see what they agree to",
+        )
     }
 
     /// The session that wants it.
@@ -227,31 +268,59 @@ impl Question {
     }
 }
 
-/// How many characters of a text are shown at most: of its start, and of its end.
+/// A text of so many characters is shown whole; a longer one where a person judges by it.
+const MAX_WHOLE_CHARS: usize = 2000;
+const MAX_JUDGED_CHARS: usize = 8000;
+/// Of a longer one, so many of its start and of its end.
 const MAX_SHOWN_CHARS: (usize, usize) = (700, 300);
+/// More parts than these are not shown one by one.
+const MAX_PARTS: usize = 8;
+/// So many blanks, or empty lines, in a row push nothing out of sight; more are counted instead.
+const MAX_BLANKS: usize = 24;
+const MAX_LINE_ENDS: usize = 3;
 
 /// The text with control characters escaped, and cut to a readable length. The middle is left out: the end of
 /// a command matters as much as its start.
 fn shown(text: &str) -> String {
+    shown_up_to(MAX_WHOLE_CHARS, text)
+}
+
+fn shown_up_to(most: usize, text: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
-    let escaped = |part: &[char]| {
-        let mut line = String::new();
-        for c in part {
-            match c {
-                '\n' => line.push_str("\n  "),
-                c if c.is_control() || is_invisible(*c) => line.push_str(&c.escape_unicode().to_string()),
-                c => line.push(*c),
-            }
-        }
-        line
-    };
-    let left_out = characters.len().saturating_sub(MAX_SHOWN_CHARS.0 + MAX_SHOWN_CHARS.1);
-    if left_out == 0 {
+    if characters.len() <= most {
         return escaped(&characters);
     }
+    let left_out = characters.len() - MAX_SHOWN_CHARS.0 - MAX_SHOWN_CHARS.1;
     let (start, end) =
         (&characters[..MAX_SHOWN_CHARS.0], &characters[characters.len() - MAX_SHOWN_CHARS.1..]);
     format!("{}\n  [... {left_out} characters are not shown ...]\n  {}", escaped(start), escaped(end))
+}
+
+fn escaped(text: &[char]) -> String {
+    let mut line = String::new();
+    let mut at = 0;
+    while let Some(c) = text.get(at) {
+        let alike = text[at..].iter().take_while(|other| is_same_blank(*c, **other)).count();
+        at += alike.max(1);
+        match c {
+            '\n' if alike > MAX_LINE_ENDS => line.push_str(&format!("\n  [{alike} line ends]\n  ")),
+            '\n' => line.push_str(&"\n  ".repeat(alike)),
+            ' ' | '\t' if alike > MAX_BLANKS => line.push_str(&format!(" [{alike} blanks] ")),
+            ' ' | '\t' => line.push_str(&" ".repeat(alike)),
+            c if c.is_control() || is_invisible(*c) => line.push_str(&c.escape_unicode().to_string()),
+            c => line.push(*c),
+        }
+    }
+    line
+}
+
+/// Whether two characters in a row only move what comes behind them.
+fn is_same_blank(one: char, other: char) -> bool {
+    match one {
+        ' ' | '\t' => other == ' ' || other == '\t',
+        '\n' => other == '\n',
+        _ => false,
+    }
 }
 
 /// What is to be typed, as a person reads it.
@@ -272,12 +341,16 @@ pub(crate) fn typed(input: &TypedInput) -> String {
     said
 }
 
-/// Characters that reorder text, or are invisible.
+/// Characters that reorder text, are invisible, or look like a blank and are none to a shell: those of Unicode's classes
+/// Cf, Zl, Zp and Zs, what it calls default ignorable, and private ones, which look like anything.
 fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}'
+        | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{1680}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{2800}' | '\u{3000}' | '\u{3164}'
+        | '\u{e000}'..='\u{f8ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1345f}' | '\u{16fe4}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{10ffff}')
 }
 
 #[cfg(test)]
@@ -286,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_part_in_question_is_shown_wherever_it_stands() {
-        let what = format!("ls # {}; rm -rf y; {}", "x".repeat(1500), "z".repeat(900));
+        let what = format!("ls # {}; rm -rf y; {}", "x".repeat(8000), "z".repeat(900));
         let question = Question {
             door: Door::Mcp,
             topic: Topic::Rule,
@@ -301,19 +374,49 @@ mod tests {
             typed_after: None,
             unattended: Unattended::Own,
             confirmed: false,
-            part: Some("rm -rf y".into()),
+            parts: vec!["ls".into(), "rm -rf y".into()],
             guard: None,
         };
         assert!(question.text().contains("rm -rf y") && question.text().contains("are not shown"));
-        let short = Question { what: "rm -rf y".into(), ..question };
+        assert!(question.can_be_shown());
+        let short = Question { what: "rm -rf y".into(), ..question.clone() };
         assert!(!short.text().contains("about this part"), "{}", short.text());
+        // Nobody agrees to what they can't see.
+        let cut = format!("{}...", "x".repeat(200));
+        let many = (0..20).map(|i| format!("touch {i}")).collect();
+        for parts in [vec![cut], many] {
+            let hidden = Question { parts, ..question.clone() };
+            assert!(!hidden.can_be_shown());
+            assert!(Question { topic: Topic::Own, ..hidden }.can_be_shown());
+        }
+    }
+
+    #[test]
+    fn blanks_push_nothing_out_of_sight() {
+        let text = shown(&format!("ls{}; rm x{}; rm y", " ".repeat(900), "\n".repeat(500)));
+        assert_eq!(text, "ls [900 blanks] ; rm x\n  [500 line ends]\n  ; rm y");
     }
 
     #[test]
     fn signs_that_nobody_sees_are_written_out() {
         for sign in [
-            '\u{2028}', '\u{2029}', '\u{ad}', '\u{3164}', '\u{115f}', '\u{34f}', '\u{202e}', '\u{2800}',
-            '\u{ffa0}', '\r', '\u{1b}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{ad}',
+            '\u{3164}',
+            '\u{115f}',
+            '\u{34f}',
+            '\u{202e}',
+            '\u{2800}',
+            '\u{ffa0}',
+            '\r',
+            '\u{1b}',
+            '\u{a0}',
+            '\u{3000}',
+            '\u{206f}',
+            '\u{e0100}',
+            '\u{1d173}',
+            '\u{e000}',
         ] {
             assert!(!shown(&format!("a{sign}b")).contains(sign), "{sign:?}");
         }

@@ -27,6 +27,16 @@ const MAX_DEPTH: usize = 8;
 const MAX_LINE_BYTES: usize = 256 << 10;
 
 const UNPARSED: &str = "it can't be parsed";
+const SETS_A_VARIABLE: &str = "it sets a variable that could change what runs";
+
+/// How much of a piece's text is kept, and what stands for the rest.
+const MAX_PIECE_BYTES: usize = 200;
+const LEFT_OUT: &str = "...";
+
+/// Whether some of a piece's text was left out.
+pub(crate) fn is_cut(shown: &str) -> bool {
+    shown.len() > MAX_PIECE_BYTES - 4 && shown.ends_with(LEFT_OUT)
+}
 
 /// Where a command's stdin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,11 +138,7 @@ impl Reading {
         let mut reading = Self::default();
         let shown = format!("{name}={value}");
         if !grammar::is_harmless_variable(name) {
-            reading.push(
-                Piece::Outside { why: "it sets a variable that could change what runs" },
-                &shown,
-                None,
-            );
+            reading.push(Piece::Outside { why: SETS_A_VARIABLE }, &shown, None);
         }
         reading.assigned(name, &Word::plain(value), &shown, 0);
         reading
@@ -156,9 +162,9 @@ impl Reading {
 
     fn push(&mut self, piece: Piece, shown: &str, of: Option<usize>) {
         let mut shown = shown.trim().to_owned();
-        if shown.len() > 200 {
-            shown.truncate(shown.floor_char_boundary(200));
-            shown.push_str("...");
+        if shown.len() > MAX_PIECE_BYTES {
+            shown.truncate(shown.floor_char_boundary(MAX_PIECE_BYTES));
+            shown.push_str(LEFT_OUT);
         }
         self.found.push(FoundPiece { piece, shown, of });
     }
@@ -239,10 +245,17 @@ impl Reading {
                 Inner::Opaque(why) => self.push(Piece::Opaque { why }, shown, Some(me)),
                 Inner::Mention(text) => self.push(Piece::Mention { text }, shown, Some(me)),
                 Inner::Write(target) => self.push(Piece::Write { target }, shown, Some(me)),
+                Inner::Output(target) => self.push(Piece::Write { target }, shown, None),
+                Inner::Unclear(why) => self.push(Piece::Outside { why }, shown, None),
                 Inner::Tool(tool) => self.push(Piece::Tool { tool, acts: true }, shown, Some(me)),
                 Inner::Look(tool) => self.push(Piece::Tool { tool, acts: false }, shown, Some(me)),
                 Inner::Folder(folder) => self.folders.push(folder),
-                Inner::Set(name, value) => self.assigned(&name, &value, shown, depth),
+                Inner::Set(name, value) => {
+                    if !grammar::is_harmless_variable(&name) {
+                        self.push(Piece::Outside { why: SETS_A_VARIABLE }, shown, None);
+                    }
+                    self.assigned(&name, &value, shown, depth);
+                }
                 Inner::Transparent => {}
             }
         }
@@ -256,6 +269,8 @@ impl Reading {
                 Inner::Words(_)
                 | Inner::Mention(_)
                 | Inner::Write(_)
+                | Inner::Output(_)
+                | Inner::Unclear(_)
                 | Inner::Tool(_)
                 | Inner::Look(_)
                 | Inner::Folder(_)

@@ -4,7 +4,9 @@
 //! it may be a wrapper too.
 
 mod nested;
+mod options;
 mod programs;
+mod sed;
 mod tables;
 
 use std::path::PathBuf;
@@ -26,8 +28,12 @@ pub(crate) enum Inner {
     Opaque(&'static str),
     /// It could be what its text mentions.
     Mention(String),
-    /// It writes to a file.
+    /// It writes to a file: that is what it is for.
     Write(Word),
+    /// It writes to a file by one of its options, which counts as a redirection.
+    Output(Word),
+    /// It could do more than one thinks: where only plain lines are allowed, it is none.
+    Unclear(&'static str),
     /// It acts with one of our own tools, and could reach any job.
     Tool(Tool),
     /// It looks with one of our own tools.
@@ -56,6 +62,7 @@ pub(crate) fn unwrap(words: &[Word], fed: &StdinSource) -> Vec<Inner> {
         return shell(name, rest, fed);
     }
     let mut inner = told(name, rest, fed);
+    inner.extend(options::of(name, rest));
     // Its stdin may reach a shell behind it.
     match fed {
         StdinSource::Text(text) if MAY_START_SHELL.contains(&name) => inner.push(Inner::Line(text.clone())),

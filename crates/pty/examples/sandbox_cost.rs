@@ -1,19 +1,34 @@
-//! What a sandbox adds to the start of a command: `/bin/true` with and without one, in turns.
+//! What a sandbox adds to a command: `/bin/true` with and without one, in turns, from its start to its end.
 //!
 //! `cargo run --release -p outlast-pty --example sandbox_cost -- 300`
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for people")]
 
+/// What a command is started in.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy)]
+enum Kind {
+    Free,
+    Kernel(outlast_pty::confine::Network, bool),
+    Bubblewrap(outlast_pty::confine::Network),
+}
+
 #[cfg(target_os = "linux")]
 fn main() {
     use std::time::Instant;
 
-    use outlast_pty::confine::{Namespaces, Network, Plan};
+    use outlast_pty::confine::{Namespaces, Network, Plan, View};
     use outlast_pty::spawn::{Command, Confinement, SessionLeader, Stdio, above_stdio};
 
     let rounds: usize = std::env::args().nth(1).map_or(100, |count| count.parse().unwrap());
     let folder = std::env::current_dir().unwrap();
-    let start = |confined: Option<(Network, bool)>| {
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    let start = |kind: Kind| {
+        let (confined, bubblewrap) = match kind {
+            Kind::Free => (None, None),
+            Kind::Kernel(network, enclosed) => (Some((network, enclosed)), None),
+            Kind::Bubblewrap(network) => (None, Some(network)),
+        };
         let began = Instant::now();
         let mut confinement = Confinement::default();
         if let Some((network, enclosed)) = confined {
@@ -34,13 +49,31 @@ fn main() {
                 writable: vec![folder.clone(), "/dev/null".into(), "/dev/tty".into()],
                 network,
                 unix_sockets: false,
-                namespaces: enclosed.then(Namespaces::default),
+                namespaces: enclosed.then(|| Namespaces {
+                    view: Some(View {
+                        writable: vec![folder.clone()],
+                        hidden: home.iter().cloned().collect(),
+                        readable: Vec::new(),
+                    }),
+                    ..Namespaces::default()
+                }),
             };
             confinement.sandbox = Some(plan.prepare().unwrap());
         }
         let null = || above_stdio(outlast_pty::open::dev_null().unwrap()).unwrap();
+        let mut argv: Vec<String> = Vec::new();
+        if let Some(network) = bubblewrap {
+            let options = "bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --cap-drop ALL \
+                           --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp";
+            argv.extend(options.split_whitespace().map(str::to_owned));
+            argv[0] = "/usr/bin/bwrap".into();
+            if network == Network::Off {
+                argv.push("--unshare-net".into());
+            }
+        }
+        argv.push("/bin/true".into());
         let command = Command {
-            argv: vec!["/bin/true".into()],
+            argv,
             cwd: folder.clone(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: null(), stdout: null(), stderr: null() },
@@ -48,19 +81,20 @@ fn main() {
             confinement,
         };
         let pid = command.spawn().unwrap();
-        let spent = began.elapsed().as_secs_f64() * 1000.0;
         rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap();
-        spent
+        began.elapsed().as_secs_f64() * 1000.0
     };
     let names = [
-        ("without", None),
-        ("landlock and seccomp", Some((Network::Off, false))),
-        ("with a loopback", Some((Network::Loopback, false))),
-        ("namespaces, network on", Some((Network::On, true))),
-        ("namespaces", Some((Network::Off, true))),
+        ("without", Kind::Free),
+        ("landlock and seccomp", Kind::Kernel(Network::Off, false)),
+        ("with a loopback", Kind::Kernel(Network::Loopback, false)),
+        ("namespaces, network on", Kind::Kernel(Network::On, true)),
+        ("namespaces", Kind::Kernel(Network::Off, true)),
+        ("bubblewrap, network on", Kind::Bubblewrap(Network::On)),
+        ("bubblewrap", Kind::Bubblewrap(Network::Off)),
     ];
     let kinds = names.map(|(_, kind)| kind);
-    let mut times = [const { Vec::new() }; 5];
+    let mut times = [const { Vec::new() }; 7];
     for round in 0..rounds {
         for turn in 0..kinds.len() {
             let kind = (round + turn) % kinds.len();

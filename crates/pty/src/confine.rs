@@ -12,6 +12,7 @@ mod landlock;
 mod network;
 mod placeholder;
 pub(crate) mod seccomp;
+mod view;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ pub use enclosure::can_enclose;
 pub(crate) use enclosure::{Enclosure, Entered};
 pub use landlock::abi as landlock_abi;
 pub use network::{PROXY_PORT, has_namespaces};
-pub use placeholder::{HeldPlaceholders, Placeholder, remove as remove_placeholders};
+pub use placeholder::{Placeholder, keep as keep_placeholders, remove as remove_placeholders};
 pub use seccomp::filters_of;
 
 /// The oldest Landlock version that is accepted. Before it, any file could be truncated.
@@ -67,6 +68,20 @@ pub struct Namespaces {
     pub placeholders: Vec<Placeholder>,
     /// What can't be looked into.
     pub closed: Vec<Closed>,
+    /// What is left of the file system, if not all of it.
+    pub view: Option<View>,
+}
+
+/// A view of the file system in which little can be changed, and some folders hide what is in them. Landlock keeps files from being
+/// read and written; their modes and times, and who looks at them, it does not see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// What can be changed: folders and files. Everything else is mounted read-only.
+    pub writable: Vec<PathBuf>,
+    /// Of these folders nothing is there but what can be changed and what can be read.
+    pub hidden: Vec<PathBuf>,
+    /// What can be read in them.
+    pub readable: Vec<PathBuf>,
 }
 
 /// A path that a command can't look into.

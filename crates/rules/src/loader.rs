@@ -11,6 +11,27 @@ pub const MAX_INTERPRETERS: usize = 5;
 /// Programs that are many in one file, and choose by their own name or by their first argument.
 pub const MANY_IN_ONE: &[&str] = &["busybox", "toybox", "coreutils"];
 
+/// What a program that is many in one is told to be: each name that it could go by, and the index of the argument behind which
+/// that one's own arguments begin. `busybox busybox rm` is `rm`, and so is `coreutils --coreutils-prog=rm`.
+#[must_use]
+pub fn applets(argv: &[String]) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    for (index, word) in argv.iter().enumerate() {
+        let name = base(word).trim_start_matches('-');
+        let name = name.split_once('=').filter(|(option, _)| option.starts_with("coreutils-prog"));
+        let name = name.map_or_else(|| base(word).trim_start_matches('-'), |(_, name)| base(name));
+        // Busybox goes by everything that begins with its name.
+        if !MANY_IN_ONE.iter().any(|many| name.starts_with(many)) {
+            found.push((name, index));
+            // Under a name of its own it is what it is called; only else it looks at its first argument.
+            if index > 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
 /// The first line of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shebang {
@@ -20,20 +41,29 @@ pub struct Shebang {
     pub argument: Option<String>,
 }
 
-/// The interpreter that the first bytes of a file name, read as the kernel reads them.
+/// The interpreter that the first bytes of a file name, read as the kernel reads them: only blanks and tabs separate, so a
+/// carriage return is a part of the name.
 #[must_use]
 pub fn shebang(header: &[u8]) -> Option<Shebang> {
     let line = header.strip_prefix(b"#!")?;
     let line = line.split(|byte| *byte == b'\n' || *byte == 0).next()?;
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let line = line.trim_ascii_end();
-    let begin = line.iter().position(|byte| !is_blank(byte))?;
-    let line = &line[begin..];
+    let line = trim_blanks(line);
     let end = line.iter().position(is_blank).unwrap_or(line.len());
     let (interpreter, rest) = line.split_at(end);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let rest = rest.trim_ascii();
-    Some(Shebang { interpreter: text(interpreter), argument: (!rest.is_empty()).then(|| text(rest)) })
+    let rest = trim_blanks(rest);
+    (!interpreter.is_empty())
+        .then(|| Shebang { interpreter: text(interpreter), argument: (!rest.is_empty()).then(|| text(rest)) })
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn trim_blanks(bytes: &[u8]) -> &[u8] {
+    let begin = bytes.iter().position(|byte| !is_blank(byte)).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(|byte| !is_blank(byte)).map_or(begin, |last| last + 1);
+    &bytes[begin..end]
 }
 
 /// Whether a file is called like a dynamic loader, which maps a program itself instead of executing it.
@@ -88,10 +118,28 @@ mod tests {
         let line =
             |program: &str, argument: Option<&str>| Some((program.to_owned(), argument.map(str::to_owned)));
         assert_eq!(read("#!/bin/sh\nrm x\n"), line("/bin/sh", None));
-        assert_eq!(read("#! \t/usr/bin/env  -S rm -f \r\n"), line("/usr/bin/env", Some("-S rm -f")));
+        assert_eq!(read("#! \t/usr/bin/env  -S rm -f \t\n"), line("/usr/bin/env", Some("-S rm -f")));
+        assert_eq!(read("#!/x/y\r\n"), line("/x/y\r", None));
+        assert_eq!(read("#!/x/y\u{b}\n"), line("/x/y\u{b}", None));
         assert_eq!(read("#!/bin/rm"), line("/bin/rm", None));
         assert_eq!(read("#!\n"), None);
+        assert_eq!(read("#! \t \n"), None);
         assert_eq!(read("\x7fELF"), None);
+    }
+
+    #[test]
+    fn what_is_many_in_one_is_told_what_to_be() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let names = |line: &str| {
+            let words = words(line);
+            applets(&words).into_iter().map(|(name, at)| (name.to_owned(), at)).collect::<Vec<_>>()
+        };
+        let one = |name: &str, at: usize| (name.to_owned(), at);
+        assert_eq!(names("busybox rm x"), [one("rm", 1)]);
+        assert_eq!(names("busybox busybox-2 /bin/rm x"), [one("rm", 2)]);
+        assert_eq!(names("/x/coreutils --coreutils-prog=rm x"), [one("rm", 1)]);
+        assert_eq!(names("rm x"), [one("rm", 0), one("x", 1)]);
+        assert_eq!(names("-sh"), [one("sh", 0)]);
     }
 
     #[test]

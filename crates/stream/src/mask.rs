@@ -23,7 +23,7 @@ use unicode_width::UnicodeWidthStr;
 pub use known::MIN_SECRET_BYTES;
 use known::{Fingerprint, KnownValues};
 pub use redactor::Redactor;
-use view::View;
+use view::{Backspaces, View};
 
 /// How far around a piece a reader must search to find every secret that is cut by its edges.
 pub const CONTEXT: usize = 8 << 10;
@@ -51,6 +51,8 @@ pub(crate) struct FoundSecrets {
     spans: Vec<Range<usize>>,
     /// Those of them that are complete known values.
     whole: Vec<Range<usize>>,
+    /// Those of them that are only the beginning of a known value, at the end of the text.
+    beginnings: Vec<Range<usize>>,
     /// From here on it is not decided: more bytes could complete a secret, or rule it out.
     undecided: Option<usize>,
 }
@@ -114,6 +116,15 @@ impl Masks {
         found.spans.into_iter().for_each(|span| cover(bytes, span));
     }
 
+    /// The same, but for what is only the beginning of a known value at the end of the bytes: for bytes that become text in
+    /// which that is hidden. A program may draw the rest of the value before it, and with its beginning hidden the whole would
+    /// not be found there.
+    pub fn hide_complete(&self, bytes: &mut [u8]) {
+        let found = self.look(bytes);
+        let FoundSecrets { spans, beginnings, .. } = found;
+        spans.into_iter().filter(|span| !beginnings.contains(span)).for_each(|span| cover(bytes, span));
+    }
+
     /// Whether a known value is in some bytes, as one piece.
     #[must_use]
     pub fn knows_part_of(&self, bytes: &[u8]) -> bool {
@@ -166,8 +177,13 @@ impl Masks {
     /// Searches the bytes of a program's output.
     pub(crate) fn look(&self, bytes: &[u8]) -> FoundSecrets {
         let mut found = FoundSecrets::default();
-        let (screen, strings) = view::split(bytes, !self.patterns.is_empty());
+        let (screen, strings) = view::split(bytes, !self.patterns.is_empty(), Backspaces::Delete);
         self.look_at(&screen, true, &mut found);
+        // What was taken back again is in the bytes all the same.
+        if memchr::memchr(0x08, bytes).is_some() {
+            let (printed, _) = view::split(bytes, false, Backspaces::Ignore);
+            self.look_at(&printed, false, &mut found);
+        }
         // Titles and other strings are not part of the text around them.
         strings.iter().for_each(|string| self.look_at(string, false, &mut found));
         found
@@ -201,6 +217,7 @@ impl Masks {
         }
         found.spans.extend(here.spans.into_iter().map(|span| view.origin(span)));
         found.whole.extend(here.whole.into_iter().map(|span| view.origin(span)));
+        found.beginnings.extend(here.beginnings.into_iter().map(|span| view.origin(span)));
         if let Some(at) = here.undecided.filter(|_| goes_on) {
             found.undecided_from(view.origin(at..at + 1).start);
         }

@@ -56,6 +56,22 @@ fn a_secret_with_backspaces_is_hidden() {
 }
 
 #[test]
+fn what_was_printed_and_taken_back_is_hidden_in_raw_output() {
+    assert_hidden(&hidden(&masks(), &format!("{SECRET}\x08\x08\x08xxx\n")));
+}
+
+#[test]
+fn the_beginning_of_a_value_is_left_to_the_text_that_the_bytes_become() {
+    let mut drawn = format!("XXXXXX{}\r{}\r\n", &SECRET[6..], &SECRET[..6]).into_bytes();
+    let before = drawn.clone();
+    masks().hide_complete(&mut drawn);
+    assert_eq!(drawn, before);
+    let mut whole = format!("{SECRET} {}", &SECRET[..6]).into_bytes();
+    masks().hide_complete(&mut whole);
+    assert_eq!(whole, format!("{} {}", "*".repeat(SECRET.len()), &SECRET[..6]).into_bytes());
+}
+
+#[test]
 fn a_secret_in_a_title_is_hidden_in_raw_output() {
     assert_hidden(&hidden(&masks(), &format!("\x1b]0;run {SECRET}\x07$ ")));
     assert_hidden(&hidden(&masks(), &format!("\x1b]0;run {SECRET}")));

@@ -225,7 +225,7 @@ fn build(
     (argv, mut confinement, closed): (Vec<String>, Confinement, Option<ClosedFiles>),
 ) -> Result<Built, Failure> {
     use crate::sandbox::Network;
-    use outlast_pty::confine::{self, Plan, PreparedSandbox};
+    use outlast_pty::confine::{self, Namespaces, Plan, PreparedSandbox};
     use std::os::fd::AsRawFd;
 
     let network = match sandbox.network {
@@ -245,8 +245,10 @@ fn build(
             let is_needed =
                 protection == Protection::Required || closed.is_some() || sandbox.network == Network::Hosts;
             let enclosed = is_needed || confine::can_enclose().is_ok();
-            let namespaces =
-                enclosed.then(|| with_closed(protection.namespaces(sandbox, folders, place), closed));
+            let namespaces = enclosed.then(|| {
+                let namespaces = with_closed(protection.namespaces(sandbox, folders, place), closed);
+                Namespaces { view: Some(folders.view(sandbox, place)), ..namespaces }
+            });
             let plan = Plan {
                 readable: folders.readable.clone(),
                 writable: folders.writable.clone(),
@@ -283,7 +285,7 @@ fn build(
             // line can be read by every user.
             let protected = Protection::of(sandbox, place).namespaces(sandbox, folders, place);
             let protected = with_closed(protected, closed);
-            let held = confine::HeldPlaceholders::make(&protected.placeholders)
+            confine::keep_placeholders(&protected.placeholders)
                 .map_err(|error| Failure::system("cannot protect names", error))?;
             let options = sandbox::bwrap_options(sandbox, folders, place, &protected, filter.as_raw_fd());
             if options.iter().any(|word| word.contains('\0')) {
@@ -298,8 +300,6 @@ fn build(
             // It runs outside the sandbox: nothing of the job may act in it, neither LD_PRELOAD nor anything
             // like it.
             let env = BTreeMap::new();
-            // As long as this keeper lives: no other process takes them away.
-            std::mem::forget(held);
             Ok(Built { argv: wrapped, env, confinement, by: "bubblewrap and seccomp".into() })
         }
     }

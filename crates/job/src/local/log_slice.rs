@@ -24,7 +24,7 @@ pub(super) struct LogSlice {
 impl LogSlice {
     pub(super) fn of(range: Range) -> Self {
         let mut pieces = Vec::new();
-        range.pieces(|at, piece| {
+        range.pieces_for_text(|at, piece| {
             pieces.push(match piece {
                 Piece::Bytes(bytes) => (at, Stored::Bytes(bytes.to_vec())),
                 Piece::Lost { to, .. } => (at, Stored::Lost(to)),

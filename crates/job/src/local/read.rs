@@ -20,7 +20,7 @@ use crate::log::writer::read_exact_at;
 use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::registry::replace::read_small;
-use crate::search::{begin_at, fold_config, read_masked};
+use crate::search::{Hiding, begin_at, fold_config, read_masked};
 use crate::secrets::{self, SharedMasks};
 use crate::spec::Streams;
 pub(super) use text_fold::Fold;
@@ -258,10 +258,15 @@ impl Range {
 
     /// Hands out all of it in order, until `each` says stop.
     pub(crate) fn pieces(&self, each: impl FnMut(u64, Piece<'_>) -> bool) {
-        self.pieces_as(self.masks.as_ref(), each);
+        self.pieces_as(Hiding::All, each);
     }
 
-    fn pieces_as(&self, masks: Option<&SharedMasks>, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
+    /// The same to be folded into text, in which secrets are [hidden again](Self::hide_again).
+    pub(super) fn pieces_for_text(&self, each: impl FnMut(u64, Piece<'_>) -> bool) {
+        self.pieces_as(Hiding::Complete, each);
+    }
+
+    fn pieces_as(&self, hiding: Hiding, mut each: impl FnMut(u64, Piece<'_>) -> bool) {
         let Some(log) = &self.log else { return };
         let mut at = self.from;
         let longest = self.to.saturating_sub(self.from).min(PIECE as u64);
@@ -278,8 +283,8 @@ impl Range {
             }
             let want = (self.to.min(gone.0) - at).min(PIECE as u64);
             let want = usize::try_from(want).unwrap_or(PIECE);
-            let got = match masks {
-                Some(masks) => read_masked(log.as_fd(), &mut buffer[..want], at, masks),
+            let got = match &self.masks {
+                Some(masks) => read_masked(log.as_fd(), &mut buffer[..want], at, (masks, hiding)),
                 None => read_exact_at(log.as_fd(), &mut buffer[..want], at),
             };
             if got == 0 || !each(at, Piece::Bytes(&buffer[..got])) {
@@ -300,7 +305,7 @@ impl Range {
     pub(crate) fn fold(&self, mut each: impl FnMut(&[u8]) -> bool) {
         let mut fold = Fold::new(self.streams, self.from);
         let mut going = true;
-        self.pieces(|at, piece| {
+        self.pieces_for_text(|at, piece| {
             fold.piece(at, &piece);
             // A line that may still be redrawn is not out of the fold's hands yet.
             going = fold.take_settled(&mut |settled| {
@@ -331,7 +336,7 @@ impl Range {
         let around = self.part(self.from.saturating_sub(DRAWN_WITHIN), (self.to + DRAWN_WITHIN).min(end));
         let mut fold = Fold::new(self.streams, around.from);
         let mut found = false;
-        around.pieces(|at, piece| {
+        around.pieces_for_text(|at, piece| {
             fold.piece(at, &piece);
             let screen = fold.pipeline.screen().rows.join("\n");
             found |= secrets::with(masks, |masks| masks.knows_part_of(screen.as_bytes()));
@@ -351,7 +356,7 @@ impl Range {
         let mut fold = Fold::new(self.streams, self.from);
         // A program may still take back what it has drawn, but no more than fits on a screen.
         let most = max + PIECE;
-        self.pieces(|at, piece| {
+        self.pieces_for_text(|at, piece| {
             match piece {
                 Piece::Bytes(bytes) => {
                     for (i, part) in bytes.chunks(STEP).enumerate() {
@@ -503,17 +508,20 @@ impl Range {
     #[must_use]
     pub(crate) fn ends_a_line(&self) -> bool {
         let mut ends = true;
-        self.part(self.to.saturating_sub(1).max(self.from), self.to).pieces_as(None, |_, piece| {
-            ends = matches!(piece, Piece::Lost { .. } | Piece::Bytes([.., b'\n']));
-            true
-        });
+        self.part(self.to.saturating_sub(1).max(self.from), self.to).pieces_as(
+            Hiding::Nothing,
+            |_, piece| {
+                ends = matches!(piece, Piece::Lost { .. } | Piece::Bytes([.., b'\n']));
+                true
+            },
+        );
         ends
     }
 
     /// The offsets just after each line feed; nothing that is hidden is one.
     fn line_ends(&self) -> Vec<u64> {
         let mut ends = Vec::new();
-        self.pieces_as(None, |at, piece| {
+        self.pieces_as(Hiding::Nothing, |at, piece| {
             match piece {
                 Piece::Bytes(bytes) => {
                     let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -554,7 +562,7 @@ impl Range {
         }
         let mut left = count;
         let mut end = self.to;
-        self.pieces_as(None, |at, piece| {
+        self.pieces_as(Hiding::Nothing, |at, piece| {
             if let Piece::Bytes(bytes) = piece {
                 for (i, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
                     left = left.saturating_sub(1);

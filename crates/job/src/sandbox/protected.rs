@@ -168,12 +168,13 @@ impl Found<'_> {
             if seen > MAX_FOLDERS {
                 return;
             }
-            let mut holds_one = false;
+            let (mut holds_one, mut is_repository) = (false, false);
             for entry in entries.flatten() {
                 let name = entry.file_name();
                 let is = |names: &[&str]| names.iter().any(|known| name == **known);
                 if is(FOLDERS) || is(FILES) {
                     holds_one = true;
+                    is_repository |= name == ".git";
                 } else if depth < MAX_DEPTH
                     && !is(NOT_LOOKED_INTO)
                     && entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -181,9 +182,22 @@ impl Found<'_> {
                     queue.push_back((entry.path(), depth + 1));
                 }
             }
+            if is_repository && depth > 0 {
+                self.pin(root, &folder);
+            }
             if holds_one && depth > 0 {
                 self.names_in(&folder, false);
             }
+        }
+    }
+
+    /// Keeps a repository where it is: mounted over itself, neither it nor a folder above it can be moved away, and another be
+    /// put in its place.
+    fn pin(&mut self, root: &Path, repository: &Path) {
+        let mut above: Vec<&Path> = repository.ancestors().take_while(|above| *above != root).collect();
+        above.reverse();
+        for folder in above {
+            self.mount(folder.to_owned(), false);
         }
     }
 
@@ -192,7 +206,7 @@ impl Found<'_> {
     }
 
     fn is_mounted(&self, path: &Path) -> bool {
-        self.namespaces.mounts.iter().any(|mount| path.starts_with(&mount.target))
+        self.namespaces.mounts.iter().any(|mount| mount.read_only && path.starts_with(&mount.target))
     }
 
     fn mount(&mut self, path: PathBuf, read_only: bool) {

@@ -1,6 +1,7 @@
 //! Ways out of an agent's sandbox: reads, writes, signals and connections that must not reach what is outside.
 
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -81,7 +82,26 @@ const LINES: &[&str] = &[
     "mkdir -p .claude && echo x > .claude/settings.json",
     "python3 -c 'import os; os.symlink(\"x\", \".mcp.json\")'",
     "mkdir t && mv t .codex",
+    "chmod 777 OUTSIDE",
+    "touch -d @1 OUTSIDE",
+    "python3 -c 'import os; os.setxattr(\"OUTSIDE\", \"user.x\", b\"1\")'",
+    "chmod 700 HOME/.config",
+    "stat HOME/.ssh/id > /dev/null && FOUND",
+    "ls -d HOME/.ssh/id && FOUND",
+    "readlink HOME/linked && FOUND",
+    "python3 -c 'import ctypes,sys; c=ctypes.CDLL(None); sys.exit(c.inotify_add_watch(c.inotify_init(), b\"HOME/.ssh\", 4095) < 0)' && FOUND",
+    "python3 -c 'import ctypes,sys; c=ctypes.CDLL(None); sys.exit(c.inotify_add_watch(c.inotify_init(), b\"HOME/outside\", 4095) < 0)' && FOUND",
+    "python3 -c 'import ctypes,sys; c=ctypes.CDLL(None); sys.exit(c.fanotify_init(512, 0) < 0)' && FOUND",
+    "echo x > sub/.git/hooks/pre-commit",
+    "mv sub/.git sub/g; mkdir -p sub/.git/hooks; echo x > sub/.git/hooks/pre-commit",
+    "mv sub aside; mkdir -p sub/.git/hooks; echo x > sub/.git/hooks/pre-commit",
+    "python3 -c 'import os; os.mkdir(\"n\"); os.rename(\"sub\", \"aside\"); os.rename(\"n\", \"sub\")'; mkdir -p sub/.git/hooks; echo x > sub/.git/hooks/pre-commit",
+    "python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(467, -100, b\"/\", 1, 0, 0))' | grep -v -e -1 && FOUND",
+    "cat /proc/VICTIM/cmdline && FOUND",
 ];
+
+/// Says what only the key says, for what is found out without reading it.
+const FOUND: &str = "printf 'the-key-that-%s' nobody-inside-may-see";
 
 /// Parameters of a call that must move no wall; the command is always the same.
 fn parameters(home: &str) -> Vec<serde_json::Value> {
@@ -132,6 +152,8 @@ struct Outside {
     datagram: UnixDatagram,
     victim: Victim,
     limits: String,
+    permissions: std::fs::Permissions,
+    modified: std::time::SystemTime,
 }
 
 impl Outside {
@@ -146,8 +168,11 @@ impl Outside {
         std::fs::write(home.join(".bashrc"), "").unwrap();
         let settings = format!("[agents.sandbox]\nby = \"{by}\"\n");
         std::fs::write(home.join(".config/outlast/config.toml"), settings).unwrap();
-        let git = Command::new("git").args(["init", "-q"]).arg(home.join("project")).status();
-        assert!(git.is_ok_and(|done| done.success()), "git is here");
+        for repository in ["project", "project/sub"] {
+            let git = Command::new("git").args(["init", "-q"]).arg(home.join(repository)).status();
+            assert!(git.is_ok_and(|done| done.success()), "git is here");
+        }
+        std::os::unix::fs::symlink("somewhere", home.join("linked")).unwrap();
         let (tcp, udp) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         let stream = UnixListener::bind(home.join("stream")).unwrap();
         let datagram = UnixDatagram::bind(home.join("datagram")).unwrap();
@@ -159,7 +184,10 @@ impl Outside {
         victim.arg("123454321").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let victim = Victim(victim.spawn().unwrap());
         let limits = std::fs::read_to_string(format!("/proc/{}/limits", victim.0.id())).unwrap();
-        Self { sandbox, home, tcp, udp, stream, datagram, victim, limits }
+        std::fs::set_permissions(home.join(".config"), std::fs::Permissions::from_mode(0o750)).unwrap();
+        let outside = std::fs::metadata(home.join("outside")).unwrap();
+        let (permissions, modified) = (outside.permissions(), outside.modified().unwrap());
+        Self { sandbox, home, tcp, udp, stream, datagram, victim, limits, permissions, modified }
     }
 
     fn filled(&self, line: &str) -> String {
@@ -173,13 +201,23 @@ impl Outside {
             .replace("DATAGRAM", &format!("{home}/datagram"))
             .replace("JOBS", &self.sandbox.path().join("home").display().to_string())
             .replace("PROGRAM", crate::client::PROGRAM)
+            .replace("FOUND", FOUND)
     }
 
     /// What has changed outside, if anything.
     fn harm(&mut self, said: &str) -> Option<&'static str> {
         let mut bytes = [0; 64];
         let project = self.home.join("project");
-        let hooks = project.join(".git/hooks/pre-commit").exists();
+        let hooks =
+            [".git", "sub/.git"].iter().any(|git| project.join(git).join("hooks/pre-commit").exists());
+        let outside = std::fs::metadata(self.home.join("outside")).ok();
+        let is_as_it_was = outside.is_some_and(|now| {
+            now.permissions() == self.permissions && now.modified().ok() == Some(self.modified)
+        });
+        let has_attributes =
+            rustix::fs::listxattr(self.home.join("outside"), &mut [0_u8; 64]).is_ok_and(|len| len > 0);
+        let config_mode =
+            std::fs::metadata(self.home.join(".config")).map(|found| found.permissions().mode() & 0o777);
         let config = std::fs::read_to_string(project.join(".git/config")).unwrap_or_default();
         let limits =
             std::fs::read_to_string(format!("/proc/{}/limits", self.victim.0.id())).unwrap_or_default();
@@ -201,6 +239,10 @@ impl Outside {
             (
                 std::fs::read_to_string(self.home.join(".bashrc")).ok().as_deref() != Some(""),
                 "the home was changed",
+            ),
+            (
+                !is_as_it_was || has_attributes || config_mode.ok() != Some(0o750),
+                "what is said of a file was changed",
             ),
             (self.victim.0.try_wait().unwrap().is_some() || stat.contains(") T "), "a process was signalled"),
             (limits != self.limits, "limits of a process were changed"),

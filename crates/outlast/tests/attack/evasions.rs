@@ -1,5 +1,6 @@
 //! Ways around rules: a denied program in many spellings, by many routes; and anything at all where nothing is allowed.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use outlast_testkit::has;
@@ -79,10 +80,19 @@ const ROUTES: &[(&str, &str)] = &[
     ("vim", "vim -es -c '!sh ./line' -c q Makefile"),
     ("strace", "strace -o '|sh ./line' true"),
     ("busybox", "busybox sh ./line"),
+    ("busybox", "busybox busybox rm canary"),
+    ("busybox", "busybox busybox-2 rm canary"),
+    ("busybox", "cp $(command -v busybox) many; (exec -a busybox9 ./many busybox rm canary)"),
+    ("sh", "./returned canary"),
+    ("sh", "./unreadable canary"),
+    ("sh", "/lib64/ld-linux-x86-64.so.2 ./$(printf '\\377') canary"),
+    ("bash", "(exec -a ls ./copied canary)"),
+    ("bash", "exec 9< copied; /proc/self/fd/9 canary"),
+    ("bash", "jobs -x ./line"),
 ];
 
 /// A home with a policy, and files that the routes use.
-fn prepared(policy: &str) -> Sandbox {
+pub(crate) fn prepared(policy: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let folder = sandbox.path().join(".config/outlast");
     std::fs::create_dir_all(&folder).unwrap();
@@ -90,6 +100,14 @@ fn prepared(policy: &str) -> Sandbox {
     std::fs::write(sandbox.path().join("Makefile"), "all:\n\tsh ./line\n").unwrap();
     std::fs::copy("/bin/rm", sandbox.path().join("copied")).unwrap();
     std::os::unix::fs::symlink("/bin/rm", sandbox.path().join("linked")).unwrap();
+    // Interpreters whose names are easily misread: the kernel takes the carriage return, and bytes that are no text, for a part.
+    let path = |name: &[u8]| sandbox.path().join(std::ffi::OsStr::from_bytes(name));
+    for (script, interpreter) in [("returned", &b"evil\r"[..]), ("unreadable", b"\xff")] {
+        std::fs::copy("/bin/rm", path(interpreter)).unwrap();
+        let first_line = [b"#!", path(interpreter).as_os_str().as_bytes(), b"\n"].concat();
+        std::fs::write(path(script.as_bytes()), first_line).unwrap();
+        std::fs::set_permissions(path(script.as_bytes()), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     sandbox
 }
 

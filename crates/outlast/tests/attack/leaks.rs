@@ -119,6 +119,43 @@ fn a_known_secret_is_shown_by_no_door_in_no_spelling() {
     tally.nothing_got_through("a known secret, in every spelling by every door");
 }
 
+/// Ways to draw a secret in another order than it is read, or to take a part of it back. `B` and `A` are its first six
+/// characters and the rest of it, `S` is all of it.
+const DRAWINGS: &[&str] = &[
+    "printf 'XXXXXX%s\\r%s\\n' \"$A\" \"$B\"",
+    "printf 'XXX%s\\r%s\\n' \"${S:3}\" \"${S:0:3}\"",
+    "printf '%s\\r\\033[6@%s\\n' \"$A\" \"$B\"",
+    "printf '%s-\\b\\033[P%s\\n' \"$B\" \"$A\"",
+    "printf %s \"$S\"; for i in $(seq ${#S}); do printf '\\b \\b'; done; echo gone",
+    "printf '\\033[7G%s\\033[1G%s\\n' \"$A\" \"$B\"",
+    "for i in $(seq $((${#S} - 1)) -1 0); do printf '\\033[%dG%s' $((i + 1)) \"${S:$i:1}\"; done; echo",
+    "for i in $(seq 0 2 ${#S}) $(seq 1 2 ${#S}); do printf '\\033[%dG%s' $((i + 1)) \"${S:$i:1}\"; done; echo",
+    "for i in 0 4 8 12 16 20; do printf %s \"${S:$i:4}\"; sleep 0.1; done; echo",
+    "printf '\\033]0;%s\\007' \"$S\"",
+    "printf '\\033]8;;http://x/%s\\007x\\033]8;;\\007\\n' \"$S\"",
+];
+
+#[test]
+fn a_known_secret_is_shown_by_no_door_however_it_is_drawn() {
+    const DRAWN: &str = "zQ7-known+Secret/9931xx";
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&[]);
+    command.env("DEPLOY_TOKEN", DRAWN);
+    let mut client = Client::start(command).initialized("2025-06-18", &json!({}));
+    let mut tally = Tally::default();
+    for line in crate::chosen(DRAWINGS.to_vec(), 2) {
+        let line = format!("S=$DEPLOY_TOKEN; B=${{S:0:6}} A=${{S:6}}; {line}");
+        let answer = client.call("run_shell_command", json!({"command": line, "again": true, "timeout": 30}));
+        let handle = answer["structuredContent"]["handle"].clone();
+        let mut said = vec![("answer", answer.to_string())];
+        said.extend(doors(&mut client, &handle));
+        for (door, said) in said {
+            tally.count(&format!("{line} by {door}"), leaks(&said, DRAWN));
+        }
+    }
+    tally.nothing_got_through("a known secret, however it is drawn");
+}
+
 #[test]
 fn what_one_job_was_given_no_other_job_shows() {
     let sandbox = Sandbox::new();

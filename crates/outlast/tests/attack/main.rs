@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+mod allowed;
 #[expect(dead_code, reason = "shared with the tests of the MCP server, which need all of it")]
 #[path = "../mcp/client.rs"]
 mod client;

@@ -21,16 +21,21 @@ pub(super) fn of(job: &Job) -> Result<Reader, Failure> {
     let is_shell =
         |pid: i32| processes.iter().any(|detail| detail.process.pid == pid && reads_commands(detail));
     let other = processes.iter().find_map(other_shell);
+    // Nobody reads now, and a shell that has its orders may start another that will.
+    let later = processes.iter().find_map(shell_name).filter(|_| !shell);
     let of_shell = move || other.map_or(Reader::Shell, |program| Reader::OtherShell { program });
     Ok(match program {
         Some(evidence) if is_shell(evidence.pid) => of_shell(),
         Some(evidence) if shell => Reader::Before { program: evidence.program.clone() },
         Some(evidence) => Reader::Program { program: evidence.program.clone() },
         None if shell => of_shell(),
-        None => {
-            let program = processes.last().map(|detail| detail.process.program.clone());
-            Reader::Program { program: program.unwrap_or_default() }
-        }
+        None => later.map_or_else(
+            || {
+                let program = processes.last().map(|detail| detail.process.program.clone());
+                Reader::Program { program: program.unwrap_or_default() }
+            },
+            |program| Reader::OtherShell { program },
+        ),
     })
 }
 
@@ -45,12 +50,23 @@ fn reads_commands(detail: &ProcessDetail) -> bool {
     names.iter().any(|name| SHELLS.contains(name)) && !has_its_orders(&detail.arguments)
 }
 
-/// The name of a shell that takes commands and is not bash.
+/// The name of what takes commands and is not known to be bash: another shell, or a program with any shell behind it.
 fn other_shell(detail: &ProcessDetail) -> Option<String> {
+    if !reads_commands(detail) {
+        return None;
+    }
+    let names = [detail.file.as_deref().unwrap_or_default(), &detail.process.program];
+    let behind = names.iter().map(|name| base(name)).find(|name| MAY_START_SHELL.contains(name));
+    behind
+        .map(str::to_owned)
+        .or_else(|| shell_name(detail).filter(|name| !["bash", "rbash"].contains(&name.as_str())))
+}
+
+/// The name of a shell, whatever it does.
+fn shell_name(detail: &ProcessDetail) -> Option<String> {
     let program = detail.file.as_ref().unwrap_or(&detail.process.program);
     let name = base(program).trim_start_matches('-').to_owned();
-    (SHELLS.contains(&name.as_str()) && !["bash", "rbash"].contains(&name.as_str()) && reads_commands(detail))
-        .then_some(name)
+    SHELLS.contains(&name.as_str()).then_some(name)
 }
 
 /// Whether a shell was started with a command or a script to run.

@@ -31,14 +31,16 @@ pub(super) fn unwrap(name: &str, rest: &[Word], fed: &StdinSource) -> Option<Vec
         "git" => git(rest),
         "outlast" => super::nested::unwrap(rest, fed),
         "awk" | "gawk" | "mawk" | "nawk" => awk(rest),
-        "sed" | "gsed" => sed(rest),
+        "sed" | "gsed" => super::sed::unwrap(rest),
+        // Its second operand is where it writes.
+        "uniq" => rest.iter().filter(|word| !word.is_option()).skip(1).cloned().map(Inner::Output).collect(),
         "make" | "gmake" => fed_or_told(rest, fed),
         "at" | "batch" | "crontab"
             if !rest.iter().all(|word| word.text == "-l") || *fed != StdinSource::Outside =>
         {
             vec![Inner::Mention(known_text(rest)), Inner::Opaque("it has something run later")]
         }
-        "curl" | "wget" => downloaded(rest),
+        "curl" | "wget" => vec![Inner::Mention(known_text(rest))],
         "tee" => rest.iter().filter(|word| !word.is_option()).cloned().map(Inner::Write).collect(),
         "dd" => written_by_dd(rest),
         "cp" | "mv" | "ln" | "install" => copied(rest),
@@ -88,6 +90,9 @@ fn find(rest: &[Word]) -> Vec<Inner> {
     if rest.iter().any(|word| word.kind == Kind::Dynamic && word.text.is_empty()) {
         inner.push(Inner::Opaque(MADE));
     }
+    if rest.iter().any(|word| word.text == "-delete") {
+        inner.push(Inner::Unclear("it deletes files"));
+    }
     inner
 }
 
@@ -107,10 +112,6 @@ const GIT_RUNS: [&str; 13] = [
     "pager.",
     "filter.",
 ];
-
-/// Options of git whose value is a program.
-const GIT_NAMES_A_PROGRAM: [&str; 5] =
-    ["--upload-pack", "--receive-pack", "--exec=", "--extcmd=", "--open-files-in-pager"];
 
 fn git(rest: &[Word]) -> Vec<Inner> {
     let mut inner = Vec::new();
@@ -160,13 +161,11 @@ fn git(rest: &[Word]) -> Vec<Inner> {
         {
             inner.push(Inner::Mention(known_text(&rest[i..]).replace('=', " ").replace("-O", " ")));
         }
-        if GIT_NAMES_A_PROGRAM.iter().any(|option| word.text.starts_with(option)) {
+        // Of `fetch` it is something else; of `clone`, `ls-remote` and `archive` a program.
+        if is_verb(word, &["clone"])
+            && next.iter().any(|word| word.is_option() && word.text.starts_with("-u"))
+        {
             inner.push(Inner::Opaque("an option of git names a program to run"));
-        }
-        if let Some(file) = word.text.strip_prefix("--output=") {
-            inner.push(Inner::Write(Word { text: file.to_owned(), kind: word.kind }));
-        } else if word.text == "--output" {
-            inner.extend(next.first().cloned().map(Inner::Write));
         }
     }
     inner
@@ -176,34 +175,14 @@ fn awk(rest: &[Word]) -> Vec<Inner> {
     let text = known_text(rest);
     let runs = ["system", "|", "getline", "@", "-f"].iter().any(|sign| text.contains(sign))
         || rest.iter().any(|word| word.kind == Kind::Dynamic);
-    let mut inner = vec![Inner::Mention(text)];
+    let mut inner = vec![Inner::Mention(text.clone())];
     if runs {
         inner.push(Inner::Opaque("its program can run commands"));
     }
-    inner
-}
-
-/// GNU sed runs commands with `e`: as a command of its own, and as a flag of `s`.
-fn sed(rest: &[Word]) -> Vec<Inner> {
-    let text = known_text(rest);
-    let script = rest.iter().filter(|word| !word.is_option()).map(|word| word.text.as_str());
-    let runs = script.clone().any(|script| {
-        let parts = script.split([';', '\n', '{', '}']);
-        parts.map(str::trim).any(|part| {
-            let command = part.trim_start_matches(|c: char| c.is_ascii_digit() || "$,!~ ".contains(c));
-            let flags = part.rsplit(['/', '|', '#', ',', '@', '!']).next().unwrap_or_default();
-            let substitutes = command.starts_with('s') && flags.len() < 6 && flags.contains('e');
-            command == "e" || command.starts_with("e ") || substitutes || part.contains("/e ")
-        })
-    });
-    let unknown = rest.iter().any(|word| word.kind == Kind::Dynamic)
-        && !rest.iter().any(|word| word.is_plain() && !word.is_option());
-    if runs || unknown {
-        return vec![Inner::Mention(text), Inner::Opaque("its script can run commands")];
+    if text.contains('>') {
+        inner.push(Inner::Unclear("a program of awk can write files"));
     }
-    let in_place = rest.iter().any(|word| word.text.starts_with("-i") || word.text.starts_with("--in-place"));
-    let files = rest.iter().filter(|word| in_place && !word.is_option()).skip(1);
-    files.cloned().map(Inner::Write).collect()
+    inner
 }
 
 fn fed_or_told(rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
@@ -213,20 +192,6 @@ fn fed_or_told(rest: &[Word], fed: &StdinSource) -> Vec<Inner> {
         .any(|word| word.text == "-" || word.text.starts_with("--eval") || word.text.starts_with("SHELL="));
     if *fed != StdinSource::Outside || told {
         inner.push(Inner::Opaque("it runs what is fed to it"));
-    }
-    inner
-}
-
-/// Where something is put that came from elsewhere.
-fn downloaded(rest: &[Word]) -> Vec<Inner> {
-    let mut inner = vec![Inner::Mention(known_text(rest))];
-    for (i, word) in rest.iter().enumerate() {
-        let names = ["--output-document", "--output", "-o", "-O"];
-        let Some(path) = names.iter().find_map(|name| word.text.strip_prefix(name)) else { continue };
-        match path.strip_prefix('=').unwrap_or(path) {
-            "" => inner.extend(rest.get(i + 1).cloned().map(Inner::Write)),
-            path => inner.push(Inner::Write(Word { text: path.to_owned(), kind: word.kind })),
-        }
     }
     inner
 }

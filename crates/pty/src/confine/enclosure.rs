@@ -32,6 +32,7 @@ pub(crate) struct Enclosure {
     /// The maps of its user namespace. Root does not need one.
     as_user: Option<Maps>,
     isolated: Isolated,
+    view: Option<super::view::PreparedView>,
     mounts: Vec<PreparedMount>,
     closed: Vec<PreparedClosed>,
     /// Where a listening socket inside of its network is sent, for a proxy outside of it.
@@ -90,10 +91,14 @@ impl Enclosure {
             CString::new(path.as_os_str().as_bytes())
                 .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
         };
-        let Namespaces { mounts, placeholders, closed } = namespaces;
+        let Namespaces { mounts, placeholders, closed, view } = namespaces;
+        let view = view.as_ref().map(super::view::PreparedView::new).transpose()?;
         let placeholders = super::placeholder::make(placeholders)?;
+        // What is hidden is closed already.
+        let is_there = |path: &Path| view.as_ref().is_none_or(|view| view.shows(path));
         let mounts = mounts
             .iter()
+            .filter(|mount| is_there(&mount.target))
             .map(|mount| {
                 Ok(PreparedMount {
                     source: c(&mount.source)?,
@@ -104,6 +109,7 @@ impl Enclosure {
             .collect::<io::Result<_>>()?;
         let closed = closed
             .iter()
+            .filter(|closed| is_there(&closed.path))
             .map(|closed| Ok(PreparedClosed { path: c(&closed.path)?, is_folder: closed.is_folder }))
             .collect::<io::Result<_>>()?;
         let line = rustix::net::socketpair(
@@ -114,7 +120,7 @@ impl Enclosure {
         )
         .map_err(io::Error::from)?;
         let as_user = Maps::of_caller();
-        Ok(Self { as_user, isolated, mounts, closed, placeholders, line, proxy: Vec::new() })
+        Ok(Self { as_user, isolated, view, mounts, closed, placeholders, line, proxy: Vec::new() })
     }
 
     /// Sends a listening socket of its network over these lines.
@@ -137,6 +143,9 @@ impl Enclosure {
         }
         // Nothing that is mounted here is seen outside.
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
+        if let Some(view) = &self.view {
+            view.enter()?;
+        }
         for mount in &self.mounts {
             bind(&mount.source, &mount.target, if mount.read_only { MOUNT_ATTR_RDONLY } else { 0 })?;
         }
@@ -257,7 +266,7 @@ fn sibling() -> io::Result<libc::pid_t> {
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as libc::pid_t) }
 }
 
-fn mount(
+pub(super) fn mount(
     source: Option<&CStr>,
     target: &CStr,
     kind: Option<&CStr>,
@@ -285,40 +294,89 @@ fn close(closed: &PreparedClosed) -> io::Result<()> {
 
 /// Mounts `source` over `target`, neither of which is followed if it is a symlink.
 fn bind(source: &CStr, target: &CStr, attributes: u64) -> io::Result<()> {
-    let here = libc::AT_FDCWD;
-    let clone = OPEN_TREE_CLONE
-        | libc::O_CLOEXEC as libc::c_uint
-        | libc::AT_RECURSIVE as libc::c_uint
-        | libc::AT_SYMLINK_NOFOLLOW as libc::c_uint;
-    let attributes = MountAttr { set: attributes, clear: 0, propagation: 0, userns: 0 };
-    // SAFETY: the strings and the attributes outlive the calls; the descriptor is closed again.
-    #[expect(unsafe_code, reason = "runs between fork and exec")]
-    unsafe {
-        let tree = libc::syscall(libc::SYS_open_tree, here, source.as_ptr(), clone);
+    let tree = Tree::of(source)?;
+    let done = if attributes == 0 { Ok(()) } else { tree.set(attributes) };
+    let done = done.and_then(|()| tree.attach(target));
+    tree.close();
+    done
+}
+
+/// A copy of a mount and of what is mounted below it, not attached anywhere yet. Its place in memory is there before the fork.
+#[derive(Debug)]
+pub(super) struct Tree(std::cell::Cell<RawFd>);
+
+impl Tree {
+    pub(super) fn none() -> Self {
+        Self(std::cell::Cell::new(-1))
+    }
+
+    fn of(source: &CStr) -> io::Result<Self> {
+        let tree = Self::none();
+        tree.take(source)?;
+        Ok(tree)
+    }
+
+    /// Takes the copy.
+    pub(super) fn take(&self, source: &CStr) -> io::Result<()> {
+        let clone = OPEN_TREE_CLONE
+            | libc::O_CLOEXEC as libc::c_uint
+            | libc::AT_RECURSIVE as libc::c_uint
+            | libc::AT_SYMLINK_NOFOLLOW as libc::c_uint;
+        // SAFETY: the string outlives the call.
+        #[expect(unsafe_code, reason = "runs between fork and exec")]
+        let tree = unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), clone) };
         if tree < 0 {
             return Err(io::Error::last_os_error());
         }
-        let mut done = 0;
-        if attributes.set != 0 {
-            let flags = (libc::AT_EMPTY_PATH | libc::AT_RECURSIVE) as libc::c_uint;
-            let size = size_of::<MountAttr>();
-            done = libc::syscall(
-                libc::SYS_mount_setattr,
-                tree,
-                c"".as_ptr(),
-                flags,
-                &raw const attributes,
-                size,
-            );
-        }
-        if done >= 0 {
-            let flags = MOVE_MOUNT_F_EMPTY_PATH;
-            done = libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), here, target.as_ptr(), flags);
-        }
-        let error = io::Error::last_os_error();
-        libc::close(tree as RawFd);
-        if done < 0 { Err(error) } else { Ok(()) }
+        self.0.set(tree as RawFd);
+        Ok(())
     }
+
+    fn set(&self, attributes: u64) -> io::Result<()> {
+        set_attributes(self.0.get(), c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, attributes)
+    }
+
+    pub(super) fn attach(&self, target: &CStr) -> io::Result<()> {
+        let (here, flags) = (libc::AT_FDCWD, MOVE_MOUNT_F_EMPTY_PATH);
+        // SAFETY: the strings outlive the call.
+        #[expect(unsafe_code, reason = "runs between fork and exec")]
+        let done = unsafe {
+            libc::syscall(libc::SYS_move_mount, self.0.get(), c"".as_ptr(), here, target.as_ptr(), flags)
+        };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Closes its descriptor.
+    pub(super) fn close(&self) {
+        // SAFETY: a descriptor of ours.
+        #[expect(unsafe_code, reason = "runs between fork and exec")]
+        unsafe {
+            libc::close(self.0.get());
+        }
+    }
+}
+
+/// Makes a mount, and with `AT_RECURSIVE` what is mounted below it, read-only.
+pub(super) fn make_read_only(path: &CStr, flags: libc::c_int) -> io::Result<()> {
+    set_attributes(libc::AT_FDCWD, path, flags, MOUNT_ATTR_RDONLY)
+}
+
+fn set_attributes(at: RawFd, path: &CStr, flags: libc::c_int, attributes: u64) -> io::Result<()> {
+    let attributes = MountAttr { set: attributes, clear: 0, propagation: 0, userns: 0 };
+    let size = size_of::<MountAttr>();
+    // SAFETY: the string and the attributes outlive the call.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            at,
+            path.as_ptr(),
+            flags as libc::c_uint,
+            &raw const attributes,
+            size,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn checked(done: libc::c_int) -> io::Result<()> {

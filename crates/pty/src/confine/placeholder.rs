@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, flock, mkdirat, mknodat, open, openat, statat, unlinkat,
@@ -174,8 +175,13 @@ pub(super) fn remove_held(placeholders: &[PlaceholderFd]) {
     }
 }
 
-/// Takes away what jobs have left that can't do so any more, unless another job needs them.
+/// The locks of this process on folders whose placeholders its job needs.
+static KEPT: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+
+/// Takes away what jobs have left that can't do so any more, unless another job needs them. The job of this process does not any
+/// more.
 pub fn remove(placeholders: &[Placeholder]) {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).clear();
     let mut held = Vec::new();
     for Placeholder { path, kind } in placeholders {
         if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
@@ -189,18 +195,18 @@ pub fn remove(placeholders: &[Placeholder]) {
     remove_held(&held);
 }
 
-/// Placeholders for a job whose namespaces another program makes: they stay while this is held.
-#[derive(Debug)]
-pub struct HeldPlaceholders {
-    _held: Vec<PlaceholderFd>,
-}
-
-impl HeldPlaceholders {
-    /// Makes those that are not there.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn make(placeholders: &[Placeholder]) -> io::Result<Self> {
-        Ok(Self { _held: make(placeholders)? })
+/// Makes placeholders for a job whose namespaces another program makes. They stay while this process lives, or until it
+/// [removes](remove) them.
+///
+/// # Errors
+/// The kernel's error.
+pub fn keep(placeholders: &[Placeholder]) -> io::Result<()> {
+    let held = make(placeholders)?;
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    for (i, one) in held.iter().enumerate() {
+        if !held[..i].iter().any(|before| Rc::ptr_eq(&before.parent, &one.parent)) {
+            kept.push(one.parent.try_clone()?);
+        }
     }
+    Ok(())
 }

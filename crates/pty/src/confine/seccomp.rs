@@ -41,6 +41,9 @@ pub(crate) const fn refuse(errno: i32) -> u32 {
     0x0005_0000 | errno as u32
 }
 
+/// Since Linux 6.15; the same number on all processors.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
 /// Calls that reach into other processes or around the rest of the sandbox.
 const DENIED: &[libc::c_long] = &[
     libc::SYS_ptrace,
@@ -64,7 +67,13 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_move_mount,
     libc::SYS_fsopen,
     libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_fsconfig,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    libc::SYS_acct,
     libc::SYS_open_by_handle_at,
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -97,6 +106,10 @@ const SHARED_BY_NUMBER: &[libc::c_long] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
+
+/// Who watches a folder learns the names in it and when they change, wherever it is. With namespaces there is little to watch;
+/// without them, nothing can be watched. Programs look again now and then instead.
+const WATCH: &[libc::c_long] = &[libc::SYS_inotify_add_watch];
 
 /// Calls that change the process in the first argument; 0 is the caller itself. A filter does not know its
 /// caller's own pid, so that is refused like any other.
@@ -167,8 +180,11 @@ impl Filter {
         #[cfg(target_arch = "x86_64")]
         program
             .extend([instruction(IF_AT_LEAST, 0, 1, X32), instruction(RETURN, 0, 0, refuse(libc::ENOSYS))]);
-        let shared = if processes == Processes::All { SHARED_BY_NUMBER } else { &[] };
-        for (calls, errno) in [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS), (shared, libc::ENOSYS)] {
+        let (shared, watch): (&[_], &[_]) =
+            if processes == Processes::All { (SHARED_BY_NUMBER, WATCH) } else { (&[], &[]) };
+        let all =
+            [(DENIED, libc::EPERM), (UNKNOWN, libc::ENOSYS), (shared, libc::ENOSYS), (watch, libc::ENOSPC)];
+        for (calls, errno) in all {
             for call in calls {
                 program.push(instruction(IF_EQUAL, 0, 1, number(*call)));
                 program.push(instruction(RETURN, 0, 0, refuse(errno)));

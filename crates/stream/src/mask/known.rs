@@ -229,6 +229,7 @@ impl KnownValues {
             let mut links = (2..=value.len() / 4).zip(&print.chain);
             if links.all(|(step, link)| self.link(&value[..step * 4]) == *link) {
                 found.spans.push(start..text.len());
+                found.beginnings.push(start..text.len());
                 found.undecided_from(start);
             }
         }

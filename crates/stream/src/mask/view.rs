@@ -94,9 +94,18 @@ fn is_plain(bytes: &[u8]) -> bool {
     }
 }
 
+/// What a backspace does to the character before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backspaces {
+    /// The next character replaces it.
+    Delete,
+    /// Nothing: it was printed.
+    Ignore,
+}
+
 /// The visible text of a piece, and the bodies of strings (titles and the like) in it. With `exact`, carriage
 /// returns before line feeds are removed too.
-pub(super) fn split(bytes: &[u8], exact: bool) -> (View<'_>, Vec<View<'_>>) {
+pub(super) fn split(bytes: &[u8], exact: bool, backspaces: Backspaces) -> (View<'_>, Vec<View<'_>>) {
     if is_plain(bytes) && !(exact && memchr::memchr(b'\r', bytes).is_some()) {
         return (View::whole(bytes, 0), Vec::new());
     }
@@ -116,8 +125,9 @@ pub(super) fn split(bytes: &[u8], exact: bool) -> (View<'_>, Vec<View<'_>>) {
         state = step(state, byte);
         match (before, state) {
             (State::Text, State::Text) if matches!(byte, b'\n' | b'\t') => view.take_over(&[byte], at),
-            // A backspace: the next character replaces this one.
-            (State::Text, State::Text) if byte == 0x08 => drop(view.bytes.to_mut().pop()),
+            (State::Text, State::Text) if byte == 0x08 && backspaces == Backspaces::Delete => {
+                let _ = view.bytes.to_mut().pop();
+            }
             (State::Escape, State::String) => string_start = Some(at + 1),
             (State::String | State::StringEscape, State::Text | State::Escape | State::Csi) => {
                 strings.extend(string_start.take().map(|start| View::whole(&bytes[start..at], start)));

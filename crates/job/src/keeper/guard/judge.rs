@@ -19,6 +19,8 @@ use crate::clock::now_ms;
 
 /// How much of a command is told.
 const MAX_TOLD_BYTES: usize = 900;
+/// A person is not asked about more than this: nobody can agree to what is left out.
+const MAX_ASKED_BYTES: usize = 8000;
 
 /// What is done about an execution.
 #[derive(Debug)]
@@ -124,11 +126,18 @@ impl Judge {
         }
         let why = match decision {
             ExecDecision::Deny => format!("the rule \"{}\" denies it", rule.shown),
+            ExecDecision::Ask if wanted.cut || whole(&wanted).len() > MAX_ASKED_BYTES => {
+                let why = format!(
+                    "the rule \"{}\" asks a person about it, and it is too long to be shown to one",
+                    rule.shown
+                );
+                return Judgement::Refuse(Some(told(call, &wanted, Some(rule.place.clone()), why)));
+            }
             ExecDecision::Ask => {
                 let question = ExecQuestion {
                     question: 0,
                     pid: call.pid.as_raw_nonzero().get(),
-                    command: shown(&wanted),
+                    command: whole(&wanted),
                     rule: rule.shown.clone(),
                     place: rule.place.clone(),
                     why: rule.why.clone(),
@@ -170,17 +179,14 @@ impl Judge {
         let arguments = step.argv.get(1..).unwrap_or_default();
         commands.add(step.path, arguments, step.cut);
         let name = base(step.path);
-        let found = self.programs.look(program, name).map_err(|_| Unreadable)?;
+        let called = step.argv.first().map_or("", |called| base(called)).trim_start_matches('-');
+        let found = self.programs.look(program, name, called).map_err(|_| Unreadable)?;
         for copy_of in &found.copy_of {
             commands.add(copy_of, arguments, step.cut);
         }
         if found.many_in_one || loader::MANY_IN_ONE.contains(&name) {
-            let called = step.argv.first().map_or("", |called| base(called)).trim_start_matches('-');
-            if !loader::MANY_IN_ONE.contains(&called) {
-                commands.add(called, arguments, step.cut);
-            }
-            if let Some((applet, rest)) = arguments.split_first() {
-                commands.add(applet, rest, step.cut);
+            for (applet, at) in loader::applets(step.argv) {
+                commands.add(applet, step.argv.get(at + 1..).unwrap_or_default(), step.cut);
             }
         }
         if step.depth >= MAX_INTERPRETERS {
@@ -222,6 +228,10 @@ impl Judge {
     }
 
     fn follow(&mut self, pid: Pid, next: &Step<'_>, commands: &mut Commands) -> Result<(), Unreadable> {
+        // A name that is no text was changed when it was read, and would not be found.
+        if next.path.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(Unreadable);
+        }
         match Program::at(pid, next.path.as_bytes()) {
             Ok(program) => self.look_into(pid, &program, next, commands),
             Err(error) if is_missing(error) => Ok(()),
@@ -251,13 +261,19 @@ fn told(call: &ExecCall, wanted: &Wanted, place: Option<String>, why: String) ->
     Box::new(ExecRefused { pid: call.pid.as_raw_nonzero().get(), command: shown(wanted), why, place })
 }
 
-/// The program and its arguments as one line. Of a long one the middle is left out: its end matters as much as its start.
-fn shown(wanted: &Wanted) -> String {
+/// The program and its arguments as one line.
+fn whole(wanted: &Wanted) -> String {
     let mut command = String::from_utf8_lossy(&wanted.path).into_owned();
     for argument in wanted.argv.iter().skip(1) {
         command.push(' ');
         command.push_str(argument);
     }
+    command
+}
+
+/// The same to be told. Of a long one the middle is left out: its end matters as much as its start.
+fn shown(wanted: &Wanted) -> String {
+    let mut command = whole(wanted);
     if wanted.cut {
         command.push_str(" [and more arguments than were read]");
     }

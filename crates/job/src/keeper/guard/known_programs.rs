@@ -110,11 +110,11 @@ impl KnownPrograms {
         }
     }
 
-    /// What a program is that is called by this name.
+    /// What a program is that lies under this name, and is called (`argv[0]`) by another or by the same.
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn look(&mut self, program: &Program, name: &str) -> io::Result<Found> {
+    pub(super) fn look(&mut self, program: &Program, name: &str, called: &str) -> io::Result<Found> {
         let looked = self.looked(program)?;
         let mut found = Found { shebang: looked.shebang.clone(), ..Found::default() };
         for index in &looked.same_as {
@@ -124,7 +124,8 @@ impl KnownPrograms {
                 Kind::ManyInOne => found.many_in_one = true,
                 Kind::Named(of) if of != name => {
                     let names = known.names.get_or_insert_with(|| names_of(&known.path));
-                    if !names.contains(name) {
+                    // Some choose by what they are called what they are.
+                    if !names.contains(name) || called == of {
                         found.copy_of.push(of.clone());
                     }
                 }
@@ -206,7 +207,7 @@ mod tests {
         let mut programs = KnownPrograms::find(["rm"].into_iter(), None);
         let mut copy_of = |name: &str| {
             let program = Program::ours(&at(name)).unwrap();
-            programs.look(&program, name).unwrap().copy_of
+            programs.look(&program, name, name).unwrap().copy_of
         };
         assert_eq!(copy_of("copied"), ["rm"]);
         assert_eq!(copy_of("linked"), ["rm"]);
@@ -220,11 +221,13 @@ mod tests {
         std::fs::copy("/bin/true", at("tool")).unwrap();
         std::fs::hard_link(at("tool"), at("tool-helper")).unwrap();
         let mut programs = KnownPrograms::find(["tool"].into_iter(), folder.path().to_str());
-        let mut copy_of =
-            |name: &str, path: &Path| programs.look(&Program::ours(path).unwrap(), name).unwrap().copy_of;
-        assert!(copy_of("tool-helper", &at("tool-helper")).is_empty());
+        let mut copy_of = |name: &str, path: &Path, called: &str| {
+            programs.look(&Program::ours(path).unwrap(), name, called).unwrap().copy_of
+        };
+        assert!(copy_of("tool-helper", &at("tool-helper"), "tool-helper").is_empty());
+        assert_eq!(copy_of("tool-helper", &at("tool-helper"), "tool"), ["tool"]);
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(at("tool"), elsewhere.path().join("x")).unwrap();
-        assert_eq!(copy_of("x", &elsewhere.path().join("x")), ["tool"]);
+        assert_eq!(copy_of("x", &elsewhere.path().join("x"), "x"), ["tool"]);
     }
 }

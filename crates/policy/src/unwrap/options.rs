@@ -1,0 +1,280 @@
+//! Options by which an ordinary program runs another one, or writes a file that no redirection shows.
+//!
+//! Whoever allows `tar` or `git fetch` does not mean `--checkpoint-action=exec=…` or `--upload-pack=…`. Programs take the
+//! beginning of a long option for the option, so any beginning counts.
+
+use super::Inner;
+use crate::word::{Kind, Word, known_text};
+
+/// Options of a program that name what it runs, or where it writes.
+struct Options {
+    names: &'static [&'static str],
+    /// Long options, without their dashes. Some are given with one dash.
+    longs: &'static [&'static str],
+    /// Short options.
+    shorts: &'static str,
+    does: Does,
+}
+
+#[derive(Clone, Copy)]
+enum Does {
+    Run,
+    Write,
+}
+
+use Does::{Run, Write};
+
+const OPTIONS: &[Options] = &[
+    Options {
+        names: &["tar", "gtar", "bsdtar"],
+        longs: &[
+            "checkpoint-action",
+            "to-command",
+            "use-compress-program",
+            "rsh-command",
+            "rmt-command",
+            "info-script",
+            "new-volume-script",
+        ],
+        shorts: "IF",
+        does: Run,
+    },
+    Options { names: &["rsync"], longs: &["rsh", "rsync-path"], shorts: "e", does: Run },
+    Options { names: &["sort", "gsort"], longs: &["compress-program"], shorts: "", does: Run },
+    Options { names: &["sort", "gsort"], longs: &["output"], shorts: "o", does: Write },
+    Options { names: &["split", "gsplit"], longs: &["filter"], shorts: "", does: Run },
+    Options { names: &["ssh", "autossh"], longs: &[], shorts: "oFPI", does: Run },
+    Options { names: &["scp", "sftp"], longs: &[], shorts: "oFSD", does: Run },
+    Options { names: &["zip"], longs: &["unzip-command"], shorts: "T", does: Run },
+    Options { names: &["man"], longs: &["pager", "html"], shorts: "PH", does: Run },
+    Options { names: &["cargo"], longs: &["config"], shorts: "Z", does: Run },
+    Options {
+        names: &["rustc", "rustdoc"],
+        longs: &["codegen", "runtool", "test-runtool"],
+        shorts: "C",
+        does: Run,
+    },
+    Options {
+        names: &["gcc", "g++", "cc", "c++", "clang", "clang++"],
+        longs: &["wrapper", "specs", "fplugin", "use-ld", "ld-path"],
+        shorts: "B",
+        does: Run,
+    },
+    Options {
+        names: &["go"],
+        longs: &["exec", "toolexec", "vettool", "overlay", "modfile"],
+        shorts: "",
+        does: Run,
+    },
+    Options {
+        names: &["npm", "pnpm", "yarn", "npx"],
+        longs: &["script-shell", "node-options", "shell", "call", "git", "editor"],
+        shorts: "c",
+        does: Run,
+    },
+    Options {
+        names: &["pytest", "py.test"],
+        longs: &["rootdir", "config-file", "override-ini", "pastebin"],
+        shorts: "pco",
+        does: Run,
+    },
+    Options {
+        names: &["make", "gmake"],
+        longs: &["eval", "file", "makefile", "include-dir"],
+        shorts: "fI",
+        does: Run,
+    },
+    Options { names: &["curl"], longs: &["config", "engine"], shorts: "K", does: Run },
+    Options {
+        names: &["curl"],
+        longs: &[
+            "output",
+            "output-dir",
+            "remote-name",
+            "remote-name-all",
+            "remote-header-name",
+            "dump-header",
+            "cookie-jar",
+            "trace",
+            "trace-ascii",
+            "stderr",
+            "etag-save",
+            "hsts",
+            "alt-svc",
+            "libcurl",
+        ],
+        shorts: "oODcJ",
+        does: Write,
+    },
+    Options {
+        names: &["wget"],
+        longs: &["output-document", "output-file", "append-output", "directory-prefix", "save-cookies"],
+        shorts: "OoaP",
+        does: Write,
+    },
+    Options { names: &["ssh", "autossh"], longs: &[], shorts: "E", does: Write },
+    Options { names: &["less", "more", "most"], longs: &["log-file", "LOG-FILE"], shorts: "oO", does: Write },
+    Options { names: &["wget"], longs: &["use-askpass", "execute", "config"], shorts: "e", does: Run },
+    Options {
+        names: &["less", "more", "most"],
+        longs: &["lesskey-file", "lesskey-content"],
+        shorts: "k+",
+        does: Run,
+    },
+    Options {
+        names: &["gpg", "gpg2"],
+        longs: &["exec-path", "agent-program", "dirmngr-program", "photo-viewer", "options"],
+        shorts: "",
+        does: Run,
+    },
+    Options {
+        names: &["ctags", "universal-ctags"],
+        longs: &["options", "quiet", "filter"],
+        shorts: "",
+        does: Run,
+    },
+    Options { names: &["rg"], longs: &["pre", "hostname-bin"], shorts: "", does: Run },
+    Options { names: &["fd", "fdfind"], longs: &["exec", "exec-batch"], shorts: "xX", does: Run },
+    Options { names: &["jobs"], longs: &[], shorts: "x", does: Run },
+    Options { names: &["7z", "unrar"], longs: &[], shorts: "o", does: Write },
+    Options { names: &["openssl"], longs: &["engine", "provider", "config"], shorts: "", does: Run },
+    Options { names: &["file"], longs: &["magic-file", "compile"], shorts: "mC", does: Write },
+    Options { names: &["find"], longs: &["fprint", "fprint0", "fprintf", "fls"], shorts: "", does: Write },
+    Options { names: &["tree", "ltrace", "shuf"], longs: &["output"], shorts: "o", does: Write },
+    Options {
+        names: &["git"],
+        longs: &[
+            "upload-pack",
+            "receive-pack",
+            "exec",
+            "extcmd",
+            "open-files-in-pager",
+            "exec-path",
+            "config-env",
+            "template",
+            "tree-filter",
+            "index-filter",
+            "msg-filter",
+            "env-filter",
+            "commit-filter",
+            "tag-name-filter",
+            "parent-filter",
+            "subdirectory-filter",
+            "to-cmd",
+            "cc-cmd",
+            "header-cmd",
+            "sendmail-cmd",
+            "smtp-server",
+        ],
+        shorts: "",
+        does: Run,
+    },
+    Options { names: &["git"], longs: &["output", "output-directory"], shorts: "", does: Write },
+];
+
+/// What these arguments would run or write by an option.
+pub(super) fn of(name: &str, rest: &[Word]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    for options in OPTIONS.iter().filter(|options| options.names.contains(&name)) {
+        for (i, word) in rest.iter().enumerate() {
+            if word.text == "--" && word.is_plain() {
+                break;
+            }
+            // Tar takes its letters without a dash too.
+            let bundle = i == 0 && ["tar", "gtar", "bsdtar"].contains(&name) && !word.text.starts_with('-');
+            let Some(value) = options.value(word, bundle) else { continue };
+            match options.does {
+                Run => inner.extend([
+                    Inner::Mention(format!("{value} {}", known_text(&rest[i + 1..]))),
+                    Inner::Opaque("an option names something that it runs"),
+                ]),
+                Write if value.is_empty() => inner.extend(rest.get(i + 1).cloned().map(Inner::Output)),
+                Write => inner.push(Inner::Output(Word { text: value.to_owned(), kind: word.kind })),
+            }
+        }
+    }
+    inner
+}
+
+impl Options {
+    /// What is attached to the option, if the word is one of these.
+    fn value<'a>(&self, word: &'a Word, bundle: bool) -> Option<&'a str> {
+        let text = word.text.as_str();
+        if let Some(long) = text.strip_prefix("--") {
+            let (long, value) = long.split_once('=').unwrap_or((long, ""));
+            let is = |option: &&str| option.starts_with(long);
+            return (!long.is_empty() && self.longs.iter().any(is)).then_some(value);
+        }
+        let letters = match text.strip_prefix(['-', '+']) {
+            Some(letters) if !letters.is_empty() => letters,
+            Some(_) => return None,
+            None if bundle => text,
+            None => return None,
+        };
+        // Some programs have long options with one dash.
+        let (long, value) = letters.split_once('=').unwrap_or((letters, ""));
+        if self.longs.contains(&long) && !bundle {
+            return Some(value);
+        }
+        if self.shorts.contains('+') && text.starts_with('+') {
+            return Some(letters);
+        }
+        let at = letters.find(|c| self.shorts.contains(c))?;
+        // Behind the value of another option a letter means nothing, but we do not know which have one.
+        (word.kind != Kind::Dynamic || at == 0).then(|| &letters[at + 1..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Vec<Inner> {
+        let words: Vec<Word> = line.split(' ').map(Word::plain).collect();
+        of(&words[0].text, &words[1..])
+    }
+
+    #[test]
+    fn options_that_run_something_are_found_however_they_are_written() {
+        for line in [
+            "tar cf x --checkpoint-action=exec=y z",
+            "tar cf x --checkpoint-a exec=y z",
+            "tar -I ./y -cf x z",
+            "tar cIf ./y x z",
+            "git fetch --upload-pack=./y .",
+            "git fetch --upload-pa ./y .",
+            "git clone --templ=./y x",
+            "sort --compress-prog=./y x",
+            "ssh -oProxyCommand=./y x",
+            "ssh -voProxyCommand=./y x",
+            "cargo test --config x.toml",
+            "go test -exec ./y",
+            "gcc -wrapper ./y x.c",
+            "rg --pre ./y x",
+            "jobs -x ./y",
+        ] {
+            assert!(found(line).iter().any(|inner| matches!(inner, Inner::Opaque(_))), "{line}");
+        }
+        for line in [
+            "sort -o x y",
+            "sort --outp=x y",
+            "git log --outp=x",
+            "git diff --output x",
+            "find . -fprintf x y",
+            "curl -sox y",
+            "curl -o x y",
+        ] {
+            assert!(found(line).contains(&Inner::Output(Word::plain("x"))), "{line}: {:?}", found(line));
+        }
+        for line in [
+            "tar xf x",
+            "git log --oneline -1",
+            "git fetch origin",
+            "cargo test --workspace",
+            "sort x",
+            "git log -- --output",
+        ] {
+            assert!(found(line).is_empty(), "{line}: {:?}", found(line));
+        }
+    }
+}
