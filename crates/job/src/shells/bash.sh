@@ -88,6 +88,8 @@ __outlast_next() {
       \builtin return 0;;
     p) __outlast_prompt; \builtin return 1;;
     s) __outlast_step=; __outlast_state >&31;;
+    # A command has put something else in the place of a builtin: without it there is no way on.
+    *) \exit 97;;
     esac
   done
   \builtin exit 97

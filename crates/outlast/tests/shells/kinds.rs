@@ -29,7 +29,7 @@ fn sleep_has_the_terminal(sandbox: &outlast_testkit::Sandbox) {
     });
 }
 
-fn kinds() -> impl Iterator<Item = ShellKind> {
+pub(crate) fn kinds() -> impl Iterator<Item = ShellKind> {
     ShellKind::ALL.iter().copied().filter(|kind| has(kind.name()))
 }
 

@@ -79,6 +79,8 @@ pub(in crate::keeper) enum Effect {
     CaptureShell,
     /// Calls a shell back from its prompt: what was typed there is dropped.
     LeavePrompt,
+    /// Looks whether a shell that reads from its terminal does so at its own prompt, where no step runs.
+    LookForLostShell,
     /// Interrupts what has a shell's terminal.
     InterruptForeground,
     /// Signals what a step has started since then, in milliseconds since 1970.

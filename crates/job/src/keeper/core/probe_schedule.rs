@@ -398,6 +398,10 @@ impl Core {
                 self.probing.reader = result.reader;
             }
             self.probing.unconfirmed = result.unconfirmed;
+            let reader = result.reader.map(|(pid, _)| pid);
+            if reader.is_some() && reader == self.command() && self.steps.has_running() {
+                effects.push(Effect::LookForLostShell);
+            }
             self.note_verdict(&result.verdict, now, effects);
         }
         let wanted = self.conditions.wanted();
