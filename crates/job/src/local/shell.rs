@@ -50,7 +50,14 @@ impl Local {
         let mut state = state.unwrap_or_else(|| "# folder\n".into());
         // It may have ended before it could be asked what it remembers; where it was is known from its last step.
         if let Some(folder) = job.shell_folder() {
-            state += &go_to(shell.kind, &folder);
+            let go = go_to(shell.kind, &folder);
+            if !state.ends_with(&go) {
+                state += &go;
+            }
+            // Known before its first step has said so.
+            if std::path::Path::new(&folder).is_dir() {
+                spec.cwd = folder;
+            }
         }
         let words = state.lines().next().unwrap_or_default().trim_start_matches("# ");
         shell.restored = Some(format!(

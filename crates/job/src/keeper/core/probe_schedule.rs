@@ -398,7 +398,7 @@ impl Core {
                 self.probing.reader = result.reader;
             }
             self.probing.unconfirmed = result.unconfirmed;
-            let reader = result.reader.map(|(pid, _)| pid);
+            let reader = result.verdict.waiting().and_then(|claim| claim.evidence.pid);
             if reader.is_some() && reader == self.command() && self.steps.has_running() {
                 effects.push(Effect::LookForLostShell);
             }

@@ -474,7 +474,7 @@ impl Core {
         let Some(running) = &mut self.steps.running else { return };
         running.step.note = Some("the shell lost its way back to Outlast and was ended with it".into());
         self.steps.torn = true;
-        self.begin_ending(EndedBy::Unknown, super::ending::GRACE, None, now, effects);
+        self.begin_ending(EndedBy::Unknown, Duration::ZERO, None, now, effects);
     }
 
     /// What time alone decides about steps.
