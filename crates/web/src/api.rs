@@ -249,7 +249,7 @@ impl Desk {
             }
             Format::Cast => {
                 let (mut text, mut is_whole) = (String::new(), true);
-                job.recording()?.write_cast(outlast_job::client::CastVersion::Three, |line| {
+                job.recording()?.write_cast(outlast_job::client::CastVersion::Three, &job.step_marks()?, |line| {
                     is_whole = text.len() + line.len() < MAX_CAST;
                     if is_whole {
                         text.push_str(line);

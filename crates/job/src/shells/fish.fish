@@ -20,8 +20,13 @@ function __outlast_next
     read -z token
     read -z restore
     test -n "$restore"; and eval $restore
-    builtin printf 'J%s\0' (builtin jobs -p | builtin string join ' ') >&@LINE@
-    builtin printf '%s\0' E$__outlast_step "$token" "$__outlast_s" "$PWD" >&@LINE@
+    # No command substitution in here: it comes after every step, and each costs a pipe and a thread.
+    begin
+      builtin printf J
+      builtin jobs -p
+      builtin printf '\0'
+      builtin printf '%s\0' E$__outlast_step "$token" "$__outlast_s" "$PWD"
+    end >&@LINE@
     set -e __outlast_step
   end
   while read -z k
@@ -62,7 +67,7 @@ function __outlast_one --no-scope-shadowing
     __outlast_sit @FEED@<&- @LINE@<&-
     test $__outlast_sits = 2; and builtin printf 'B%s\0' (builtin string sub -l 8000 -- $__outlast_c | builtin string collect) >&@LINE@
   end
-  if test (builtin count $__outlast_s) -gt 2; and builtin string match -q '*pipestatus*' -- $__outlast_c
+  if set -q __outlast_s[3]; and builtin string match -q '*pipestatus*' -- $__outlast_c
     set -g __outlast_c "__outlast_r "(builtin string join ' | __outlast_r ' $__outlast_s[2..])"; $__outlast_c"
   end
   set -e __outlast_s

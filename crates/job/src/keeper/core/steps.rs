@@ -10,7 +10,7 @@ mod person;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use outlast_protocol::shell::{Shell, ShellStatus, Step, StepOrder, StepState};
+use outlast_protocol::shell::{RunningStep, Shell, ShellStatus, Step, StepOrder, StepState};
 
 use ending::StepEnding;
 use person::Seat;
@@ -133,6 +133,12 @@ impl Steps {
     pub(super) fn is_idle_shell(&self) -> bool {
         let has_left_some = self.done.back().is_some_and(|step| !step.background.is_empty());
         self.shell.is_some() && self.running.is_none() && !self.seat.is_taken() && !has_left_some
+    }
+
+    /// The step that runs, for lists.
+    pub(super) fn shown_running(&self) -> Option<RunningStep> {
+        let step = &self.running.as_ref()?.step;
+        Some(RunningStep { step: step.step, command: first_line(&step.command).to_owned() })
     }
 
     /// Whether a step runs.
@@ -348,6 +354,8 @@ impl Core {
             if self.steps.next == end.step + 1 {
                 self.steps.next = end.step;
             }
+            // What was waited for at the prompt is no question of the next step.
+            self.note_activity(now, effects);
             return self.begin_next_step(now, effects);
         }
         if self.steps.running.as_ref().is_none_or(|running| running.step.step != end.step) {
