@@ -110,7 +110,7 @@ impl Local {
             last_line: if list.last_lines { self.last_line(masked, &one) } else { String::new() },
             left_behind: if list.left_behind { one.left_behind() } else { Vec::new() },
             pinned: list.pins && self.is_pinned(one.job.handle),
-            job: Summary { command: shown_command(&one), ..one.job },
+            job: outlast_protocol::request::Summary { command: shown_command(&one), ..one.job },
             log_end: one.log_end,
             now: one.now,
         };

@@ -7,10 +7,10 @@ use outlast_protocol::shell::{ShellStatus, Step, StepOrder, StepState};
 
 use super::{Local, LocalJob, REPLY_TIMEOUT, unexpected};
 use crate::failure::Failure;
-use crate::registry::replace::read_small;
-use crate::shells::state::go_to;
 use crate::registry::event_lines::steps_of;
+use crate::registry::replace::read_small;
 use crate::registry::{layout, names};
+use crate::shells::state::go_to;
 use crate::spec::{Handle, KeeperSpec};
 use crate::wire::event::Event;
 use crate::wire::{Answer, Killed, Verb};

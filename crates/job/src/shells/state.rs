@@ -46,7 +46,8 @@ pub(crate) fn changed(
     let (mut script, mut counts, mut secrets) = (String::new(), Vec::new(), Vec::new());
     for (part, what) in PARTS.iter().enumerate() {
         let Difference { mut new, gone } = difference(kind, part, before, now);
-        let all: Vec<String> = new.iter().map(|entry| name_of(entry).to_owned()).chain(gone.clone()).collect();
+        let all: Vec<String> =
+            new.iter().map(|entry| name_of(entry).to_owned()).chain(gone.clone()).collect();
         if !all.is_empty() {
             names.insert((*what).to_owned(), all);
         }

@@ -123,8 +123,12 @@ fn what_a_step_changed_is_in_the_record() {
         told(4);
         end_shell(&sandbox, 1);
         let steps = shown(&sandbox)["steps"].clone();
-        let changed: Vec<usize> =
-            steps.as_array().unwrap().iter().map(|step| step["changed"].as_array().map_or(0, Vec::len)).collect();
+        let changed: Vec<usize> = steps
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| step["changed"].as_array().map_or(0, Vec::len))
+            .collect();
         assert_eq!(changed, [1, 1, 0, 1], "{kind}: {steps}");
     }
 }
