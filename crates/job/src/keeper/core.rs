@@ -28,6 +28,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
+use outlast_pty::evidence::Verdict;
 use outlast_pty::reap::End;
 use rustix::process::{Pid, Signal};
 
@@ -189,8 +190,8 @@ pub(super) enum Input<'a> {
     StepSignalled(usize),
     /// An end of a step came that the shell did not tell; what was wrong with it.
     StepForged(String),
-    /// A shell shows its own prompt although a step runs: what takes it back to us is gone.
-    ShellLost,
+    /// A shell reads from its terminal although a step runs; if it does so at its own prompt, what takes it back to us is gone.
+    ShellReads { verdict: Box<Verdict>, is_lost: bool },
     /// What is due by now is done. Comes after each round of other inputs.
     Time,
     /// Nothing comes after this.
@@ -402,7 +403,7 @@ impl Core {
             Input::StepSearched(step) => self.on_step_searched(step, now, effects),
             Input::StepSignalled(count) => self.on_step_signalled(count),
             Input::StepForged(why) => self.on_step_forged(why, now, effects),
-            Input::ShellLost => self.on_shell_lost(now, effects),
+            Input::ShellReads { verdict, is_lost } => self.on_shell_reads(&verdict, is_lost, now, effects),
             Input::Time => self.on_time(now, effects),
             Input::Close => self.on_close(now, effects),
         }

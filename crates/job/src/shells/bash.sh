@@ -100,7 +100,7 @@ __outlast_s=0/0/ __outlast_f=$- __outlast_step= __outlast_i= __outlast_b= __outl
 __outlast_ps1='${__outlast_a[__outlast_drawn=1]-}' __outlast_ps0='$(__outlast_began 2>/dev/null)'
 __outlast_pump='{ __outlast_i=${__outlast_b:-$?/${PIPESTATUS[@]}/}; __outlast_b=; } 2>/dev/null
 while [[ ! $__outlast_person || $__outlast_drawn == 1 ]]; do
-while { __outlast_q=$?/${PIPESTATUS[@]}/; __outlast_f=$-; \builtin set +xv; __outlast_s=${__outlast_s:-${__outlast_i:-$__outlast_q}}; __outlast_i=; \builtin trap -p DEBUG >&31; \builtin trap - DEBUG; __outlast_k=; __outlast_next; } >/dev/null 2>&1; do
+while { __outlast_q=$?/${PIPESTATUS[@]}/; __outlast_f=$-; \builtin set +xv; __outlast_s=${__outlast_s:-${__outlast_i:-$__outlast_q}}; __outlast_i=; \builtin trap -p DEBUG >&31; \builtin trap - DEBUG; __outlast_k=; __outlast_next && [[ $__outlast_k ]]; } >/dev/null 2>&1; do
 __outlast_s=
 [[ $__outlast_f == *v* ]] && \builtin set -v
 __outlast_r "$__outlast_e" "$__outlast_u" && [[ 1 ]]

@@ -143,6 +143,7 @@ fn a_shell_that_lost_its_way_back_is_made_again() {
                 "builtin() { :; }",
                 "unset -f __outlast_next __outlast_arm",
                 "readonly __outlast_s",
+                "__outlast_next() { echo mine; }",
             ],
             ShellKind::Zsh => &["builtin() { : }", "unfunction __outlast_next", "readonly __outlast_s"],
             ShellKind::Fish => &["functions -e __outlast_next __outlast_one", "function __outlast_next; end"],

@@ -157,7 +157,8 @@ fn lists_replays_and_recordings_know_the_steps() {
     let jobs = sandbox.run(["jobs", "--all", "--json"]).json();
     let shown = serde_json::json!({ "step": 3, "command": "echo up; cat" });
     assert_eq!(jobs["jobs"][0]["step"], shown, "{jobs}");
-    assert_eq!(jobs["jobs"][0]["command"], "shell main, step 3: echo up; cat", "{jobs}");
+    let command = jobs["jobs"][0]["command"].as_str().unwrap();
+    assert!(command.ends_with(", step 3: echo up; cat"), "{jobs}");
     assert_eq!(sandbox.run(["replay", "1", "--step", "1"]).ok().text(), "first\n");
     assert_eq!(sandbox.run(["replay", "1", "--step", "2"]).ok().text(), "second\n");
     let cast = sandbox.run(["replay", "1", "--export", "cast"]).ok().text();
