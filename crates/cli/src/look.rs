@@ -248,6 +248,9 @@ pub struct ReplayArgs {
     /// Print the screen as it was at this offset of the log.
     #[arg(long)]
     pub offset: Option<u64>,
+    /// Print the screen as this step of a shell left it.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "offset"])]
+    pub step: Option<u64>,
     /// Print it as a recording.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub export: Option<ExportFormat>,

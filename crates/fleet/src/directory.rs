@@ -181,6 +181,7 @@ impl Card {
                 ports: self.ports,
                 last_line: String::new(),
                 held_by: None,
+                step: None,
             })
         });
         let job = Summary {

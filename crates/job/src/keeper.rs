@@ -14,6 +14,7 @@
 mod start;
 mod nursery;
 mod queue;
+mod shell_ends;
 mod shell_line;
 mod ready;
 mod inherited;

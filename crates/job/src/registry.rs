@@ -15,7 +15,7 @@ pub mod replace;
 pub mod stable_name;
 pub mod summary;
 pub mod sweep;
-mod event_lines;
+pub(crate) mod event_lines;
 mod untold;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -48,8 +48,9 @@ pub(crate) enum Beside {
     Script(&'static str),
     /// A pipe for what it is told: it can read no other descriptors than those it opens itself.
     Pipe,
-    /// The socket is its standard input when it begins.
-    Stdin,
+    /// A pipe for what it is told, its standard output when it begins; the socket is its standard input then. It can close no
+    /// descriptor with a number of two digits.
+    Stdio,
 }
 
 /// What a kind of shell needs besides the socket.
@@ -58,7 +59,7 @@ pub(crate) fn beside(kind: ShellKind) -> Beside {
         ShellKind::Bash => Beside::Nothing,
         ShellKind::Zsh => Beside::Script(zsh::PUMP),
         ShellKind::Fish => Beside::Pipe,
-        ShellKind::Dash => Beside::Stdin,
+        ShellKind::Dash => Beside::Stdio,
     }
 }
 
@@ -72,14 +73,15 @@ pub(crate) fn start(shell: &Shell, numbers: Numbers) -> (Vec<String>, Vec<(Strin
     }
 }
 
-/// The first thing that goes over the line: what the shell evaluates before its first step. `state` is what a shell of
-/// the same name remembered.
+/// The first thing that goes over the line: what the shell evaluates before its first step. It tells its state, and then gets
+/// back what a shell of the same name remembered: so all that was changed since the first one is what differs from that.
 pub(crate) fn driver(shell: &Shell, numbers: Numbers, state: Option<&str>) -> Vec<u8> {
     match shell.kind {
         ShellKind::Bash => bash::driver(shell.rc, numbers.line, state),
         ShellKind::Zsh => zsh::driver(shell.rc, state),
         ShellKind::Fish => fish::driver(numbers, state),
-        ShellKind::Dash => Vec::new(),
+        // It begins before there is anything to remember.
+        ShellKind::Dash => dash::ask('s', 0, ""),
     }
 }
 
@@ -106,7 +108,7 @@ pub(crate) fn prompt(kind: ShellKind, step: u64, carried: &str, token: &str) -> 
     match kind {
         ShellKind::Bash | ShellKind::Zsh => format!("p {step} 0 0 0 0\0{token}").into_bytes(),
         ShellKind::Fish => format!("p\0{step}\0{token}\0\0").into_bytes(),
-        ShellKind::Dash => dash::ask('p', step, carried, Some(token)),
+        ShellKind::Dash => dash::ask('p', step, carried),
     }
 }
 
@@ -115,7 +117,33 @@ pub(crate) fn ask_for_state(kind: ShellKind, carried: &str) -> Vec<u8> {
     match kind {
         ShellKind::Bash | ShellKind::Zsh => b"s 0 0 0 0 0\0".to_vec(),
         ShellKind::Fish => b"s\0".to_vec(),
-        ShellKind::Dash => dash::ask('s', 0, carried, None),
+        ShellKind::Dash => dash::ask('s', 0, carried),
+    }
+}
+
+/// The number of its line that a shell closes for each step in itself, if it can do that.
+pub(crate) fn closed_for_steps(kind: ShellKind) -> Option<i32> {
+    match kind {
+        ShellKind::Bash => Some(31),
+        ShellKind::Zsh => Some(8),
+        ShellKind::Fish | ShellKind::Dash => None,
+    }
+}
+
+/// What goes over the socket behind a step that was told in another way: its token, for a shell that would otherwise read it with
+/// the step.
+pub(crate) fn token_apart(kind: ShellKind, token: &str) -> Option<String> {
+    match kind {
+        ShellKind::Bash | ShellKind::Zsh | ShellKind::Fish => None,
+        ShellKind::Dash => Some(format!("{token}\n")),
+    }
+}
+
+/// What a shell wants back with its next step, as it must be told.
+pub(crate) fn carried(kind: ShellKind, said: &str) -> String {
+    match kind {
+        ShellKind::Bash | ShellKind::Zsh | ShellKind::Fish => said.to_owned(),
+        ShellKind::Dash => dash::carried(said),
     }
 }
 
@@ -143,6 +171,13 @@ fn may_add_line(command: &str) -> bool {
     !command.ends_with('\\')
         && !says(&["set ", "set\t", "shopt", "setopt", "trap", "verbose", "xtrace"])
         && here_documents_end(command)
+}
+
+/// Whether a command says that its shell is to end, as far as that can be seen: what the shell remembers is asked for before.
+pub(crate) fn may_end_shell(command: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    let mut words = command.split(|c| !is_word(c));
+    words.any(|word| ["exit", "exec", "logout", "kill", "return", "-e", "errexit"].contains(&word))
 }
 
 /// Whether every here-document of a command has its last line in it, as far as that can be seen.

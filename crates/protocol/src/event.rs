@@ -154,6 +154,13 @@ pub enum EventKind {
         #[serde(flatten)]
         step: Box<crate::shell::Step>,
     },
+    /// A shell that had nothing to do was asked what it remembers: a step has changed this.
+    StepChanged {
+        /// Which.
+        step: u64,
+        /// Names of variables, functions, aliases and options.
+        changed: Vec<String>,
+    },
     /// A process that is not the shell said that a step had ended; the shell is ended for that.
     StepForged {
         /// What was wrong, in words.
@@ -255,6 +262,7 @@ impl EventKind {
             Self::Answered { .. } => "answered",
             Self::StepStarted { .. } => "step_started",
             Self::Step { .. } => "step",
+            Self::StepChanged { .. } => "step_changed",
             Self::StepForged { .. } => "step_forged",
             Self::Taken { .. } => "taken",
             Self::GivenBack { .. } => "given_back",

@@ -192,6 +192,15 @@ impl Step {
     }
 }
 
+/// The step that a shell runs, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningStep {
+    /// Its number.
+    pub step: u64,
+    /// The first line of its command.
+    pub command: String,
+}
+
 /// How a shell is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellStatus {

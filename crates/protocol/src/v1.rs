@@ -285,6 +285,7 @@ fn word_for(kind: &EventKind) -> Option<&'static str> {
         | EventKind::Answered { .. }
         | EventKind::StepStarted { .. }
         | EventKind::Step { .. }
+        | EventKind::StepChanged { .. }
         | EventKind::StepForged { .. }
         | EventKind::Taken { .. }
         | EventKind::GivenBack { .. }

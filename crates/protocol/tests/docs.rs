@@ -64,6 +64,7 @@ event_words! {
     GivenBack = "given_back",
     StepStarted = "step_started",
     Step = "step",
+    StepChanged = "step_changed",
     StepForged = "step_forged",
     Agent = "agent",
 }

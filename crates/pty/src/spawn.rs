@@ -13,11 +13,13 @@ use rustix::process::Pid;
 pub enum Stdio {
     /// One terminal for all three.
     Terminal(OwnedFd),
-    /// A terminal for output and as controlling terminal, and another stdin.
+    /// A terminal as controlling terminal, and another stdin; perhaps another stdout.
     TerminalBeside {
         /// Its stdin.
         stdin: OwnedFd,
-        /// Its stdout and stderr.
+        /// Its stdout, if that is not the terminal.
+        stdout: Option<OwnedFd>,
+        /// Its stderr, and its stdout otherwise.
         terminal: OwnedFd,
     },
     /// Three separate descriptors.
@@ -164,8 +166,9 @@ impl Command {
         let image = Image::new(&self, &candidates, &say)?;
         let fds = match &self.stdio {
             Stdio::Terminal(slave) => [slave.as_raw_fd(); 3],
-            Stdio::TerminalBeside { stdin, terminal } => {
-                [stdin.as_raw_fd(), terminal.as_raw_fd(), terminal.as_raw_fd()]
+            Stdio::TerminalBeside { stdin, stdout, terminal } => {
+                let stdout = stdout.as_ref().unwrap_or(terminal);
+                [stdin.as_raw_fd(), stdout.as_raw_fd(), terminal.as_raw_fd()]
             }
             Stdio::Pipes { stdin, stdout, stderr } => {
                 [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()]
@@ -407,7 +410,7 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
     unsafe {
         match command.session_leader {
             SessionLeader::Command => {
-                if libc::setsid() < 0 || (terminal && libc::ioctl(fds[1], libc::TIOCSCTTY as _, 0) < 0) {
+                if libc::setsid() < 0 || (terminal && libc::ioctl(fds[2], libc::TIOCSCTTY as _, 0) < 0) {
                     return (Step::Session, io::Error::last_os_error());
                 }
             }
@@ -415,7 +418,7 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
                 libc::setpgid(0, 0);
                 if terminal {
                     libc::signal(libc::SIGTTOU, libc::SIG_IGN);
-                    if libc::tcsetpgrp(fds[1], libc::getpid()) < 0 {
+                    if libc::tcsetpgrp(fds[2], libc::getpid()) < 0 {
                         return (Step::Session, io::Error::last_os_error());
                     }
                 }

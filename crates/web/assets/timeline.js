@@ -10,10 +10,11 @@ const EVENT_WORDS = {
   started: () => 'started', exit: (e) => `ended: ${e.status}`, awaiting_input: (e) => `asks: ${e.prompt}`, went_on: () => 'got its input', listening: () => 'takes input, and goes on without', port: (e) => `listens on port ${e.port}`,
   asking: (e) => `asks to execute ${e.command}`, answered: (e) => `${e.allowed ? 'allowed' : 'denied'} by ${e.by}`, exec_refused: (e) => `not executed: ${e.command}`, host_refused: (e) => `not connected to ${e.host}:${e.port}`, taken: (e) => `taken over by ${e.by}`,
   given_back: (e) => `given back: ${e.why}`, watch: (e) => `watch ${e.watch}`, stopped: () => 'stopped', continued: () => 'goes on', took_over: () => 'another keeper took over', all_gone: () => 'all that it left has ended',
-  step: (e) => `step ${e.step}: ${e.command} ${e.exit_code === undefined ? '' : `(${e.exit_code === 0 ? 'ok' : `exit code ${e.exit_code}`}${e.took_ms === undefined ? '' : `, ${clock(e.took_ms, e.took_ms)}`})`}`, step_forged: (e) => `the shell was ended: ${e.why}`, queued: () => 'queued',
+  step: (e) => `step ${e.step}${e.by === 'a person' ? ', by a person' : ''}: ${e.command} ${e.exit_code === undefined ? '' : `(${e.exit_code === 0 ? 'ok' : `exit code ${e.exit_code}`}${e.took_ms === undefined ? '' : `, ${clock(e.took_ms, e.took_ms)}`})`}`, step_changed: (e) => `step ${e.step} changed ${e.changed.join(', ')}`, step_forged: (e) => `the shell was ended: ${e.why}`, queued: () => 'queued',
 };
-// A step is told twice; the first time says nothing that the second does not.
+// A step is told twice; the first time says nothing that the second does not. What it changed is found out later, and no mark of its own.
 const UNTOLD = new Set(['step_started']);
+const MARKED_OTHERWISE = new Set(['step', 'step_changed']);
 const kindOf = (event) => (event.event === 'step' ? (event.exit_code === 0 ? 'ok' : 'bad') : event.event === 'exit' ? (event.status === 'completed' ? 'ok' : 'bad') : ['awaiting_input', 'asking', 'exec_refused', 'host_refused'].includes(event.event) ? 'asks' : 'note');
 
 export class Timeline {
@@ -81,7 +82,7 @@ export class Timeline {
     const told = events.filter((event) => !UNTOLD.has(event.event));
     this.cursor = svg('line', { class: 'now', y1: -4, y2: HEIGHT + 4, x1: 0, x2: 0 });
     this.mark = svg('line', { class: 'pin', y1: -4, y2: HEIGHT + 4, x1: -9, x2: -9 });
-    this.picture.replaceChildren(svg('path', { class: 'density', d: bars }), ...told.filter((event) => event.event !== 'step').map((event) => line(event.at_ms, kindOf(event))), ...steps, ...resizes.map((one) => line(one.at_ms, 'resize')), this.mark, this.cursor);
+    this.picture.replaceChildren(svg('path', { class: 'density', d: bars }), ...told.filter((event) => !MARKED_OTHERWISE.has(event.event)).map((event) => line(event.at_ms, kindOf(event))), ...steps, ...resizes.map((one) => line(one.at_ms, 'resize')), this.mark, this.cursor);
     const rows = [...told.map((event) => [event.at_ms, EVENT_WORDS[event.event]?.(event) ?? event.event, kindOf(event)]), ...resizes.map((one) => [one.at_ms, `resized to ${one.size.cols}×${one.size.rows}`, 'note'])].sort((a, b) => a[0] - b[0]);
     this.events.replaceChildren(...rows.map(([at, words, kind]) => el('button', { type: 'button', class: kind, onclick: () => { this.stop(); this.go(at); } }, el('span', {}, this.clock(at)), el('span', {}, words))));
     const began = new Date(this.data.created_at).toLocaleTimeString();

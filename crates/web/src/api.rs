@@ -249,14 +249,18 @@ impl Desk {
             }
             Format::Cast => {
                 let (mut text, mut is_whole) = (String::new(), true);
-                job.recording()?.write_cast(outlast_job::client::CastVersion::Three, |line| {
-                    is_whole = text.len() + line.len() < MAX_CAST;
-                    if is_whole {
-                        text.push_str(line);
-                        text.push('\n');
-                    }
-                    is_whole
-                });
+                job.recording()?.write_cast(
+                    outlast_job::client::CastVersion::Three,
+                    &job.step_marks()?,
+                    |line| {
+                        is_whole = text.len() + line.len() < MAX_CAST;
+                        if is_whole {
+                            text.push_str(line);
+                            text.push('\n');
+                        }
+                        is_whole
+                    },
+                );
                 if !is_whole {
                     return Err(Failure::usage("the recording is too long for a browser").hint(format!(
                         "write it to a file: outlast replay {} --export cast > job.cast",

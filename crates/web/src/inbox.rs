@@ -126,6 +126,7 @@ fn words(what: &EventKind) -> Option<String> {
         EventKind::Started { .. }
         | EventKind::StepStarted { .. }
         | EventKind::Step { .. }
+        | EventKind::StepChanged { .. }
         | EventKind::AllGone
         | EventKind::WentOn
         | EventKind::Listening { .. }

@@ -176,6 +176,7 @@ fn call(entry: &Entry) -> Option<MoreCall> {
             | EventKind::Answered { .. }
             | EventKind::StepStarted { .. }
             | EventKind::Step { .. }
+            | EventKind::StepChanged { .. }
             | EventKind::StepForged { .. }
             | EventKind::Taken { .. }
             | EventKind::GivenBack { .. }

@@ -8,7 +8,7 @@ use outlast_protocol::request::{
     Screen, Stream, Text,
 };
 use outlast_protocol::secret_text::SecretText;
-use outlast_protocol::shell::{ShellStatus, Step, StepOrder};
+use outlast_protocol::shell::{ShellStatus, Step, StepOrder, StepState};
 
 use super::attach::View;
 use super::follow::FollowerPlace;
@@ -504,6 +504,22 @@ impl Job {
     /// As [`shell`](Self::shell).
     pub fn shell_folder(&self) -> Result<String, Failure> {
         answered!(self.ask(JobRequest::Shell { brief: true })?, Answer::Shell(status) => status.folder)
+    }
+
+    /// When each step of a shell began, in milliseconds since the shell was made, and what it is; nothing for other jobs.
+    ///
+    /// # Errors
+    /// When the job's record cannot be read.
+    pub fn step_marks(&self) -> Result<Vec<(u64, String)>, Failure> {
+        let info = self.info()?;
+        if info.shell.is_none() {
+            return Ok(Vec::new());
+        }
+        let at = |step: &Step| step.started_at.saturating_sub(info.created_at);
+        let began = |step: &Step| step.state != StepState::Queued && step.state != StepState::NotRun;
+        let steps = self.shell()?.steps;
+        let steps = steps.iter().filter(|step| began(step));
+        Ok(steps.map(|step| (at(step), format!("step {}: {}", step.step, step.command))).collect())
     }
 
     /// Ends a step of a shell, the one that runs unless told; the shell stays.

@@ -35,6 +35,8 @@ pub struct ShellPlace {
     pub kind: Option<ShellKind>,
     /// Whether it is there.
     pub lives: bool,
+    /// The folder of a shell of this name that has ended: the next one must begin there, because its first step is judged there.
+    pub begins_in: Option<String>,
 }
 
 impl ShellPlace {
@@ -69,7 +71,8 @@ impl Outlast {
         }
     }
 
-    /// Where the shell of a name is, and which kind it is; where there is none, this process's own folder.
+    /// Where the shell of a name is, and which kind it is. One that has ended begins where it was, as far as that is known;
+    /// where there never was one, in this process's own folder.
     ///
     /// # Errors
     /// When the host cannot be asked, or this process's folder was deleted.
@@ -80,13 +83,17 @@ impl Outlast {
             None => None,
         };
         if let Some(job) = known
-            && !job.has_ended_on_record()
             && let Ok(folder) = job.shell_folder()
         {
-            return Ok(ShellPlace { folder, kind, lives: true });
+            if !job.has_ended_on_record() {
+                return Ok(ShellPlace { folder, kind, lives: true, begins_in: None });
+            }
+            if self.at.is_none() && std::path::Path::new(&folder).is_dir() {
+                return Ok(ShellPlace { begins_in: Some(folder.clone()), folder, kind, lives: false });
+            }
         }
         let own = std::env::current_dir().map_err(|_| crate::spec::deleted_folder())?;
-        Ok(ShellPlace { folder: own.to_string_lossy().into_owned(), kind, lives: false })
+        Ok(ShellPlace { folder: own.to_string_lossy().into_owned(), kind, lives: false, begins_in: None })
     }
 
     /// The shell that `spec` names, and whether it was made just now.

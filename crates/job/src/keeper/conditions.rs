@@ -310,6 +310,7 @@ impl Conditions {
             | EventKind::StepStarted { .. }
             // Told by the core, if nobody waits for it.
             | EventKind::Step { .. }
+            | EventKind::StepChanged { .. }
             | EventKind::Unknown => false,
             EventKind::StepForged { .. } => true,
         }

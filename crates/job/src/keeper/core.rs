@@ -28,6 +28,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
+use outlast_pty::evidence::Verdict;
 use outlast_pty::reap::End;
 use rustix::process::{Pid, Signal};
 
@@ -177,13 +178,20 @@ pub(super) enum Input<'a> {
     /// The person at a shell's prompt has typed a command, and it begins.
     StepBegan(String),
     /// A shell has told what was changed in it since it was made, by names.
-    ShellChanged(std::collections::BTreeMap<String, Vec<String>>),
+    ShellChanged {
+        /// Since it was made, by the kind of thing.
+        all: std::collections::BTreeMap<String, Vec<String>>,
+        /// Since it was last asked.
+        new: Vec<String>,
+    },
     /// Patterns have seen all that a step printed.
     StepSearched(u64),
     /// So many processes of a step got a signal.
     StepSignalled(usize),
     /// An end of a step came that the shell did not tell; what was wrong with it.
     StepForged(String),
+    /// A shell reads from its terminal although a step runs; if it does so at its own prompt, what takes it back to us is gone.
+    ShellReads { verdict: Box<Verdict>, is_lost: bool },
     /// What is due by now is done. Comes after each round of other inputs.
     Time,
     /// Nothing comes after this.
@@ -391,10 +399,11 @@ impl Core {
             Input::SearchedAll => self.on_searched_all(now, effects),
             Input::StepEnded(end) => self.on_step_ended(*end, now, effects),
             Input::StepBegan(command) => self.on_step_began(&command, now, effects),
-            Input::ShellChanged(changed) => self.on_shell_changed(changed),
+            Input::ShellChanged { all, new } => self.on_shell_changed(all, new, now, effects),
             Input::StepSearched(step) => self.on_step_searched(step, now, effects),
             Input::StepSignalled(count) => self.on_step_signalled(count),
             Input::StepForged(why) => self.on_step_forged(why, now, effects),
+            Input::ShellReads { verdict, is_lost } => self.on_shell_reads(&verdict, is_lost, now, effects),
             Input::Time => self.on_time(now, effects),
             Input::Close => self.on_close(now, effects),
         }

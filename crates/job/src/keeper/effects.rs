@@ -110,6 +110,9 @@ impl Keeper {
             }
             Effect::CaptureShell => self.ask_shell_for_state(),
             Effect::LeavePrompt => self.leave_prompt(),
+            Effect::LookForLostShell(verdict) => {
+                return Some(Input::ShellReads { verdict, is_lost: self.is_shell_lost() });
+            }
             Effect::InterruptForeground => self.interrupt_foreground(),
             Effect::SignalStep { signals, since } => {
                 return Some(Input::StepSignalled(self.signal_step(signals, since)));

@@ -56,7 +56,10 @@ impl EventLog {
     pub(super) fn add(&mut self, event: &Event) {
         self.next = event.seq + 1;
         match (&mut self.steps, &event.what) {
-            (Some(steps), EventKind::StepStarted { .. } | EventKind::Step { .. }) => steps.add(event),
+            (
+                Some(steps),
+                EventKind::StepStarted { .. } | EventKind::Step { .. } | EventKind::StepChanged { .. },
+            ) => steps.add(event),
             _ => self.events.add(event),
         }
     }

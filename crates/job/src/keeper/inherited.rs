@@ -16,7 +16,7 @@ use super::guard::{self, CallNotes, Guard, Marker};
 use super::proxy::Proxy;
 use super::queue::QueueEnds;
 use super::shared::Shared;
-use super::shell_line::ShellEnds;
+use super::shell_ends::ShellEnds;
 use crate::lifecycle::StartError;
 use crate::registry::claim::Lock;
 use crate::registry::format::Info;
@@ -226,7 +226,10 @@ impl Inherited {
                 let slave =
                     slave.try_clone().map_err(|error| system_error("cannot open a terminal", error))?;
                 match self.input.take() {
-                    Some(stdin) => Stdio::TerminalBeside { stdin, terminal: slave },
+                    Some(stdin) => {
+                        let stdout = self.shell.as_mut().and_then(|shell| shell.stdout.take());
+                        Stdio::TerminalBeside { stdin, stdout, terminal: slave }
+                    }
                     None => Stdio::Terminal(slave),
                 }
             }

@@ -5,14 +5,13 @@
 //! step has a token that only comes over this line; an end with another one is not believed. What arrives is only looked
 //! at until it has been dealt with, so that an heir finds it again.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use outlast_protocol::shell::{Shell, StepOrder};
 use outlast_pty::signal;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
-use rustix::pipe::PipeFlags;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Signal, kill_process_group};
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::termios::QueueSelector;
@@ -21,16 +20,15 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Keeper;
 use super::core::{Input, KnownSteps, StepEnd};
 use super::inherited::{Ends, Inherited};
+use super::shell_ends::{Memory, ShellEnds, keep, kept};
 use crate::clock::now_ms;
+use crate::registry::event_lines::steps_of;
 use crate::registry::format::Info;
 use crate::registry::layout;
 use crate::registry::replace::{Durability, replace};
 use crate::shells::state::Changed;
-use crate::shells::{self, Beside, Frame, Numbers, TOKEN};
-use crate::wire::event::EventKind;
+use crate::shells::{self, Frame, TOKEN};
 
-/// The first number that is tried for the shell's end: above what scripts use, below most limits of descriptors.
-const FIRST_NUMBER: i32 = 31;
 /// How much is looked at together. An end is much shorter.
 const LOOK: usize = 64 << 10;
 /// What a shell wants back with its next step can be longer; a socket holds no more than this.
@@ -40,79 +38,6 @@ const MAX_STATE: usize = 4 << 20;
 /// The kernel's clock ticks a second, as processes' start times have them.
 const TICKS_A_SECOND: u64 = 100;
 
-/// Both ends of the line, before the command is there.
-#[derive(Debug)]
-pub(super) struct ShellEnds {
-    pub(super) shell: Shell,
-    ours: OwnedFd,
-    /// Our end of the pipe through which a shell is told what it can't read from a socket.
-    feed: Option<OwnedFd>,
-    /// What the shell has besides its three standard streams, until it has it.
-    pub(super) given: Vec<OwnedFd>,
-    /// The same, for its standard input when it begins.
-    pub(super) stdin: Option<OwnedFd>,
-    numbers: Numbers,
-}
-
-impl ShellEnds {
-    pub(super) fn open(shell: &Shell) -> Result<Self, Errno> {
-        let flags = SocketFlags::CLOEXEC;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        rustix::io::ioctl_fionbio(&ours, true)?;
-        let up = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, FIRST_NUMBER);
-        let line = up(theirs)?;
-        let mut ends = Self {
-            shell: shell.clone(),
-            ours,
-            feed: None,
-            numbers: Numbers { line: line.as_raw_fd(), beside: 0 },
-            given: Vec::new(),
-            stdin: None,
-        };
-        let beside = match shells::beside(shell.kind) {
-            Beside::Nothing => None,
-            Beside::Script(script) => Some(up(sealed(script)?)?),
-            Beside::Pipe => {
-                let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-                rustix::io::ioctl_fionbio(&write, true)?;
-                ends.feed = Some(write);
-                Some(up(read)?)
-            }
-            Beside::Stdin => {
-                ends.stdin = Some(line);
-                return Ok(ends);
-            }
-        };
-        ends.numbers.beside = beside.as_ref().map_or(0, AsRawFd::as_raw_fd);
-        ends.given = [Some(line), beside].into_iter().flatten().collect();
-        Ok(ends)
-    }
-
-    /// What the shell's ends are called in the shell.
-    pub(super) fn numbers(&self) -> Numbers {
-        self.numbers
-    }
-
-    /// Lets go of what only the shell has.
-    pub(super) fn let_go_of_given(&mut self) {
-        self.given.clear();
-        self.stdin = None;
-    }
-}
-
-/// A text in memory that can be opened by way of `/proc` and that nobody can change.
-fn sealed(text: &str) -> Result<OwnedFd, Errno> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = memfd_create("outlast-shell", flags)?;
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let written = rustix::io::write(&file, rest)?;
-        rest = &rest[written..];
-    }
-    fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
-    Ok(file)
-}
-
 /// A keeper's end of the line.
 #[derive(Debug)]
 pub(super) struct ShellLine {
@@ -120,8 +45,8 @@ pub(super) struct ShellLine {
     fd: OwnedFd,
     /// Where commands go, if not over the socket.
     feed: Option<OwnedFd>,
-    /// What the socket had no room for yet.
-    unsent: Vec<u8>,
+    /// What there was no room for yet, each piece as it was written.
+    unsent: VecDeque<Vec<u8>>,
     /// What the shell wants back with its next step.
     carried: String,
     /// The folder in which its last step ended, of a shell that says so beforehand.
@@ -130,9 +55,11 @@ pub(super) struct ShellLine {
     background: Vec<i32>,
     /// What it says of its state, as far as that has come.
     state: Option<Vec<u8>>,
-    /// Its state when it was made; none for an heir, who does not know it.
+    /// Its state when it was made, once it has told it.
     first_state: Option<Vec<u8>>,
-    is_new: bool,
+    /// The state that it told last; none for an heir, who does not know it.
+    last_state: Option<Vec<u8>>,
+    memory: Memory,
     /// What was written down of its state.
     written: String,
     closed: bool,
@@ -211,17 +138,20 @@ impl ShellLine {
     /// Ours of what keeper and heir hold.
     pub(super) fn of(inherited: &Inherited) -> std::io::Result<Option<Self>> {
         let Some(ends) = &inherited.shell else { return Ok(None) };
+        let first_state = Some(kept(&ends.memory.first_state)).filter(|state| !state.is_empty());
+        let carried = String::from_utf8_lossy(&kept(&ends.memory.carried)).into_owned();
         Ok(Some(Self {
             shell: ends.shell.clone(),
             fd: ends.ours.try_clone()?,
             feed: ends.feed.as_ref().map(OwnedFd::try_clone).transpose()?,
-            unsent: Vec::new(),
-            carried: String::new(),
+            unsent: VecDeque::new(),
+            carried,
             folder: String::new(),
             background: Vec::new(),
             state: None,
-            first_state: None,
-            is_new: false,
+            first_state,
+            last_state: None,
+            memory: ends.memory.try_clone()?,
             written: String::new(),
             closed: false,
         }))
@@ -237,24 +167,44 @@ impl ShellLine {
         (!self.unsent.is_empty() && !self.closed).then(|| self.feed.as_ref().unwrap_or(&self.fd).as_fd())
     }
 
+    /// The token of a shell that must not have it with its step. There is always room: it is all that goes that way.
+    fn write_token(&self, token: &str) {
+        if let Some(token) = shells::token_apart(self.shell.kind, token) {
+            let _ = send(&self.fd, token.as_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+
+    fn carry(&mut self, said: &str) {
+        let carried = &shells::carried(self.shell.kind, said);
+        if self.carried != *carried {
+            carried.clone_into(&mut self.carried);
+            keep(&self.memory.carried, carried.as_bytes());
+        }
+    }
+
     fn write(&mut self, bytes: &[u8]) {
-        self.unsent.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            self.unsent.push_back(bytes.to_vec());
+        }
         self.flush();
     }
 
     /// Sends what there is room for.
     fn flush(&mut self) {
-        let mut sent = 0;
-        while sent < self.unsent.len() {
-            let rest = &self.unsent[sent..];
+        while let Some(piece) = self.unsent.front_mut() {
             let done = match &self.feed {
-                Some(pipe) => rustix::io::write(pipe, rest),
-                None => send(&self.fd, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT),
+                Some(pipe) => rustix::io::write(pipe, piece),
+                None => send(&self.fd, piece, SendFlags::NOSIGNAL | SendFlags::DONTWAIT),
             };
             match done {
-                Ok(n) => sent += n,
+                Ok(sent) if sent >= piece.len() => {
+                    self.unsent.pop_front();
+                }
+                Ok(sent) => {
+                    piece.drain(..sent);
+                }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
+                Err(Errno::AGAIN) => return,
                 Err(_) => {
                     // The shell is gone, which is noticed elsewhere.
                     self.unsent.clear();
@@ -262,7 +212,6 @@ impl ShellLine {
                 }
             }
         }
-        self.unsent.drain(..sent);
     }
 
     /// Takes what was looked at.
@@ -285,18 +234,27 @@ impl Keeper {
     pub(super) fn introduce_shell(&mut self) {
         let numbers = self.inherited.shell.as_ref().map(ShellEnds::numbers);
         let (Some(line), Some(numbers)) = (&mut self.shell_line, numbers) else { return };
-        line.is_new = true;
         let state = self.inherited.spec.shell_state.as_deref();
         let kind = line.shell.kind;
         line.write(&shells::driver(&line.shell, numbers, state));
-        line.write(&shells::ask_for_state(kind, ""));
-        line.carried = shells::first_carried(kind, state);
+        line.carry(&shells::first_carried(kind, state));
+        if let Some(state) = state.filter(|_| !line.shell.in_memory) {
+            // Should it end before it has told what it remembers, nothing may be lost of what it was told.
+            let _ = replace(&self.inherited.job, layout::SHELL_STATE, state.as_bytes(), Durability::Process);
+            state.clone_into(&mut line.written);
+        }
+        if state.is_some() {
+            // What it got back is not what its first step changed.
+            let ask = shells::ask_for_state(kind, &line.carried);
+            line.write(&ask);
+        }
         self.note_feeding();
     }
 
-    /// Says to our heir whether the shell has only half of something.
+    /// Says to our heir whether the shell has only half of something, or we have only half of what it says.
     fn note_feeding(&self) {
-        let feeding = self.shell_line.as_ref().is_some_and(|line| line.sink().is_some());
+        let feeding =
+            self.shell_line.as_ref().is_some_and(|line| line.sink().is_some() || line.state.is_some());
         self.inherited.shared.set_feeding(feeding);
     }
 
@@ -327,6 +285,7 @@ impl Keeper {
         };
         let frame = crate::wiped::Wiped::from(shells::frame(line.shell.kind, &frame));
         line.write(&frame);
+        line.write_token(&token);
         self.note_feeding();
     }
 
@@ -347,6 +306,7 @@ impl Keeper {
         let Some(line) = &mut self.shell_line else { return };
         let frame = shells::prompt(line.shell.kind, step, &line.carried, &token);
         line.write(&frame);
+        line.write_token(&token);
         self.note_feeding();
     }
 
@@ -381,6 +341,7 @@ impl Keeper {
                 let taken = take_state(state, &look[..there]);
                 line.take(taken);
                 self.on_state();
+                self.note_feeding();
                 continue;
             }
             let Some((said, len)) = first(&look[..there]) else {
@@ -395,6 +356,7 @@ impl Keeper {
                 return;
             };
             self.on_said(said);
+            self.note_feeding();
             if let Some(line) = &self.shell_line {
                 line.take(len);
             }
@@ -404,11 +366,11 @@ impl Keeper {
     fn on_said(&mut self, said: Said<'_>) {
         let Some(line) = &mut self.shell_line else { return };
         match said {
-            Said::Carry(text) => text.clone_into(&mut line.carried),
+            Said::Carry(text) => line.carry(text),
             Said::Folder(folder) => folder.clone_into(&mut line.folder),
             Said::Background(text) => line.background = pids(text),
             Said::CarryAndBackground(carried, text) => {
-                carried.clone_into(&mut line.carried);
+                line.carry(carried);
                 line.background = pids(text);
             }
             Said::Began(command) => {
@@ -442,9 +404,9 @@ impl Keeper {
         let Some(line) = &mut self.shell_line else { return };
         let Some(state) = line.state.take_if(|state| state_end(state).is_some()) else { return };
         let Some(first) = &line.first_state else {
-            if line.is_new {
-                line.first_state = Some(state);
-            }
+            keep(&line.memory.first_state, &state);
+            line.first_state = Some(state.clone());
+            line.last_state = Some(state);
             return;
         };
         let masks = &self.inherited.masks;
@@ -455,14 +417,18 @@ impl Keeper {
         let folder = self.core.shell_folder();
         let Changed { script, words, names } =
             shells::state::changed(line.shell.kind, (first, &state), folder, is_secret);
-        let before = self.inherited.spec.shell_state.as_deref().unwrap_or_default();
-        let text = format!("# {words}\n{before}{script}");
+        let new = match &line.last_state {
+            Some(last) => shells::state::names_between(line.shell.kind, last, &state),
+            None => Vec::new(),
+        };
+        line.last_state = Some(state);
+        let text = format!("# {words}\n{script}");
         if !line.shell.in_memory && text != line.written && text.len() <= MAX_STATE {
             let job = &self.inherited.job;
             let _ = replace(job, layout::SHELL_STATE, text.as_bytes(), Durability::Process);
             line.written = text;
         }
-        self.feed(Input::ShellChanged(names));
+        self.feed(Input::ShellChanged { all: names, new });
     }
 
     /// The person at the prompt has left: what they typed and nobody has read is dropped, and the shell comes back.
@@ -471,6 +437,13 @@ impl Keeper {
             let _ = rustix::termios::tcflush(slave, QueueSelector::IFlush);
         }
         self.interrupt_foreground();
+    }
+
+    /// Whether the shell itself has its line open under the number that it closes for a step: then it is in none.
+    pub(super) fn is_shell_lost(&self) -> bool {
+        let (Some(line), Some(pid)) = (&self.shell_line, self.core.command()) else { return false };
+        let open = |number| std::fs::symlink_metadata(format!("/proc/{pid}/fd/{number}")).is_ok();
+        shells::closed_for_steps(line.shell.kind).is_some_and(open)
     }
 
     /// Interrupts whatever has the terminal, as a person with Ctrl-C does, whatever the terminal makes of keys.
@@ -533,11 +506,7 @@ pub(super) fn known_steps(inherited: &Inherited, info: &Info) -> KnownSteps {
     let mut known =
         KnownSteps { shell: Some(shell.clone()), folder: info.cwd.clone(), torn, ..KnownSteps::default() };
     known.prompt = Some(inherited.shared.prompt()).filter(|step| *step > 0);
-    for event in inherited.job.events() {
-        if let EventKind::StepStarted { step } | EventKind::Step { step } = event.what {
-            known.steps.push(*step);
-        }
-    }
+    known.steps = steps_of(inherited.job.events()).into_values().collect();
     known
 }
 

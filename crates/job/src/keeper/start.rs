@@ -18,7 +18,7 @@ use super::nursery::{self, FirstWord};
 use super::queue::{Queue, QueueEnds, Verdict};
 use super::ready::{Made, Ready};
 use super::shared::Shared;
-use super::shell_line::ShellEnds;
+use super::shell_ends::ShellEnds;
 use super::{Keeper, Net, heir, outbox_writer};
 use crate::clock::now_ms;
 use crate::failure::{Failure, Kind};

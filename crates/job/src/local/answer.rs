@@ -94,6 +94,7 @@ impl Local {
         orders::start_once(&self.home, order, start, find)
     }
 
+    /// As all lists have it.
     fn listed(&self, masked: bool, list: &List) -> Vec<ListedJob> {
         let asked = |session: &str| match &list.keepers {
             AskKeepers::None => false,
@@ -110,7 +111,7 @@ impl Local {
             last_line: if list.last_lines { self.last_line(masked, &one) } else { String::new() },
             left_behind: if list.left_behind { one.left_behind() } else { Vec::new() },
             pinned: list.pins && self.is_pinned(one.job.handle),
-            job: one.job,
+            job: outlast_protocol::request::Summary { command: shown_command(&one), ..one.job },
             log_end: one.log_end,
             now: one.now,
         };
@@ -317,5 +318,13 @@ impl LocalJob {
         let fact =
             |fact: &timing::Fact| Fact { at_ms: fact.at_ms, offset: fact.offset, kind: kind(fact.what) };
         Timing { facts: part.iter().map(fact).collect(), next: (next < facts.len()).then_some(next as u64) }
+    }
+}
+
+/// What a job runs; of a shell, also the step that it is at.
+fn shown_command(one: &super::list::Listed) -> String {
+    match one.now.as_ref().and_then(|now| now.step.as_ref()) {
+        Some(step) => format!("{}, step {}: {}", one.job.command, step.step, step.command),
+        None => one.job.command.clone(),
     }
 }

@@ -271,7 +271,13 @@ impl Recording {
 
     /// The recording as asciicast, a line at a time. Version 3 counts time from the event before, version 2 from the
     /// start.
-    pub fn write_cast(&self, version: CastVersion, mut line: impl FnMut(&str) -> bool) {
+    /// Each of the marks, in their order, is a marker at its time in milliseconds: players can jump there.
+    pub fn write_cast(
+        &self,
+        version: CastVersion,
+        marks: &[(u64, String)],
+        mut line: impl FnMut(&str) -> bool,
+    ) {
         if !line(&self.cast_header(version).to_string()) {
             return;
         }
@@ -288,8 +294,14 @@ impl Recording {
             ms as f64 / 1000.0
         };
         let mut last_at = 0;
+        let mut marks = marks.iter().peekable();
         self.events(|at, what| {
             last_at = at;
+            while let Some((at, label)) = marks.next_if(|(mark, _)| *mark <= at) {
+                if !line(&serde_json::json!([time(*at), "m", label]).to_string()) {
+                    return false;
+                }
+            }
             match what {
                 Played::Resized(size) => {
                     let size = format!("{}x{}", size.cols, size.rows);

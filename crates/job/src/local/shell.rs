@@ -1,17 +1,18 @@
 //! Shells of this machine: found by the session and their name, asked to run steps, and known from their files when they
 //! are gone.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_protocol::shell::{ShellStatus, Step, StepOrder, StepState};
 
 use super::{Local, LocalJob, REPLY_TIMEOUT, unexpected};
 use crate::failure::Failure;
+use crate::registry::event_lines::steps_of;
 use crate::registry::replace::read_small;
 use crate::registry::{layout, names};
+use crate::shells::state::go_to;
 use crate::spec::{Handle, KeeperSpec};
-use crate::wire::event::{Event, EventKind};
+use crate::wire::event::Event;
 use crate::wire::{Answer, Killed, Verb};
 
 /// How much of the log of events is read for the last steps of a shell that is gone.
@@ -37,18 +38,32 @@ impl Local {
         // Another sandbox, or other startup files, make another shell.
         let is_same = job.info().is_ok_and(|info| {
             info.sandbox == spec.sandbox
-                && info.shell.is_some_and(|old| old.rc == shell.rc && old.kind == shell.kind)
+                && info.shell.is_some_and(|old| {
+                    old.rc == shell.rc && old.kind == shell.kind && !old.in_memory && !shell.in_memory
+                })
         });
-        if let Some(state) = read_small(&job, layout::SHELL_STATE, MAX_STATE).ok().filter(|_| is_same)
-            && let Ok(state) = String::from_utf8(state)
-            && let Some((words, script)) = state.split_once('\n')
-        {
-            shell.restored = Some(format!(
-                "the shell was made anew; restored: {}; plain variables, traps and background jobs are gone",
-                words.trim_start_matches("# ")
-            ));
-            spec.shell_state = Some(script.to_owned());
+        if !is_same {
+            return;
         }
+        let state = read_small(&job, layout::SHELL_STATE, MAX_STATE).ok();
+        let state = state.and_then(|state| String::from_utf8(state).ok());
+        let mut state = state.unwrap_or_else(|| "# folder\n".into());
+        // It may have ended before it could be asked what it remembers; where it was is known from its last step.
+        if let Some(folder) = job.shell_folder() {
+            let go = go_to(shell.kind, &folder);
+            if !state.ends_with(&go) {
+                state += &go;
+            }
+            // Known before its first step has said so.
+            if std::path::Path::new(&folder).is_dir() {
+                spec.cwd = folder;
+            }
+        }
+        let words = state.lines().next().unwrap_or_default().trim_start_matches("# ");
+        shell.restored = Some(format!(
+            "the shell was made anew; restored: {words}; plain variables, traps and background jobs are gone"
+        ));
+        spec.shell_state = Some(state);
     }
 }
 
@@ -112,14 +127,9 @@ impl LocalJob {
 
     /// The last steps, as the log of events has them.
     fn steps_on_record(&self) -> Result<Vec<Step>, Failure> {
-        let mut steps = BTreeMap::new();
-        for line in self.event_lines(EVENTS_TAIL)?.lines() {
-            let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
-            if let EventKind::StepStarted { step } | EventKind::Step { step } = event.what {
-                steps.insert(step.step, *step);
-            }
-        }
-        let mut steps: Vec<Step> = steps.into_values().collect();
+        let lines = self.event_lines(EVENTS_TAIL)?;
+        let events = lines.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        let mut steps: Vec<Step> = steps_of(events).into_values().collect();
         if !self.record()?.state.is_live() {
             for step in steps.iter_mut().filter(|step| step.state == StepState::Running) {
                 step.state = StepState::Ended;

@@ -1,6 +1,9 @@
 //! The events of a job as they are on the disk: those of a shell's steps are in files of their own, and belong between the others.
 
+use std::collections::BTreeMap;
+
 use outlast_protocol::event::{Event, EventKind};
+use outlast_protocol::shell::Step;
 use rustix::fs::{Mode, fstat};
 use rustix::io::Errno;
 use serde::Deserialize;
@@ -85,12 +88,14 @@ impl JobDir {
     pub(crate) fn shell_folder(&self) -> Option<String> {
         [SHORT_EVENT, LONG_EVENT].into_iter().find_map(|size| {
             let last = self.tail_of(layout::STEPS, size).ok().filter(|tail| !tail.is_behind)?;
-            let line = last.bytes.split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty())?;
-            let event: Event = serde_json::from_slice(line).ok()?;
-            let (EventKind::StepStarted { step } | EventKind::Step { step }) = event.what else {
-                return None;
-            };
-            Some(step.folder.unwrap_or(step.folder_before))
+            let mut lines = last.bytes.split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty());
+            lines.find_map(|line| {
+                let event: Event = serde_json::from_slice(line).ok()?;
+                let (EventKind::StepStarted { step } | EventKind::Step { step }) = event.what else {
+                    return None;
+                };
+                Some(step.folder.unwrap_or(step.folder_before))
+            })
         })
     }
 
@@ -116,4 +121,19 @@ impl JobDir {
         }
         Ok(Tail { bytes, is_cut: from > 0, is_behind })
     }
+}
+
+/// The steps of a shell by their numbers, each as the last event about it says.
+pub(crate) fn steps_of(events: impl IntoIterator<Item = Event>) -> BTreeMap<u64, Step> {
+    let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
+    for event in events {
+        if let EventKind::StepChanged { step, changed } = event.what {
+            if let Some(step) = steps.get_mut(&step) {
+                step.changed.extend(changed);
+            }
+        } else if let EventKind::StepStarted { step } | EventKind::Step { step } = event.what {
+            steps.insert(step.step, *step);
+        }
+    }
+    steps
 }

@@ -25,7 +25,8 @@ pub(super) fn driver(rc: bool, line: i32, state: Option<&str>) -> Vec<u8> {
         format!("\\builtin eval {} >/dev/null 2>&1 31<&-\n", quoted(state))
     };
     // A name that a startup file gave to something else is taken back by what comes after it.
-    format!("{close}{FIRST}{rc}{state}\\builtin set +o history\n{LAST}\0").into_bytes()
+    let tell = "__outlast_state 2>/dev/null >&31\n";
+    format!("{close}{FIRST}{rc}{tell}{state}\\builtin set +o history\n{LAST}\0").into_bytes()
 }
 
 pub(super) fn frame(frame: &Frame<'_>) -> Vec<u8> {

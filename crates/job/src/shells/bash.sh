@@ -65,7 +65,7 @@ __outlast_next() {
   while \builtin read -r -d '' -u 31 k __outlast_step s n m __outlast_z; do
     case $k in
     r|q)
-      __outlast_c= t=
+      __outlast_c= t= __outlast_k=$k
       (( s )) && \builtin read -r -N "$s" -u 31 s
       (( n )) && \builtin read -r -N "$n" -u 31 t
       (( m )) && \builtin read -r -N "$m" -u 31 __outlast_c
@@ -86,23 +86,26 @@ __outlast_next() {
       fi
       [[ $s == 0 ]] || \builtin eval "$s"
       \builtin return 0;;
-    p) __outlast_prompt; \builtin return 1;;
+    p) __outlast_k=p; __outlast_prompt; \builtin return 1;;
     s) __outlast_step=; __outlast_state >&31;;
+    # A command has put something else in the place of a builtin: without it there is no way on.
+    *) \exit 97;;
     esac
   done
   \builtin exit 97
 }
 __outlast_s=0/0/ __outlast_f=$- __outlast_step= __outlast_i= __outlast_b= __outlast_z=0 __outlast_person= __outlast_drawn=0
-# A job that is stopped breaks all loops, also ours: what is behind them notes the code.
+# A job that is stopped breaks all loops, also ours: what is behind them notes the code. Where no step was taken, there is nobody left who would take one.
 # A prompt that is drawn says so, or the next one would not be waited for.
 __outlast_ps1='${__outlast_a[__outlast_drawn=1]-}' __outlast_ps0='$(__outlast_began 2>/dev/null)'
 __outlast_pump='{ __outlast_i=${__outlast_b:-$?/${PIPESTATUS[@]}/}; __outlast_b=; } 2>/dev/null
 while [[ ! $__outlast_person || $__outlast_drawn == 1 ]]; do
-while { __outlast_q=$?/${PIPESTATUS[@]}/; __outlast_f=$-; \builtin set +xv; __outlast_s=${__outlast_s:-${__outlast_i:-$__outlast_q}}; __outlast_i=; \builtin trap -p DEBUG >&31; \builtin trap - DEBUG; __outlast_next; } >/dev/null 2>&1; do
+while { __outlast_q=$?/${PIPESTATUS[@]}/; __outlast_f=$-; \builtin set +xv; __outlast_s=${__outlast_s:-${__outlast_i:-$__outlast_q}}; __outlast_i=; \builtin trap -p DEBUG >&31; \builtin trap - DEBUG; __outlast_k=; __outlast_next && [[ $__outlast_k ]]; } >/dev/null 2>&1; do
 __outlast_s=
 [[ $__outlast_f == *v* ]] && \builtin set -v
 __outlast_r "$__outlast_e" "$__outlast_u" && [[ 1 ]]
 \builtin eval "$__outlast_c" 31<&-
 done
+[[ $__outlast_k ]] || \exit 97
 done
 { __outlast_b=$?/$?/; [[ $__outlast_person ]] && __outlast_b=; } 2>/dev/null'

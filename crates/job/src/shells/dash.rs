@@ -18,28 +18,46 @@ pub(super) fn start(rc: bool) -> (Vec<String>, Vec<(String, String)>) {
 
 pub(super) fn frame(frame: &Frame<'_>) -> Vec<u8> {
     let (setup, restore) = for_one_step(frame);
-    let parts = [&setup, frame.carried, frame.command, &restore];
-    let counts: Vec<String> = parts.iter().map(|part| lines(part).to_string()).collect();
-    let mut text = format!("r {} {}\n", frame.step, counts.join(" "));
-    for part in parts.into_iter().chain([frame.token]).filter(|part| !part.is_empty()) {
-        text += part;
-        text.push('\n');
-    }
-    text.into_bytes()
+    script('r', frame.step, [("s", &setup), ("d", frame.carried), ("c", frame.command), ("z", &restore)])
 }
 
 /// A question to the shell, with what it needs to know of itself.
-pub(super) fn ask(kind: char, step: u64, carried: &str, token: Option<&str>) -> Vec<u8> {
-    let mut text = format!("{kind} {step} 0 {} 0 0\n", lines(carried));
-    for part in [Some(carried), token].into_iter().flatten().filter(|part| !part.is_empty()) {
-        text += part;
-        text.push('\n');
+pub(super) fn ask(kind: char, step: u64, carried: &str) -> Vec<u8> {
+    script(kind, step, [("s", ""), ("d", carried), ("c", ""), ("z", "")])
+}
+
+/// What dash reads: it would take a system call for each byte of anything but a script.
+fn script(kind: char, step: u64, parts: [(&str, &str); 4]) -> Vec<u8> {
+    let mut text = format!("__outlast_k={kind} __outlast_step={step}");
+    for (name, part) in parts {
+        text += &format!(" __outlast_{name}={}", quoted(part));
     }
+    text += "\nreturn 0\n";
     text.into_bytes()
 }
 
-fn lines(part: &str) -> usize {
-    if part.is_empty() { 0 } else { part.matches('\n').count() + 1 }
+/// What the shell said of itself, as what it must be told: its aliases come as dash lists them, between two marks.
+pub(super) fn carried(said: &str) -> String {
+    let mut parts = said.splitn(3, '\u{1}');
+    let (Some(options), Some(aliases), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        return said.to_owned();
+    };
+    let mut text = options.to_owned();
+    let mut quote = None;
+    let mut begins = true;
+    for c in aliases.chars() {
+        if begins {
+            text += "alias ";
+        }
+        text.push(c);
+        match quote {
+            None if c == '\'' || c == '"' => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            None | Some(_) => {}
+        }
+        begins = c == '\n' && quote.is_none();
+    }
+    text + rest
 }
 
 /// What sets the folder and the variables of one step, and what puts them back.
@@ -75,10 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_counted_in_lines() {
+    fn a_step_is_a_script_and_aliases_come_back_as_commands() {
         let env = std::collections::BTreeMap::new();
-        let frame = Frame { step: 3, command: "a\nb", folder: None, env: &env, carried: "x=1", token: "t" };
-        assert_eq!(super::frame(&frame), b"r 3 0 1 2 0\nx=1\na\nb\nt\n");
-        assert_eq!(ask('s', 0, "", None), b"s 0 0 0 0 0\n");
+        let frame = Frame { step: 3, command: "a\n'b'", folder: None, env: &env, carried: "x=1", token: "t" };
+        let script = "__outlast_k=r __outlast_step=3 __outlast_s='' __outlast_d='x=1' \
+                      __outlast_c='a\n'\\''b'\\''' __outlast_z=''\nreturn 0\n";
+        assert_eq!(super::frame(&frame), script.as_bytes());
+        let said = "set +o x\n\u{1}a='x\ny'\nb='it'\"'\"'s'\n\u{1}\\umask 0022\nv='\u{1}'\n";
+        let wanted = "set +o x\nalias a='x\ny'\nalias b='it'\"'\"'s'\n\\umask 0022\nv='\u{1}'\n";
+        assert_eq!(carried(said), wanted);
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn start(Numbers { line, beside }: Numbers) -> (Vec<String>, Vec<(Str
     let first = format!(
         "\\builtin exec 8<&{line} 7<&{beside}; {}{}\
          \\builtin read -r -d '' -u 8 __outlast && \\builtin eval \"$__outlast\"; \
-         while \\builtin :; do \\builtin . /proc/self/fd/7; done",
+         while \\builtin :; do __outlast_k=-; \\builtin . /proc/self/fd/7; [[ $__outlast_k == - ]] && \\exit 97; done",
         close(line),
         close(beside)
     );
@@ -27,20 +27,21 @@ pub(super) fn start(Numbers { line, beside }: Numbers) -> (Vec<String>, Vec<(Str
 
 pub(super) fn driver(rc: bool, state: Option<&str>) -> Vec<u8> {
     let mut driver = DRIVER.to_owned();
-    let mut also = |text: &str| {
-        driver += &format!(
+    let also = |text: &str| {
+        format!(
             "{{\n\\builtin eval {}\n}} always {{\nTRY_BLOCK_ERROR=0\n}} >/dev/null 2>&1 7<&- 8<&-\n",
             quoted(text)
-        );
+        )
     };
     if rc {
-        also(
+        driver += &also(
             "for __outlast in .zshenv .zshrc; do __outlast=${ZDOTDIR:-$HOME}/$__outlast; \
              [[ -r $__outlast ]] && \\builtin . $__outlast; done",
         );
     }
+    driver += "__outlast_state 2>/dev/null >&8\n";
     if let Some(state) = state.filter(|state| !state.is_empty()) {
-        also(state);
+        driver += &also(state);
     }
     driver += "\\builtin unset __outlast\n\0";
     driver.into_bytes()

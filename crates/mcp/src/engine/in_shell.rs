@@ -21,6 +21,8 @@ pub(crate) struct ShellOrder {
     pub(crate) with: Option<ShellKind>,
     /// Which one it is.
     pub(crate) kind: ShellKind,
+    /// Where it must begin, if it has to be made again.
+    pub(crate) begins_in: Option<String>,
     /// Run nothing if another step runs.
     pub(crate) if_idle: bool,
 }
@@ -33,6 +35,7 @@ impl Engine {
         let Run::Shell(command) = &order.run else { return Err(Failure::usage("a shell takes a line")) };
         let place = self.outlast.place_of_shell(&caller.session, &shell.name)?;
         shell.kind = place.kind_for(shell.with, &shell.name)?;
+        shell.begins_in.clone_from(&place.begins_in);
         let step = StepOrder {
             command: command.clone(),
             folder: order.cwd.clone(),
@@ -119,6 +122,7 @@ fn spec(caller: &Caller, shell: &ShellOrder, pass: &Pass) -> JobSpec {
     let mut spec = JobSpec::new(Run::Program(vec![shell.kind.name().into()]));
     spec.session.clone_from(&caller.session);
     spec.caller_env.extend(caller.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    spec.cwd.clone_from(&shell.begins_in);
     spec.shown_as = Some(format!("shell {}", shell.name));
     spec.for_agent = true;
     spec.guard = pass.guard_request();

@@ -92,7 +92,7 @@ pub(crate) fn shell(arguments: &Arguments) -> Result<Option<ShellOrder>, Failure
     let if_idle = arguments.flag("if_idle")?.unwrap_or(false);
     let with = arguments.filled("with")?.map(|kind| kind.parse()).transpose()?;
     let kind = with.unwrap_or(ShellKind::Bash);
-    Ok(arguments.filled("shell")?.map(|name| ShellOrder { name, rc, with, kind, if_idle }))
+    Ok(arguments.filled("shell")?.map(|name| ShellOrder { name, rc, with, kind, begins_in: None, if_idle }))
 }
 
 /// How long it may print nothing, by either name.

@@ -29,9 +29,7 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
     let stream = if args.stderr { Stream::Stderr } else { Stream::Output };
     let (mut from, mut to) = match args.step {
         Some(number) => {
-            let steps = job.shell()?.steps;
-            let step =
-                steps.iter().find(|step| step.step == number).ok_or_else(|| no_step(&steps, number))?;
+            let step = find_step(&job, number)?;
             (step.from, step.to)
         }
         None => (args.since.unwrap_or(0), args.until),
@@ -74,12 +72,15 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
     Ok(0)
 }
 
-fn no_step(steps: &[Step], number: u64) -> Failure {
+/// A step of a shell by its number.
+pub(super) fn find_step(job: &Job, number: u64) -> Result<Step, Failure> {
+    let steps = job.shell()?.steps;
     let hint = match (steps.first(), steps.last()) {
         (Some(first), Some(last)) => format!("it remembers steps {} to {}", first.step, last.step),
         _ => "nothing was run in it yet".to_owned(),
     };
-    Failure::usage(format!("there is no step {number} in this shell")).hint(hint)
+    let found = steps.into_iter().find(|step| step.step == number);
+    found.ok_or_else(|| Failure::usage(format!("there is no step {number} in this shell")).hint(hint))
 }
 
 /// Exact bytes; on a terminal, without what could do harm there.

@@ -8,6 +8,7 @@ use outlast_job::request::Moment;
 use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
 
+use super::read::find_step;
 use crate::ask::allowed;
 use crate::last_job::named_or_last;
 use crate::output::Output;
@@ -25,7 +26,7 @@ pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> 
             Failure::usage("the speed must be more than 0").hint("2 is twice as fast, 0.5 half as fast")
         );
     }
-    if let Some(moment) = moment(args) {
+    if let Some(moment) = moment(args, &job)? {
         return match args.export {
             None => at(&job, moment, out),
             Some(ExportFormat::Svg) => {
@@ -33,18 +34,19 @@ pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> 
                 Ok(0)
             }
             Some(ExportFormat::Cast | ExportFormat::Cast2) => {
-                Err(Failure::usage("a recording has no single moment").hint("leave out --at and --offset"))
+                Err(Failure::usage("a recording has no single moment")
+                    .hint("leave out --at, --offset and --step"))
             }
         };
     }
     let recording = job.recording()?;
     match args.export {
         Some(ExportFormat::Cast) => {
-            recording.write_cast(CastVersion::Three, |line| out.line(line));
+            recording.write_cast(CastVersion::Three, &job.step_marks()?, |line| out.line(line));
             return Ok(0);
         }
         Some(ExportFormat::Cast2) => {
-            recording.write_cast(CastVersion::Two, |line| out.line(line));
+            recording.write_cast(CastVersion::Two, &job.step_marks()?, |line| out.line(line));
             return Ok(0);
         }
         Some(ExportFormat::Svg) => {
@@ -65,8 +67,14 @@ pub(super) fn replay(outlast: &Outlast, args: &ReplayArgs, out: &mut Output) -> 
     player::play(&recording, args, out)
 }
 
-fn moment(args: &ReplayArgs) -> Option<Moment> {
-    args.at.map(|at| Moment::Time(outlast_job::clock::millis(at))).or(args.offset.map(Moment::Offset))
+fn moment(args: &ReplayArgs, job: &Job) -> Result<Option<Moment>, Failure> {
+    if let Some(number) = args.step {
+        // One that runs has left nothing yet: how it is now.
+        let moment = find_step(job, number)?.to.map_or(Moment::Time(u64::MAX), Moment::Offset);
+        return Ok(Some(moment));
+    }
+    let time = args.at.map(|at| Moment::Time(outlast_job::clock::millis(at)));
+    Ok(time.or(args.offset.map(Moment::Offset)))
 }
 
 /// The screen as it was.

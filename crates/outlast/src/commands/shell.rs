@@ -28,6 +28,7 @@ pub(super) fn shell(outlast: &Outlast, args: &ShellArgs, out: &mut Output) -> Re
     let kind = place.kind_for(args.with.or(default_kind(outlast, &place)), name)?;
     let mut spec = JobSpec::new(Run::Program(Vec::new()));
     spec.streams = Streams::Terminal(terminal::size().unwrap_or_default());
+    spec.cwd.clone_from(&place.begins_in);
     of_shell(&mut spec, Shell { rc: args.rc, scope: scope(), ..Shell::new(name, kind) });
     if !place.lives {
         let start =

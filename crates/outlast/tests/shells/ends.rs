@@ -80,7 +80,12 @@ fn a_shell_that_is_made_again_remembers_what_was_exported_and_defined() {
     );
     assert_eq!(said, "a b none none\nf x\ng\ndeep\nglob\n");
     let restored = sandbox.info(2)["shell"]["restored"].as_str().unwrap().to_owned();
-    assert!(restored.contains("1 functions") && restored.contains("are gone"), "{restored}");
+    assert!(
+        restored.contains("1 function")
+            && restored.contains("not kept, as for secrets: API_TOKEN")
+            && restored.contains("are gone"),
+        "{restored}"
+    );
 }
 
 #[test]

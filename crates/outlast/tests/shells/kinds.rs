@@ -29,7 +29,7 @@ fn sleep_has_the_terminal(sandbox: &outlast_testkit::Sandbox) {
     });
 }
 
-fn kinds() -> impl Iterator<Item = ShellKind> {
+pub(crate) fn kinds() -> impl Iterator<Item = ShellKind> {
     ShellKind::ALL.iter().copied().filter(|kind| has(kind.name()))
 }
 
@@ -167,8 +167,9 @@ fn what_is_left_in_the_background_is_said_and_listed() {
             let show = sandbox.call(["--json", "show", "shell", "main"]);
             let shown = show.without_env("OUTLAST_SESSION").run().json();
             let listed = &shown["background"];
-            assert_eq!(listed.as_array().map(Vec::len), Some(1), "{kind}: {shown}");
-            if listed[0]["program"] == "sleep" { Ok(()) } else { Err(shown) }
+            // For a moment also the shell's own fork, which tells what it remembers.
+            let is_one = listed.as_array().map(Vec::len) == Some(1);
+            if is_one && listed[0]["program"] == "sleep" { Ok(()) } else { Err(shown) }
         });
     }
 }

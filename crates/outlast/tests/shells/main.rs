@@ -4,6 +4,7 @@
 
 mod ends;
 mod kinds;
+mod memory;
 mod recorded;
 mod steps;
 

@@ -231,7 +231,8 @@ fn try_all(kind: ShellKind) {
     if !outlast_testkit::has(kind.name()) {
         return;
     }
-    for _ in 0..if is_full() { 3 } else { 1 } {
+    let runs = if is_full() { 3 } else { 1 };
+    for run in 1..=runs {
         let sandbox = sandbox();
         let list = list(kind);
         assert!(list.len() >= if is_full() { 400 } else { 100 }, "{}", list.len());
@@ -257,6 +258,8 @@ fn try_all(kind: ShellKind) {
         }
         assert_eq!(main.outlast.jobs().len(), 1, "the shell ended on the way");
         assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), list.len(), wrong.join("\n"));
+        // For `clients/shells/recorded`, which puts it into the documentation.
+        println!("recorded {kind}: run {run} of {runs}, {} commands, 0 wrong", list.len());
     }
 }
 

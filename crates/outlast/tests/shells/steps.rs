@@ -145,3 +145,26 @@ fn the_command_line_runs_steps_with_the_code_of_the_step() {
         sandbox.call(["run", "--shell", "main", "echo $A"]).env("OUTLAST_SESSION", "other").run().ok();
     assert_eq!(other.stdout, b"\n");
 }
+
+#[test]
+fn lists_replays_and_recordings_know_the_steps() {
+    let sandbox = sandbox();
+    let main = Main::new(&sandbox);
+    main.says("echo first");
+    main.says("printf '\\033[2J\\033[H'; echo second");
+    let (job, step) = main.begin("echo up; cat\ntrue");
+    printed(&job, step.step, "up");
+    let jobs = sandbox.run(["jobs", "--all", "--json"]).json();
+    let shown = serde_json::json!({ "step": 3, "command": "echo up; cat" });
+    assert_eq!(jobs["jobs"][0]["step"], shown, "{jobs}");
+    let command = jobs["jobs"][0]["command"].as_str().unwrap();
+    assert!(command.ends_with(", step 3: echo up; cat"), "{jobs}");
+    assert_eq!(sandbox.run(["replay", "1", "--step", "1"]).ok().text(), "first\n");
+    assert_eq!(sandbox.run(["replay", "1", "--step", "2"]).ok().text(), "second\n");
+    let cast = sandbox.run(["replay", "1", "--export", "cast"]).ok().text();
+    let marks: Vec<&str> = cast.lines().filter(|line| line.contains(",\"m\",")).collect();
+    assert_eq!(marks.len(), 3, "{cast}");
+    assert!(marks[2].contains("step 3: echo up; cat"), "{cast}");
+    job.end_step(None, crate::GRACE, "me").unwrap();
+    finished(&job, step.step);
+}

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Activity, Awaiting, Grown, Status};
+use crate::shell::RunningStep;
 
 /// The answer to a brief `status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct BriefStatus {
     /// Who has taken it over, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
+    /// The step that it runs, if it is a shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<RunningStep>,
 }
 
 /// Keepers that are older than this answer tell everything.
@@ -39,6 +43,7 @@ impl From<Status> for BriefStatus {
             ports: status.ports,
             last_line: status.last_line,
             held_by: status.held_by,
+            step: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use outlast_protocol::shell::StepOrder;
+use outlast_pty::evidence::Verdict;
 use outlast_pty::reap::End;
 use rustix::process::{Pid, Signal};
 
@@ -79,6 +80,8 @@ pub(in crate::keeper) enum Effect {
     CaptureShell,
     /// Calls a shell back from its prompt: what was typed there is dropped.
     LeavePrompt,
+    /// Looks whether a shell that reads from its terminal does so at its own prompt, where no step runs.
+    LookForLostShell(Box<Verdict>),
     /// Interrupts what has a shell's terminal.
     InterruptForeground,
     /// Signals what a step has started since then, in milliseconds since 1970.

@@ -406,6 +406,7 @@ fn describe(what: &EventKind) -> Option<(EntryKind, String)> {
         EventKind::Stopped
         | EventKind::Listening { .. }
         | EventKind::StepStarted { .. }
+        | EventKind::StepChanged { .. }
         | EventKind::Continued
         | EventKind::Queued { .. }
         | EventKind::Started { .. }

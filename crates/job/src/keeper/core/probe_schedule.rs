@@ -398,13 +398,33 @@ impl Core {
                 self.probing.reader = result.reader;
             }
             self.probing.unconfirmed = result.unconfirmed;
-            self.note_verdict(&result.verdict, now, effects);
+            let reader = result.verdict.waiting().and_then(|claim| claim.evidence.pid);
+            if reader.is_some() && reader == self.command() && self.steps.has_running() {
+                effects.push(Effect::LookForLostShell(Box::new(result.verdict)));
+            } else {
+                self.note_verdict(&result.verdict, now, effects);
+            }
         }
         let wanted = self.conditions.wanted();
         if !wanted.awaiting_input && !wanted.port && wanted.http.is_empty() && !self.probing.unconfirmed {
             effects.push(Effect::StopProbes);
         }
         self.plan_probe(now.at);
+    }
+
+    /// A shell reads from its terminal while a step runs: a command of the step asks, or the shell is at its own prompt.
+    pub(super) fn on_shell_reads(
+        &mut self,
+        verdict: &Verdict,
+        is_lost: bool,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        if is_lost {
+            self.on_shell_lost(now, effects);
+        } else {
+            self.note_verdict(verdict, now, effects);
+        }
     }
 
     fn note_verdict(&mut self, verdict: &Verdict, now: Now, effects: &mut Effects) {

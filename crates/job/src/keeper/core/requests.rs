@@ -99,6 +99,7 @@ impl Core {
             ports: self.ports.clone(),
             last_line: self.last_line(),
             held_by: self.held_by(),
+            step: self.steps.shown_running(),
         }
     }
 

@@ -10,7 +10,7 @@ mod person;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use outlast_protocol::shell::{Shell, ShellStatus, Step, StepOrder, StepState};
+use outlast_protocol::shell::{RunningStep, Shell, ShellStatus, Step, StepOrder, StepState};
 
 use ending::StepEnding;
 use person::Seat;
@@ -19,6 +19,7 @@ use super::{Client, Core, Effect, Effects, Now, PeerId};
 use crate::clock::{earliest, millis};
 use crate::failure::{Failure, Kind};
 use crate::lifecycle::{EndedBy, Outcome, State};
+use crate::shells;
 use crate::wire::event::EventKind;
 use crate::wire::{Answer, Killed, Reason, Wait, Waited};
 use outlast_protocol::{Call, Hint};
@@ -132,6 +133,17 @@ impl Steps {
     pub(super) fn is_idle_shell(&self) -> bool {
         let has_left_some = self.done.back().is_some_and(|step| !step.background.is_empty());
         self.shell.is_some() && self.running.is_none() && !self.seat.is_taken() && !has_left_some
+    }
+
+    /// The step that runs, for lists.
+    pub(super) fn shown_running(&self) -> Option<RunningStep> {
+        let step = &self.running.as_ref()?.step;
+        Some(RunningStep { step: step.step, command: first_line(&step.command).to_owned() })
+    }
+
+    /// Whether a step runs.
+    pub(super) fn has_running(&self) -> bool {
+        self.running.is_some()
     }
 
     fn remember(&mut self, step: Step) {
@@ -263,7 +275,11 @@ impl Core {
             return;
         }
         let Some(Queued { mut step, order }) = self.steps.queue.pop_front() else { return };
-        self.steps.capture_at = None;
+        // Afterwards there may be no shell that could tell.
+        let is_due = self.steps.capture_at.take().is_some();
+        if is_due && shells::may_end_shell(&order.command) {
+            effects.push(Effect::CaptureShell);
+        }
         step.state = StepState::Running;
         step.from = self.grown().offset;
         step.started_at = now.unix_ms;
@@ -338,6 +354,8 @@ impl Core {
             if self.steps.next == end.step + 1 {
                 self.steps.next = end.step;
             }
+            // What was waited for at the prompt is no question of the next step.
+            self.note_activity(now, effects);
             return self.begin_next_step(now, effects);
         }
         if self.steps.running.as_ref().is_none_or(|running| running.step.step != end.step) {
@@ -402,16 +420,22 @@ impl Core {
         }
     }
 
-    /// The shell has told what was changed in it since it was made.
-    pub(super) fn on_shell_changed(&mut self, changed: BTreeMap<String, Vec<String>>) {
-        let names = |changed: &BTreeMap<String, Vec<String>>| -> Vec<String> {
-            changed.values().flatten().cloned().collect()
-        };
-        let known = names(&self.steps.changed);
-        if let Some(step) = self.steps.done.back_mut() {
-            step.changed = names(&changed).into_iter().filter(|name| !known.contains(name)).collect();
+    /// The shell has told what was changed in it since it was made, and what of that since it was last asked.
+    pub(super) fn on_shell_changed(
+        &mut self,
+        all: BTreeMap<String, Vec<String>>,
+        new: Vec<String>,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        self.steps.changed = all;
+        let Some(step) = self.steps.done.back_mut() else { return };
+        let changed: Vec<String> = new.into_iter().filter(|name| !step.changed.contains(name)).collect();
+        if !changed.is_empty() {
+            step.changed.extend_from_slice(&changed);
+            let step = step.step;
+            self.event(EventKind::StepChanged { step, changed }, now, effects);
         }
-        self.steps.changed = changed;
     }
 
     /// The shell has ended: so has what ran in it, and what waits never will.
@@ -421,7 +445,7 @@ impl Core {
         }
         let state = self.phase.state();
         if let Some(running) = &mut self.steps.running {
-            running.step.note = Some("the shell ended with it".into());
+            running.step.note.get_or_insert_with(|| "the shell ended with it".into());
         }
         self.finish_step(code_of(&state), Vec::new(), None, now, effects);
         for Queued { mut step, .. } in std::mem::take(&mut self.steps.queue) {
@@ -449,6 +473,14 @@ impl Core {
         if let Some(running) = &mut self.steps.running {
             running.step.note = Some(why);
         }
+        self.steps.torn = true;
+        self.begin_ending(EndedBy::Unknown, Duration::ZERO, None, now, effects);
+    }
+
+    /// The shell stands at its own prompt: a command has removed what brings it back to us, and then threw it out of the step.
+    pub(super) fn on_shell_lost(&mut self, now: Now, effects: &mut Effects) {
+        let Some(running) = &mut self.steps.running else { return };
+        running.step.note = Some("the shell lost its way back to Outlast and was ended with it".into());
         self.steps.torn = true;
         self.begin_ending(EndedBy::Unknown, Duration::ZERO, None, now, effects);
     }

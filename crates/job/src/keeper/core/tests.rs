@@ -281,6 +281,7 @@ impl World {
             | Effect::LeavePrompt
             | Effect::SearchStep(_)
             | Effect::CaptureShell
+            | Effect::LookForLostShell(_)
             | Effect::InterruptForeground
             | Effect::SignalStep { .. } => panic!("a job that is not a shell has no steps: {effect:?}"),
             Effect::LearnSecret(secret) => return Some(Input::SecretLearned { secret, failed: None }),

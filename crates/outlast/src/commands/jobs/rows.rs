@@ -46,6 +46,9 @@ pub(in crate::commands) struct Row {
     log_bytes: u64,
     pub(in crate::commands) log_failing: Option<String>,
     last_line: String,
+    /// The step that it runs, if it is a shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<outlast_job::shell::RunningStep>,
     pub(in crate::commands) ports: Vec<u16>,
     pub(in crate::commands) awaiting_input: Option<outlast_job::wire::Awaiting>,
     /// Its machine cannot be reached: this was known so long ago.
@@ -87,6 +90,7 @@ impl Row {
             log_bytes: log_end,
             log_failing: glance.as_ref().and_then(|glance| glance.log_failing.clone()),
             last_line,
+            step: glance.as_ref().and_then(|glance| glance.step.clone()),
             ports: glance.as_ref().map(|glance| glance.ports.clone()).unwrap_or_default(),
             awaiting_input: glance.and_then(|glance| glance.awaiting_input),
             name,

@@ -34,12 +34,12 @@ pub(super) fn run(outlast: &Outlast, args: &RunArgs, name: &str, out: &mut Outpu
     let wait = Wait::of(until);
     check_wait(&wait)?;
     let mut spec = super::spec(args)?;
-    // What is said of folder and environment is for this step; the shell begins where we are.
-    spec.cwd = None;
+    // What is said of folder and environment is for this step; the shell begins where we are, or where it was.
     spec.env.clear();
     spec.timeout = None;
     let order = order(args)?;
     let place = outlast.place_of_shell(&scope(), name)?;
+    spec.cwd.clone_from(&place.begins_in);
     let asked: Option<ShellKind> = args.with.as_deref().map(str::parse).transpose()?;
     let kind = place.kind_for(asked.or(default_kind(outlast, &place)), name)?;
     of_shell(&mut spec, Shell { rc: args.rc, scope: scope(), ..Shell::new(name, kind) });
@@ -48,6 +48,11 @@ pub(super) fn run(outlast: &Outlast, args: &RunArgs, name: &str, out: &mut Outpu
     let begun = outlast.step(&spec, &order)?;
     if begun.made && !args.quiet {
         out.aside(&format!("[shell {name} was made: job {}]", begun.job.handle()));
+    }
+    if begun.made
+        && let Some(restored) = begun.job.info()?.shell.and_then(|shell| shell.restored)
+    {
+        out.talk(&format!("outlast: {restored}"));
     }
     let wait = wait.of_step(begun.step.step);
     if args.background {

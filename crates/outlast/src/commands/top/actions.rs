@@ -81,6 +81,7 @@ impl Top<'_> {
                     idle_limit: None,
                     at: None,
                     offset: None,
+                    step: None,
                     export: None,
                 };
                 replay::replay(outlast, &args, out)

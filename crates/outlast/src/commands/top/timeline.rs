@@ -153,6 +153,9 @@ fn words(what: &EventKind) -> Option<(char, String)> {
         EventKind::GivenBack { why, .. } => ('g', format!("given back: {why}")),
         EventKind::StepStarted { step } => ('$', format!("step {}: {}", step.step, step.command)),
         EventKind::Step { step } => ('.', format!("step {} is over", step.step)),
+        EventKind::StepChanged { step, changed } => {
+            ('=', format!("step {step} changed {}", changed.join(", ")))
+        }
         EventKind::StepForged { why } => ('!', format!("the shell was ended: {why}")),
         EventKind::Unknown => return None,
     })

@@ -50,9 +50,15 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
             looks(Tool::Read)
         }
         Verb::Screen(ScreenArgs { job: _, scrollback: _, plain: _, svg: _ }) => looks(Tool::Screen),
-        Verb::Replay(ReplayArgs { job: _, speed: _, idle_limit: _, at: _, offset: _, export: _ }) => {
-            looks(Tool::Read)
-        }
+        Verb::Replay(ReplayArgs {
+            job: _,
+            speed: _,
+            idle_limit: _,
+            at: _,
+            offset: _,
+            step: _,
+            export: _,
+        }) => looks(Tool::Read),
         Verb::Diff(DiffArgs { first: _, second: _, at: _, screen: _, ignore_numbers: _, context: _ }) => {
             looks(Tool::Read)
         }
