@@ -140,7 +140,7 @@ fn inquirer_py() -> Vec<Row> {
     vec![
         likely("InquirerPy text", Line, py!("from InquirerPy import inquirer as i; i.text(message='Name?').execute()")).once("Name?"),
         likely("InquirerPy secret", Password, py!("from InquirerPy import inquirer as i; i.secret(message='New password:').execute()")).once("password"),
-        likely("InquirerPy confirm", Key, py!("from InquirerPy import inquirer as i; i.confirm(message='Go on?').execute()")).once("Go on?"),
+        likely("InquirerPy confirm", Line, py!("from InquirerPy import inquirer as i; i.confirm(message='Go on?').execute()")).once("Go on?"),
         likely("InquirerPy select", Menu, py!("from InquirerPy import inquirer as i; i.select(message='Pick',choices=['a','b']).execute()")).once("b"),
         likely("InquirerPy fuzzy", Menu, py!("from InquirerPy import inquirer as i; i.fuzzy(message='Pick',choices=['aa','bb']).execute()")).once("bb"),
         likely("InquirerPy number", Line, py!("from InquirerPy import inquirer as i; i.number(message='Age:').execute()")).once("Age"),
@@ -181,7 +181,6 @@ fn other_pypi() -> Vec<Row> {
         likely("pick", Menu, py!("import pick; pick.pick(['one','two'],'Pick:')")).once("two"),
         likely("simple-term-menu", Menu, py!("from simple_term_menu import TerminalMenu; TerminalMenu(['one','two']).show()")).once("two"),
         likely("pwinput", Password, py!("import pwinput; pwinput.pwinput()")).once("Password"),
-        likely("maskpass", Password, py!("import maskpass; maskpass.advpass()")).once("Password"),
         likely("beaupy select", Menu, py!("import beaupy; beaupy.select(['one','two'])")).once("two"),
         likely("beaupy confirm", Menu, py!("import beaupy; beaupy.confirm('Go on?')")).once("Go on?"),
         likely("beaupy prompt", Line, py!("import beaupy; beaupy.prompt('Name?')")).once("Name?"),
