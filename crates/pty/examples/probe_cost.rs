@@ -64,6 +64,8 @@ fn measure(root: Pid, argv: &[&str]) -> Result<[u128; 4], Box<dyn Error>> {
         row: Row::New,
         offers_choice: false,
         lists_choices: false,
+        field: "",
+        text_below: false,
         answered: false,
     };
     let mut prober = Prober::new(root);

@@ -42,6 +42,7 @@ mod prober;
 #[cfg(not(target_os = "linux"))]
 #[path = "evidence/elsewhere.rs"]
 mod prober;
+mod fields;
 mod kinds;
 mod modes;
 pub mod text;
@@ -50,6 +51,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
+pub use fields::question_of_field;
 pub use prober::Prober;
 
 /// What the owner of the screen and the clock knows.
@@ -76,6 +78,10 @@ pub struct Hints<'a> {
     pub offers_choice: bool,
     /// The rows on the screen list several things, one of which is marked, or say which keys choose one.
     pub lists_choices: bool,
+    /// The question of a field that takes text, if the cursor is hidden or nothing stands left of it; empty otherwise.
+    pub field: &'a str,
+    /// Rows below the cursor's have text in them.
+    pub text_below: bool,
     /// A line was typed at the last prompt, and the program has read it.
     pub answered: bool,
 }
@@ -85,17 +91,27 @@ impl Hints<'_> {
     #[must_use]
     pub fn prompt(&self) -> &str {
         let before = self.text_before_cursor.trim();
-        if before.is_empty() && !self.alternate_screen && text::is_question(self.line_above) {
+        if !self.field.is_empty() && !self.alternate_screen {
+            self.field
+        } else if before.is_empty() && !self.alternate_screen && text::is_question(self.line_above) {
             self.line_above.trim()
         } else {
             before
         }
     }
 
+    /// Whether the screen is drawn as a whole: some do so without the alternate screen, with frames.
+    fn is_full_screen(&self) -> bool {
+        self.alternate_screen || self.text_before_cursor.contains(kinds::FRAMES)
+    }
+
     /// Whether the screen shows a prompt: the text before the cursor ends like one, or the line above is a question that
     /// ended with a newline. What a program is doing is no question, even if a colon follows.
     fn asks(&self) -> bool {
         let before = self.text_before_cursor;
+        if !self.field.is_empty() && !self.alternate_screen {
+            return !text::is_progress(self.field);
+        }
         if before.trim().is_empty() {
             return !self.alternate_screen
                 && text::is_question(self.line_above)

@@ -5,7 +5,7 @@
 //! out. At full size (`--include-ignored`) every row also runs as an ordinary user, and every row that does not wait also
 //! where the kernel refuses evidence.
 //!
-//! With `OUTLAST_TABLE=FILE` what was seen is written there, as a page for the documentation.
+//! With `OUTLAST_TABLE=FILE` what was seen is written there, as a page for the documentation, and every row runs only as it is.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::expect_used,
@@ -15,6 +15,10 @@
 
 #[path = "awaiting/asking.rs"]
 mod asking;
+#[path = "awaiting/libraries.rs"]
+mod libraries;
+#[path = "awaiting/programs.rs"]
+mod programs;
 #[path = "awaiting/row.rs"]
 mod row;
 #[path = "awaiting/screen.rs"]
@@ -64,6 +68,8 @@ fn table() -> Vec<Row> {
     rows.extend(working::rows());
     rows.extend(timers::rows());
     rows.extend(tail::rows());
+    rows.extend(programs::rows());
+    rows.extend(libraries::rows());
     rows
 }
 
@@ -89,7 +95,8 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(SIDE_BY_SIDE);
     let seen = Seen::default();
     let began = Instant::now();
-    let modes: &[Mode] = match arguments.include_ignored || arguments.ignored {
+    let page = std::env::var_os("OUTLAST_TABLE");
+    let modes: &[Mode] = match (arguments.include_ignored || arguments.ignored) && page.is_none() {
         true => &[Mode::Plain, Mode::OrdinaryUser, Mode::Hardened],
         // The others would only be listed as ignored.
         false => &[Mode::Plain],
@@ -100,7 +107,7 @@ fn main() -> ExitCode {
     if !lines.is_empty() {
         report(&lines, began.elapsed());
     }
-    if let Some(file) = std::env::var_os("OUTLAST_TABLE") {
+    if let Some(file) = page {
         std::fs::write(file, markdown(&lines)).expect("the table's file");
     }
     conclusion.exit_code()

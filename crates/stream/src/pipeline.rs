@@ -6,6 +6,7 @@
 mod dispatch;
 mod keyframe;
 mod lines;
+mod rare;
 
 use crate::charset::Charsets;
 use crate::checkpoint::{Checkpoint, CheckpointTracker, prelude};
@@ -67,6 +68,7 @@ struct Fold {
     backoff: lines::Backoff,
     /// The character that REP repeats; `None` at the start of a line.
     last_printed: Option<char>,
+    rare: rare::Rare,
 }
 
 impl Pipeline {
@@ -102,6 +104,7 @@ impl Pipeline {
                 region: None,
                 backoff: lines::Backoff::default(),
                 last_printed: None,
+                rare: rare::Rare::default(),
             },
         };
         if config.cursor != (0, 0) && from.offset == 0 {

@@ -8,6 +8,7 @@
 //! [`crate::pipeline`], so output cannot make the engine answer, grow or call out.
 
 mod corrected;
+mod edits;
 mod plain_rows;
 mod queue;
 mod snapshot;
@@ -23,6 +24,7 @@ use crate::modes::Modes;
 use crate::size::Size;
 use corrected::Corrected;
 use queue::Queue;
+pub(crate) use edits::{Area, ReverseWrap};
 pub use snapshot::{CursorPosition, Snapshot};
 
 /// The screen, drawn on demand.

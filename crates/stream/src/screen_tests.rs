@@ -76,3 +76,53 @@ fn the_cursor_is_reported_from_the_top_of_the_region_in_origin_mode() {
     assert_eq!(replies("\x1b[2;4r\x1b[?6h\x1b[2;3H\x1b[6n"), "\x1b[2;3R");
     assert_eq!(replies("\x1b[2;4r\x1b[?6l\x1b[3;3H\x1b[6n"), "\x1b[3;3R");
 }
+
+/// The rows that a terminal of 10 by 4 shows after some output, without empty ones at the end.
+fn rows_after(output: &str) -> Vec<String> {
+    let size = Size { cols: 10, rows: 4 };
+    let mut pipeline = Pipeline::new(Config { size, ..Config::default() });
+    pipeline.feed(output.as_bytes(), &mut FoldOutput::default());
+    let mut rows: Vec<String> =
+        pipeline.screen().rows.iter().map(|row| row.trim_end().to_owned()).collect();
+    while rows.last().is_some_and(String::is_empty) {
+        rows.pop();
+    }
+    rows
+}
+
+#[test]
+fn whole_columns_are_inserted_and_removed() {
+    let text = "abcd\r\nefgh";
+    assert_eq!(rows_after(&format!("{text}\x1b[1;2H\x1b[2'}}")), ["a  bcd", "e  fgh"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[1;2H\x1b[2'~")), ["ad", "eh"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[1;1H\x1b6")), [" abcd", " efgh"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[1;10H\x1b9")), ["bcd", "fgh"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[2;3r\x1b[1;1H\x1b6")), ["abcd", "efgh"], "outside of the region");
+}
+
+#[test]
+fn protected_text_outlives_selective_erasure() {
+    let text = "a\x1b[1\"qb\x1b[0mc\x1b[0\"qd";
+    assert_eq!(rows_after(&format!("{text}\x1b[?2J")), [" bc"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[?1K")), [" bc"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[2J")), Vec::<String>::new());
+    let guarded = "a\x1bVb\x1bWc";
+    assert_eq!(rows_after(&format!("{guarded}\x1b[2J")), [" b"]);
+    assert_eq!(rows_after(&format!("{guarded}\x1b[1;1H\x1b[3X")), [" b"]);
+    assert_eq!(rows_after(&format!("{guarded}\x1b[?2J")), Vec::<String>::new());
+}
+
+#[test]
+fn steps_back_go_over_the_left_edge_if_asked_for() {
+    assert_eq!(rows_after("0123456789ab\x1b[?45h\x08\x08\x08X"), ["012345678X", "ab"]);
+    assert_eq!(rows_after("ab\r\ncd\x1b[?45h\x08\x08\x08X"), ["ab", "Xd"], "that row was not wrapped");
+    assert_eq!(rows_after("\x1b[2;1H\x1b[?1045h\x08X"), ["         X"]);
+    assert_eq!(rows_after("\x1b[?1045h\x1b[1;1H\x1b[DX"), ["", "", "", "         X"]);
+}
+
+#[test]
+fn modes_and_the_cursor_are_saved_and_restored() {
+    assert_eq!(rows_after("\x1b[?7l\x1b[?7s\x1b[?7h\x1b[?7r0123456789ab"), ["012345678b"]);
+    assert_eq!(rows_after("ab\x1b[?1048h\r\ncd\x1b[?1048le"), ["abe", "cd"]);
+    assert_eq!(rows_after("\x1b7\x1b[2;3r\x1b[?6h\x1b8\x1b[1;1HX"), ["X"], "origin mode was not saved");
+}

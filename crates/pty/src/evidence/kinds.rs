@@ -9,14 +9,22 @@ const PAGERS: [&str; 6] = ["less", "more", "most", "pg", "man", "pager"];
 /// Editors whose command line is a lone colon, as a pager's is.
 const EDITORS: [&str; 5] = ["vi", "vim", "ex", "nvim", "vim.basic"];
 
+/// What frames are drawn with.
+pub(super) const FRAMES: [char; 3] = ['│', '┃', '║'];
+
 /// The kind of input, by the modes of the terminal that it is typed at.
 pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind {
     let Modes { canonical, echo, .. } = modes;
     // Nothing but the prompt is left of the cursor, so what is above may be the question.
-    let prompt =
-        if hints.text_before_cursor.trim().is_empty() { hints.prompt() } else { hints.text_before_cursor };
+    let elsewhere = hints.text_before_cursor.trim().is_empty() || !hints.field.is_empty();
+    let prompt = if elsewhere { hints.prompt() } else { hints.text_before_cursor };
     let hides_line = canonical && !modes.for_a_child;
-    if !echo && (hides_line || (text::asks_for_secret(prompt) && !hints.alternate_screen)) {
+    let plain = !text::is_library_question(prompt) && !text::asks_yes_or_no(prompt);
+    let secret =
+        text::asks_for_secret(prompt) || (modes.reads_unseen && plain && prompt.trim_end().ends_with(':'));
+    // A library that leaves the cursor before its question moves it there to show nothing.
+    let unseen = !hints.cursor_hidden && !hints.field.is_empty() && hints.text_before_cursor.is_empty();
+    if !echo && (hides_line || ((secret || unseen) && !hints.alternate_screen)) {
         return InputKind::Password;
     }
     let is_editor = EDITORS.contains(&program);
@@ -31,11 +39,26 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if canonical {
         return if text::is_command_prompt(prompt) || again { InputKind::Repl } else { InputKind::Line };
     }
-    if hints.lists_choices && !text::is_command_prompt(prompt) {
+    if !hints.field.is_empty() {
+        return InputKind::Line;
+    }
+    let filter = text::is_choice_sign(prompt) && hints.text_below;
+    if (hints.lists_choices && !text::is_command_prompt(prompt)) || (hints.lists_choices && filter) {
         return InputKind::Menu;
     }
     if text::is_library_question(prompt) {
-        return InputKind::Line;
+        return library_kind(hints, prompt);
+    }
+    if text::asks_for_key(prompt) {
+        return InputKind::Key;
+    }
+    // An editor: nothing is asked, and something stands below the cursor.
+    if hints.text_below && prompt.trim().is_empty() {
+        return InputKind::Menu;
+    }
+    // Full-screen programs draw frames, even those that do not use the alternate screen.
+    if prompt.contains(FRAMES) {
+        return InputKind::Menu;
     }
     if hints.bracketed_paste {
         // Line editors use bracketed paste even for a plain question.
@@ -46,19 +69,37 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if text::asks_yes_or_no(prompt) && !text::is_command_prompt(prompt) {
         return InputKind::Key;
     }
-    // Full-screen programs draw frames, even those that do not use the alternate screen.
-    if hints.cursor_hidden || prompt.contains(['│', '┃', '║']) {
+    if hints.cursor_hidden {
         return InputKind::Menu;
     }
     // The kernel echoes each key, so this is not a line editor: those echo themselves.
-    if echo || text::asks_for_key(prompt) || text::offers_keys(prompt) || prompt.trim().is_empty() {
+    if echo || text::offers_keys(prompt) || prompt.trim().is_empty() {
         return InputKind::Key;
     }
     if text::is_command_prompt(prompt) || again {
         return InputKind::Repl;
     }
-    // A read that returns without a key serves no line editor.
-    if modes.reads_time_out { InputKind::Key } else { InputKind::Line }
+    // A read that returns without a key serves no line editor. Nor do modes in which not even the ends of lines are
+    // printed as such: they are set for one key, and taken back.
+    let for_one_key = modes.raw_output && prompt.trim_end().ends_with('?');
+    // Line editors have a prompt. What stands before the cursor here is an answer, and more of it comes with a key.
+    let no_prompt = hints.row == Row::New && !text::is_prompt_like(prompt);
+    if modes.reads_time_out || for_one_key || no_prompt { InputKind::Key } else { InputKind::Line }
+}
+
+/// What a question of a library takes, by how it is drawn.
+fn library_kind(hints: &Hints<'_>, prompt: &str) -> InputKind {
+    let after_sign = prompt.rsplit_once(['›', '‣']).map(|(_, choice)| choice.trim());
+    match after_sign {
+        Some(choice) if text::asks_yes_or_no(choice) => InputKind::Key,
+        // `no / yes`, of which one is marked.
+        Some(choice) if choice.split_once(" / ").is_some() => InputKind::Menu,
+        Some(_) | None if hints.cursor_hidden && prompt.trim_end().ends_with("(y/") => InputKind::Key,
+        Some(_) | None if prompt.trim_start().starts_with("[?]") && text::asks_yes_or_no(prompt) => InputKind::Key,
+        // What can be chosen stands below.
+        Some(_) | None if hints.text_below && prompt.trim_end().ends_with('…') => InputKind::Menu,
+        Some(_) | None => InputKind::Line,
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +119,8 @@ mod tests {
             row: Row::New,
             offers_choice: false,
             lists_choices: false,
+            field: "",
+            text_below: false,
             answered: false,
         }
     }
@@ -128,6 +171,24 @@ mod tests {
         assert_eq!(kind(&hidden, raw, "x"), InputKind::Key);
         let known = Hints { row: Row::SamePrompt, answered: true, ..hints("next: ") };
         assert_eq!(kind(&known, Modes::PLAIN, "x"), InputKind::Repl);
+        let one_key = Modes { raw_output: true, ..raw };
+        assert_eq!(kind(&hints("Which one? "), one_key, "x"), InputKind::Key);
+        assert_eq!(kind(&hints("Name: "), one_key, "x"), InputKind::Line);
+        let unseen = Modes { reads_unseen: true, ..raw };
+        assert_eq!(kind(&hints("Vault: "), unseen, "x"), InputKind::Password);
+        let field = Hints { cursor_hidden: true, field: "Where?", ..hints("") };
+        assert_eq!(kind(&field, raw, "node"), InputKind::Line);
+        let hidden_field = Hints { cursor_hidden: true, field: "Your password", ..hints("") };
+        assert_eq!(kind(&hidden_field, raw, "node"), InputKind::Password);
+        let cursor_before = Hints { field: "Code:", ..hints("") };
+        assert_eq!(kind(&cursor_before, raw, "x"), InputKind::Password);
+        let toggle = hints("? Sure? › no / yes");
+        assert_eq!(kind(&toggle, raw, "node"), InputKind::Menu);
+        assert_eq!(kind(&hints("? Go on? › (y/N)"), raw, "node"), InputKind::Key);
+        let editor = Hints { text_below: true, bracketed_paste: true, ..hints("") };
+        assert_eq!(kind(&editor, raw, "joe"), InputKind::Menu);
+        let fuzzy = Hints { text_below: true, lists_choices: true, bracketed_paste: true, ..hints("❯ ") };
+        assert_eq!(kind(&fuzzy, raw, "python3"), InputKind::Menu);
         let above = Hints { line_above: "Your password?", ..hints("") };
         assert_eq!(kind(&above, raw, "x"), InputKind::Password);
         let in_emacs = Modes { canonical: true, echo: false, for_a_child: true, ..Modes::PLAIN };

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::termios::{LocalModes, OutputModes, SpecialCodeIndex, Termios};
+use rustix::termios::{InputModes, LocalModes, OutputModes, SpecialCodeIndex, Termios};
 
 /// The input modes of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,11 @@ pub(super) struct Modes {
     /// It passes on lines, and leaves the ends of lines that are printed as they are. No terminal that a person sits at is like that: an editor made it
     /// for a child, and shows what the child prints in a window of its own.
     pub(super) for_a_child: bool,
+    /// Not even the ends of lines are printed as such: modes for a full screen, or for one key.
+    pub(super) raw_output: bool,
+    /// Keys come one by one, without echo and without signals, but with Return as the end of a line: nothing is changed but what it takes to
+    /// read a line unseen.
+    pub(super) reads_unseen: bool,
 }
 
 impl Modes {
@@ -25,7 +30,7 @@ impl Modes {
 
     /// Those of a terminal of which nothing is known.
     pub(super) const PLAIN: Self =
-        Self { canonical: true, echo: true, reads_time_out: false, for_a_child: false };
+        Self { canonical: true, echo: true, reads_time_out: false, for_a_child: false, raw_output: false, reads_unseen: false };
 
     /// It reads lines without echo.
     pub(super) fn hides_a_line(self) -> bool {
@@ -41,6 +46,11 @@ impl From<&Termios> for Modes {
             echo: termios.local_modes.contains(LocalModes::ECHO),
             for_a_child: canonical
                 && !termios.output_modes.contains(OutputModes::OPOST.union(OutputModes::ONLCR)),
+            raw_output: !canonical && !termios.output_modes.contains(OutputModes::OPOST),
+            reads_unseen: !canonical
+                && !termios.local_modes.intersects(LocalModes::ECHO.union(LocalModes::ISIG))
+                && termios.local_modes.contains(LocalModes::IEXTEN)
+                && termios.input_modes.contains(InputModes::ICRNL),
             reads_time_out: !canonical && termios.special_codes[SpecialCodeIndex::VMIN] == 0,
         }
     }

@@ -4,7 +4,7 @@
 //! [`looks_like_question`] decides alone, as the last resort after a long silence, and so matches little.
 
 /// Characters that end a prompt, with or without a blank after them.
-const PROMPT_ENDS: [char; 8] = ['?', ':', '>', '$', '#', '»', '›', '❯'];
+const PROMPT_ENDS: [char; 14] = ['?', ':', '>', '$', '#', '»', '›', '❯', '❱', '⟩', '〉', '➜', '➤', 'λ'];
 
 /// Parts of lines that offer a key without needing one, or that only look unfinished. Lower case.
 const FALSE_FRIENDS: [&str; 14] = [
@@ -49,8 +49,21 @@ pub fn is_prompt_like(text: &str) -> bool {
     if trimmed.len() < text.len() && trimmed.ends_with([')', ']']) {
         return true;
     }
+    if is_word_with_sign(text) {
+        return true;
+    }
     // A shell's `%`, but not the end of "Building 45%".
     trimmed.strip_suffix('%').is_some_and(|before| !before.trim_end().ends_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `irb(main):002:1* `: one word, and a sign that ends no sentence.
+fn is_word_with_sign(text: &str) -> bool {
+    let word = text.trim();
+    text.ends_with(' ')
+        && word.ends_with(['*', ';', '=', '~'])
+        && word.chars().count() > 2
+        && !word.contains(char::is_whitespace)
+        && word.contains(char::is_alphanumeric)
 }
 
 /// Whether a line is a question, for which the program reads an answer on the next one.
@@ -61,6 +74,11 @@ pub fn is_question(line: &str) -> bool {
         return false;
     }
     let lower = trimmed.to_lowercase();
+    // "Type .help for usage hints", "Type `bye' to exit".
+    let offers = [" for ", " to exit", " to quit", " to leave"].iter().any(|words| lower.contains(words));
+    if lower.starts_with("type ") && offers && !trimmed.ends_with([':', '?']) {
+        return false;
+    }
     let asks_in_words = ["enter ", "type ", "please ", "input ", "choose ", "select ", "provide "]
         .iter()
         .any(|word| lower.starts_with(word));
@@ -172,9 +190,17 @@ pub(super) fn asks_yes_or_no(text: &str) -> bool {
     .any(|mark| text.contains(mark))
 }
 
-/// Whether it mentions a secret.
+/// What makes of a secret something that is none, if it stands behind it: `Token name: `.
+const ABOUT_SECRETS: [&str; 10] =
+    ["name", "file", "path", "length", "hint", "type", "id", "manager", "policy", "store"];
+
+/// Whether it asks for a secret.
 pub(super) fn asks_for_secret(text: &str) -> bool {
     let text = text.to_lowercase();
+    let last = text.split(|c: char| !c.is_alphanumeric()).rfind(|word| !word.is_empty());
+    if text.trim_end().ends_with(':') && last.is_some_and(|last| ABOUT_SECRETS.contains(&last)) {
+        return false;
+    }
     if ["password", "passphrase", "passcode", "passwort", "api key", "access key", "secret key"]
         .iter()
         .any(|word| text.contains(word))
@@ -206,9 +232,13 @@ pub(super) fn offers_keys(text: &str) -> bool {
     if lower.split(|c: char| !c.is_alphanumeric()).any(|word| word == "key") {
         return true;
     }
-    // `(a/b/c)`, `[y,n,q]`: single characters in brackets.
+    // `(a/b/c)`, `[y,n,q]`, `(1-9)`: single characters in brackets.
     let Some(open) = lower.rfind(['(', '[']) else { return false };
     let inner = lower[open + 1..].trim_end_matches([')', ']']);
+    let range = inner.split_once('-').is_some_and(|(a, b)| a.len() == 1 && b.len() == 1);
+    if range {
+        return true;
+    }
     let parts: Vec<&str> = inner.split(['/', ',', '|']).map(str::trim).collect();
     parts.len() > 1 && parts.iter().all(|part| part.chars().count() == 1)
 }
@@ -217,6 +247,11 @@ pub(super) fn offers_keys(text: &str) -> bool {
 pub(super) fn is_library_question(text: &str) -> bool {
     let text = text.trim_start();
     ["? ", "[?] "].iter().any(|mark| text.starts_with(mark)) && text.chars().any(char::is_alphabetic)
+}
+
+/// Whether it is nothing but the sign behind which a list is filtered.
+pub(super) fn is_choice_sign(text: &str) -> bool {
+    ["❯", "›", "»"].contains(&text.trim())
 }
 
 /// Whether it ends like the prompt of a program that reads commands.
@@ -234,7 +269,7 @@ pub(super) fn is_command_prompt(text: &str) -> bool {
     {
         return true;
     }
-    if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%']) || trimmed == "..." {
+    if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%', '❱', '⟩', '〉', '➜', 'λ']) || trimmed == "..." || is_word_with_sign(text) {
         return true;
     }
     // `(gdb) `, `(Pdb) `: one word in brackets and nothing before it. `In [3]: ` as in IPython.
@@ -280,6 +315,8 @@ mod tests {
             "host% ",
             "? Name ",
             "❯ ",
+            "irb(main):002:1* ",
+            "~/src〉",
         ];
         for text in prompts {
             assert!(is_prompt_like(text), "{text:?}");
@@ -364,7 +401,7 @@ mod tests {
         for line in ["What is your name?", "Enter a number:", "Please enter your age", "Go on [y/N]"] {
             assert!(is_question(line), "{line:?}");
         }
-        for line in ["", "done", "Listening on:", "Press q to quit", "Please wait…", "Error: no such file:"]
+        for line in ["", "done", "Listening on:", "Press q to quit", "Please wait…", "Error: no such file:", "Type `bye' to exit", "Type \".help\" for more information."]
         {
             assert!(!is_question(line), "{line:?}");
         }

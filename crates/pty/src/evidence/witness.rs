@@ -131,7 +131,8 @@ impl Judge<'_> {
             && !terminal.modes.canonical
             && hints.offers_choice
             && hints.since_output < hints.since_input;
-        if (!prompt && !choice && !hints.alternate_screen)
+        let full_screen = hints.alternate_screen || (hints.is_full_screen() && !terminal.modes.canonical);
+        if (!prompt && !choice && !full_screen)
             || text::is_false_friend(hints.text_before_cursor)
             || self.others_are_working(samples, terminal, reader.process.pid)
         {
@@ -197,7 +198,7 @@ impl Judge<'_> {
             let still = known || hides || self.timers_have_fired(terminal, reader);
             return self.witness(samples, terminal, true, QUIET_WITH_OTHERS).once(still);
         }
-        let full_screen = hints.alternate_screen && !terminal.modes.canonical;
+        let full_screen = hints.is_full_screen() && !terminal.modes.canonical;
         self.witness(samples, terminal, full_screen, QUIET_FULL_SCREEN)
     }
 

@@ -1,6 +1,17 @@
 //! A row of the table: a program, what is typed at it first, and what must be said of it.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use outlast_pty::evidence::{InputKind, Level};
+
+/// How the name of a program begins that is in the folder of fetched tools.
+const IN_TOOLS: &str = "tools/";
+
+/// The folder of what `cargo xtask test` fetches from registries.
+pub(crate) fn tools() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools"))
+}
 
 /// What must be said of a program.
 #[derive(Clone, Copy, Debug)]
@@ -127,10 +138,22 @@ impl Row {
         matches!(self.expect, Expect::Waits { .. })
     }
 
+    /// Its command, with the place of a fetched program filled in.
+    pub(crate) fn command(&self) -> Vec<OsString> {
+        let word = |word: &&str| match word.strip_prefix(IN_TOOLS) {
+            Some(rest) => tools().join(rest).into_os_string(),
+            None => OsString::from(word),
+        };
+        self.argv.iter().map(word).collect()
+    }
+
     /// The first program that this machine does not have, of those of the row and one more.
     pub(crate) fn absent(&self, besides: Option<&'static str>) -> Option<&'static str> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+        let there = |program: &str| match program.strip_prefix(IN_TOOLS) {
+            Some(rest) => tools().join(rest).is_file(),
+            None => std::env::split_paths(&path).any(|folder| folder.join(program).is_file()),
+        };
         self.argv.iter().take(1).chain(&self.needs).copied().chain(besides).find(|program| !there(program))
     }
 }

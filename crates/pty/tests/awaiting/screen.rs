@@ -8,7 +8,7 @@ use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::{Config, Term, TermMode};
 use alacritty_terminal::vte::ansi::Processor;
-use outlast_pty::evidence::{Hints, Row, text};
+use outlast_pty::evidence::{Hints, Row, question_of_field, text};
 
 struct Answers(Sender<String>);
 
@@ -45,6 +45,8 @@ pub(crate) struct Screen {
     answers: Receiver<String>,
     text_before_cursor: String,
     line_above: String,
+    field: String,
+    text_below: bool,
 }
 
 impl Screen {
@@ -57,6 +59,8 @@ impl Screen {
             answers,
             text_before_cursor: String::new(),
             line_above: String::new(),
+            field: String::new(),
+            text_below: false,
         }
     }
 
@@ -68,6 +72,12 @@ impl Screen {
         let above = (0..cursor.line.0).rev().map(|line| self.row(Line(line), self.term.columns()));
         self.line_above =
             above.map(|row| row.trim_end().to_owned()).find(|row| !row.is_empty()).unwrap_or_default();
+        let text = self.text();
+        let rows: Vec<&str> = text.lines().collect();
+        let (row, hidden) = (cursor.line.0 as usize, !self.term.mode().contains(TermMode::SHOW_CURSOR));
+        let elsewhere = hidden || self.text_before_cursor.trim().is_empty();
+        self.field = elsewhere.then(|| question_of_field(&rows, row)).flatten().unwrap_or_default();
+        self.text_below = rows.iter().skip(row + 1).any(|row| !row.is_empty());
         self.answers.try_iter().collect()
     }
 
@@ -94,6 +104,8 @@ impl Screen {
             row: Row::New,
             offers_choice: !mode.contains(TermMode::SHOW_CURSOR) && text::offers_choice(self.text().lines()),
             lists_choices: text::lists_choices(self.text().lines()),
+            field: &self.field,
+            text_below: self.text_below,
             answered: false,
         }
     }

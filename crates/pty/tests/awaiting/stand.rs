@@ -10,7 +10,7 @@ use outlast_pty::{Command, Pty, SessionLeader, Size, Stdio, detach, procfs};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 
-use super::row::{Expect, Row};
+use super::row::{Expect, Row, tools};
 use super::screen::Screen;
 
 /// What came of a row.
@@ -209,13 +209,15 @@ impl Stand {
         set("PYTHON_HISTORY", "/dev/null".into());
         set("LANG", "C.UTF-8".into());
         set("GIT_CONFIG_NOSYSTEM", "1".into());
+        set("TOOLS", tools().into());
+        set("NODE_PATH", tools().join("asking/node_modules").into());
         for kept in ["JAVA_HOME", "LD_LIBRARY_PATH"] {
             if let Some(value) = std::env::var_os(kept) {
                 set(kept, value);
             }
         }
         let stdio = Stdio::Terminal(pty.slave);
-        let argv = row.argv.iter().map(OsString::from).collect();
+        let argv = row.command();
         Command {
             argv,
             cwd: folder.to_owned(),

@@ -238,7 +238,7 @@ fn kinds() -> Vec<Row> {
         certain("a lone star", Repl, &["sh", "-c", "printf '* '; read x"]),
         certain("a question mark and a dash", Repl, &["sh", "-c", "printf '?- '; read x"]),
         likely("swipl", Repl, &["swipl", "-q"]).once("?-").at_full_size(),
-        certain("sbcl", Repl, &["sbcl", "--noinform", "--no-sysinit", "--no-userinit"])
+        likely("sbcl", Repl, &["sbcl", "--noinform", "--no-sysinit", "--no-userinit"])
             .once("*")
             .at_full_size(),
         likely("gp", Repl, &["gp", "-q"]).once("?").at_full_size(),

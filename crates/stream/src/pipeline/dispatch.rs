@@ -60,7 +60,9 @@ impl Sink for Step<'_> {
                 if !self.fold.matchers.is_empty() {
                     self.fold.matchers.back(1);
                 }
-                self.draw_in_line(b"\x08");
+                if !self.back_over_edge(1) {
+                    self.draw_in_line(b"\x08");
+                }
                 if !self.fold.modes.alternate_screen {
                     self.fold.transcript.backspace(self.out);
                 }
@@ -97,13 +99,17 @@ impl Sink for Step<'_> {
             self.fold.last_printed = None;
         }
         match (params.prefix, params.intermediate, csi.last) {
-            (b'?', 0, b'h' | b'l') => self.private_modes(&params, csi.last),
+            (b'?', 0, b'h' | b'l') => self.private_modes(&params, csi.last, end),
             (0, 0, b'h' | b'l') => {
                 for &number in params.values() {
                     self.fold.modes.set_standard(number, csi.last == b'h');
                 }
                 self.draw_csi(csi, false);
             }
+            (b'?', 0, b's' | b'r') => self.keep_modes(&params, csi.last == b'r'),
+            (b'?', 0, b'J' | b'K') => self.erase_selectively(&params, csi.last),
+            (0, b'"', b'q') => self.select_protection(&params),
+            (0, b'\'', b'}' | b'~') => self.columns(&params, csi.last == b'}'),
             (b'>', 0, b'm') => self.fold.modes.set_modify_other_keys(&params),
             (0, b'!', b'p') => self.soft_reset(),
             (0, 0, b't' | b'c' | b'n') | (_, b'$', b'p') | (b'>' | b'?', 0, _) => {
@@ -128,11 +134,17 @@ impl Sink for Step<'_> {
                 }
             }
             ([], b'D' | b'E') => return self.index(last, end),
+            ([], b'6' | b'9') => return self.index_column(last == b'9'),
+            ([], b'V' | b'W') => return self.guard_area(last == b'V'),
             ([], b'7') if !fold.modes.alternate_screen => {
                 fold.saved_charsets = fold.charsets;
                 fold.transcript.save_cursor(self.out);
             }
             ([], b'8') => {
+                // It was saved without, as a rule; the engine keeps it.
+                if std::mem::take(&mut fold.modes.origin) {
+                    fold.screen.feed_cursor_move(b"\x1b[?6l");
+                }
                 if !fold.modes.alternate_screen {
                     fold.charsets.restore(fold.saved_charsets);
                     fold.transcript.restore_cursor(self.out);
@@ -292,7 +304,11 @@ impl Step<'_> {
                 self.fold.region = if whole { None } else { Some((count - 1, bottom - 1)) };
             }
         }
-        if matches!(csi.last, b'A' | b'B' | b'E' | b'F')
+        if (csi.last == b'D' && self.back_over_edge(count))
+            || (matches!(csi.last, b'J' | b'K' | b'X') && self.erase_beside_guarded(params, csi.last))
+        {
+            // Drawn.
+        } else if matches!(csi.last, b'A' | b'B' | b'E' | b'F')
             && !self.fold.only_patterns
             && let Some(region) = self.fold.region
         {
@@ -349,34 +365,42 @@ impl Step<'_> {
         }
     }
 
-    fn private_modes(&mut self, params: &Params, last: u8) {
-        let on = last == b'h';
+    fn private_modes(&mut self, params: &Params, last: u8, end: u64) {
         for &number in params.values() {
-            let was = self.fold.modes;
-            self.fold.modes.set_private(number, on);
-            if number == 2026 {
-                // The engine would hold back what is drawn in an open update; we want to see it.
-                continue;
+            // Saves and restores the cursor.
+            if number == 1048 {
+                self.escape(&[], if last == b'h' { b'7' } else { b'8' }, end);
+            } else {
+                self.private_mode(number, last == b'h');
             }
-            if Modes::is_alternate_screen(number) {
-                if was.alternate_screen != on {
-                    self.leave_line();
-                }
-                // The engine knows only the newest of the three.
-                self.fold.screen.feed_cursor_move(format!("\x1b[?1049{}", char::from(last)).as_bytes());
-                continue;
+        }
+    }
+
+    pub(super) fn private_mode(&mut self, number: u16, on: bool) {
+        let (was, last) = (self.fold.modes, if on { 'h' } else { 'l' });
+        self.fold.modes.set_private(number, on);
+        self.fold.rare.set_mode(number, on);
+        if number == 2026 {
+            // The engine would hold back what is drawn in an open update; we want to see it.
+            return;
+        }
+        if Modes::is_alternate_screen(number) {
+            if was.alternate_screen != on {
+                self.leave_line();
             }
-            match number {
-                3 if !was.alternate_screen => {
-                    self.fold.transcript.reset(self.out);
-                    self.fold.region = None;
-                }
-                6 if !was.alternate_screen && on => self.fold.transcript.home(&self.fold.modes, self.out),
-                _ => {}
+            // The engine knows only the newest of the three.
+            return self.fold.screen.feed_cursor_move(format!("\x1b[?1049{last}").as_bytes());
+        }
+        match number {
+            3 if !was.alternate_screen => {
+                self.fold.transcript.reset(self.out);
+                self.fold.region = None;
             }
-            if matches!(number, 3 | 6 | 7 | 25) {
-                self.fold.screen.feed_cursor_move(format!("\x1b[?{number}{}", char::from(last)).as_bytes());
-            }
+            6 if !was.alternate_screen && on => self.fold.transcript.home(&self.fold.modes, self.out),
+            _ => {}
+        }
+        if matches!(number, 3 | 6 | 7 | 25) {
+            self.fold.screen.feed_cursor_move(format!("\x1b[?{number}{last}").as_bytes());
         }
     }
 
@@ -408,6 +432,8 @@ impl Step<'_> {
         self.fold.charsets = Charsets::default();
         self.fold.saved_charsets = Charsets::default();
         self.fold.region = None;
+        self.fold.rare.reset();
+        self.fold.screen.protect(false);
         let (row, column) = self.fold.screen.cursor();
         self.fold.screen.feed_cursor_move(b"\x1b[?25h\x1b[?6l\x1b[?7h\x1b[4l\x1b[20l\x1b[0m\x1b(B\x1b)B\x0f");
         // Without a scroll region, and with the cursor saved at home; it stays where it is.
@@ -423,6 +449,7 @@ impl Step<'_> {
         fold.charsets = Charsets::default();
         fold.saved_charsets = Charsets::default();
         fold.region = None;
+        fold.rare = super::rare::Rare::default();
         fold.transcript.reset(self.out);
     }
 

@@ -17,6 +17,8 @@ use alacritty_terminal::vte::ansi::{
     TabulationClearMode,
 };
 
+use super::edits::PROTECTED;
+
 /// The engine, as the parser sees it.
 pub(super) struct Corrected<'a>(pub(super) &'a mut Term<VoidListener>);
 
@@ -74,7 +76,6 @@ impl Handler for Corrected<'_> {
         set_tabs(interval: u16);
         move_forward_tabs(tabs: u16);
         reset_state();
-        terminal_attribute(attribute: Attr);
         set_mode(mode: Mode);
         unset_mode(mode: Mode);
         set_private_mode(mode: PrivateMode);
@@ -90,6 +91,13 @@ impl Handler for Corrected<'_> {
         delete_chars(columns: usize);
         newline();
         reverse_index();
+    }
+
+    /// Colours and styles leave alone whether text is protected.
+    fn terminal_attribute(&mut self, attribute: Attr) {
+        let protected = self.0.grid().cursor.template.flags.contains(PROTECTED);
+        self.0.terminal_attribute(attribute);
+        self.0.grid_mut().cursor.template.flags.set(PROTECTED, protected);
     }
 
     /// LF, VT, FF and IND.

@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_pty::evidence::{
+    question_of_field,
     self, Claim, Hints, InputKind, LAST_RESORT_SILENCE, Level, MIN_SAMPLE_GAP_AT_PROMPT, Row,
     SETTLE_TIME_AT_PROMPT, Verdict, text,
 };
@@ -69,6 +70,8 @@ pub(crate) struct Probe {
     row: Row,
     offers_choice: bool,
     lists_choices: bool,
+    field: String,
+    text_below: bool,
     answered: bool,
     /// When a first sign of waiting is looked at again, without another word of the keeper: two looks must agree, and each change
     /// of threads costs the caller time.
@@ -94,6 +97,8 @@ impl Probe {
             row: self.row,
             offers_choice: self.offers_choice,
             lists_choices: self.lists_choices,
+            field: &self.field,
+            text_below: self.text_below,
             answered: self.answered,
         }
     }
@@ -352,6 +357,12 @@ impl Core {
             let above = shot.rows.iter().take(shot.cursor.row).rev();
             let above = above.map(|row| row.trim_end()).find(|row| !row.is_empty()).unwrap_or_default();
             probe.line_above = end_of_text(above);
+            let rows: Vec<&str> = shot.rows.iter().map(|row| row.trim_end()).collect();
+            if probe.cursor_hidden || probe.text.trim().is_empty() {
+                let question = question_of_field(&rows, shot.cursor.row).unwrap_or_default();
+                probe.field = end_of_text(&question);
+            }
+            probe.text_below = rows.iter().skip(shot.cursor.row + 1).any(|row| !row.is_empty());
             probe.answered = !self.typing.lines_since_prompt().0.is_empty();
             let row = shot.rows.get(shot.cursor.row).map_or("", String::as_str);
             let behind_cursor = row.strip_prefix(&probe.text).unwrap_or_default();

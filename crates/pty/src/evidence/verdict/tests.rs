@@ -163,6 +163,8 @@ fn rank(sleeper: &Sleeper, others: &[(Place, Doing)], text: &str) -> Option<Rank
         row: Row::SamePrompt,
         offers_choice: false,
         lists_choices: false,
+        field: "",
+        text_below: false,
         answered: false,
     };
     let mut scanner = ThreadScanner::new(false);
