@@ -42,7 +42,15 @@ pub(crate) fn run(folder: &str, options: &[&str]) -> Done {
 
 fn start(folder: &Path, log: &Path, options: &[&str]) -> Done<OwnedFd> {
     let pty = Pty::open(SIZE).map_err(|error| format!("a terminal: {error}"))?;
-    let fixed = ["python3", "esctest.py", "--expected-terminal=xterm", "--max-vt-level=4", "--timeout=1"];
+    // Reverse wrap as in xterm since 2023.
+    let fixed = [
+        "python3",
+        "esctest.py",
+        "--expected-terminal=xterm",
+        "--xterm-reverse-wrap=383",
+        "--max-vt-level=4",
+        "--timeout=1",
+    ];
     let mut argv: Vec<OsString> = fixed.iter().map(OsString::from).collect();
     argv.push(format!("--logfile={}", log.display()).into());
     argv.extend(options.iter().map(OsString::from));

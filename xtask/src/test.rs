@@ -68,6 +68,9 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     }
     tools::fetch_npm_packages(&root)?;
     tools::fetch_nats_server(&root)?;
+    if size == Size::Full {
+        tools::fetch_asking(&root)?;
+    }
     // By name, a suite of full size runs at any size.
     let is_chosen = |suite: &&Suite| choice.wants(suite.name) && (size.includes(suite) || !choice.is_all());
     let chosen: Vec<&'static Suite> = SUITES.iter().filter(is_chosen).collect();

@@ -23,8 +23,8 @@ use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
 use corrected::Corrected;
-use queue::Queue;
 pub(crate) use edits::{Area, ReverseWrap};
+use queue::Queue;
 pub use snapshot::{CursorPosition, Snapshot};
 
 /// The screen, drawn on demand.

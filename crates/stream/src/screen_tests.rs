@@ -82,8 +82,7 @@ fn rows_after(output: &str) -> Vec<String> {
     let size = Size { cols: 10, rows: 4 };
     let mut pipeline = Pipeline::new(Config { size, ..Config::default() });
     pipeline.feed(output.as_bytes(), &mut FoldOutput::default());
-    let mut rows: Vec<String> =
-        pipeline.screen().rows.iter().map(|row| row.trim_end().to_owned()).collect();
+    let mut rows: Vec<String> = pipeline.screen().rows.iter().map(|row| row.trim_end().to_owned()).collect();
     while rows.last().is_some_and(String::is_empty) {
         rows.pop();
     }
@@ -95,9 +94,15 @@ fn whole_columns_are_inserted_and_removed() {
     let text = "abcd\r\nefgh";
     assert_eq!(rows_after(&format!("{text}\x1b[1;2H\x1b[2'}}")), ["a  bcd", "e  fgh"]);
     assert_eq!(rows_after(&format!("{text}\x1b[1;2H\x1b[2'~")), ["ad", "eh"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[1;3H\x1b[ A")), [" abcd", " efgh"]);
+    assert_eq!(rows_after(&format!("{text}\x1b[1;3H\x1b[2 @")), ["cd", "gh"]);
     assert_eq!(rows_after(&format!("{text}\x1b[1;1H\x1b6")), [" abcd", " efgh"]);
     assert_eq!(rows_after(&format!("{text}\x1b[1;10H\x1b9")), ["bcd", "fgh"]);
-    assert_eq!(rows_after(&format!("{text}\x1b[2;3r\x1b[1;1H\x1b6")), ["abcd", "efgh"], "outside of the region");
+    assert_eq!(
+        rows_after(&format!("{text}\x1b[2;3r\x1b[1;1H\x1b6")),
+        ["abcd", "efgh"],
+        "outside of the region"
+    );
 }
 
 #[test]

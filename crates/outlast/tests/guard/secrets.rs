@@ -100,6 +100,20 @@ fn a_secret_is_only_typed_where_it_is_not_shown() {
         .says("does not run");
 }
 
+/// As libraries that ask for passwords do: key by key, and a star for each.
+const READS_KEYS: &str = r#"stty -icanon -echo; printf 'Token: '
+    while IFS= read -rn1 key && [ -n "$key" ]; do pw="$pw$key"; printf '*'; done; printf '\ngot %s\n' "${#pw}"; sleep 60"#;
+
+#[test]
+fn a_secret_is_typed_at_a_prompt_that_shows_stars() {
+    let sandbox = sandbox();
+    let job = sandbox.start(["bash", "-c", READS_KEYS]).to_string();
+    let answer = sandbox.json(["wait", &job, "--input", "--deadline", "20s"]);
+    assert_eq!(answer["awaiting_input"]["kind"], "password", "{answer}");
+    sandbox.call(["secret", &job, "--stdin"]).stdin(format!("{TYPED}\n")).run().ok();
+    sandbox.wait_for_text(job.parse().unwrap(), &format!("got {}", TYPED.len()));
+}
+
 #[test]
 fn an_heir_knows_what_was_typed() {
     let sandbox = sandbox();

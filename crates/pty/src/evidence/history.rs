@@ -101,6 +101,8 @@ impl Wakeups {
 #[derive(Debug, Default)]
 pub(super) struct ProcessorUse {
     readings: VecDeque<(Instant, u64)>,
+    /// How many threads did not count at the last reading: if their number changes, earlier readings say nothing.
+    left_out: usize,
     /// Whether this sample has taken its reading: several candidates may ask.
     taken: bool,
 }
@@ -122,7 +124,8 @@ impl ProcessorUse {
         }
     }
 
-    /// The share of one processor; `None` while there is only one reading.
+    /// The share of one processor since the last byte; `None` while there is only one reading. Threads of a runtime do not
+    /// count: they work for what the program did before.
     pub(super) fn share<'s>(
         &mut self,
         scanner: &mut ThreadScanner,
@@ -131,13 +134,22 @@ impl ProcessorUse {
         let now = Instant::now();
         if !self.taken {
             self.taken = true;
-            let threads =
-                processes.flat_map(|seen| seen.threads.iter().map(|thread| (seen.process.pid, thread)));
-            let total = threads
-                .filter_map(|(pid, thread)| {
-                    thread.processor_time.or_else(|| Some(scanner.schedstat(pid, thread.tid)?.0))
-                })
-                .sum();
+            let (mut total, mut left_out) = (0, 0);
+            for seen in processes {
+                for thread in &seen.threads {
+                    if scanner.is_known_runtime_thread(&seen.process, thread.tid) {
+                        left_out += 1;
+                        continue;
+                    }
+                    let used = thread.processor_time;
+                    total += used
+                        .or_else(|| Some(scanner.schedstat(seen.process.pid, thread.tid)?.0))
+                        .unwrap_or(0);
+                }
+            }
+            if std::mem::replace(&mut self.left_out, left_out) != left_out {
+                self.readings.clear();
+            }
             self.readings.push_back((now, total));
         }
         let too_old = |at: &Instant| now.duration_since(*at) > MAX_SPAN;
@@ -146,7 +158,17 @@ impl ProcessorUse {
             self.readings.pop_front();
         }
         let (first, last) = (self.readings.front()?, self.readings.back()?);
-        let span = last.0.duration_since(first.0);
-        (span >= MIN_SPAN).then(|| last.1.saturating_sub(first.1) as f64 / span.as_nanos() as f64)
+        share_between(first, last)
     }
+
+    /// The same since the latest reading that is far enough back: whether it still works, or only did so until just now.
+    pub(super) fn share_lately(&self) -> Option<f64> {
+        let last = self.readings.back()?;
+        self.readings.iter().rev().find_map(|before| share_between(before, last))
+    }
+}
+
+fn share_between(first: &(Instant, u64), last: &(Instant, u64)) -> Option<f64> {
+    let span = last.0.duration_since(first.0);
+    (span >= MIN_SPAN).then(|| last.1.saturating_sub(first.1) as f64 / span.as_nanos() as f64)
 }

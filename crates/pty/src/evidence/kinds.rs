@@ -95,7 +95,9 @@ fn library_kind(hints: &Hints<'_>, prompt: &str) -> InputKind {
         // `no / yes`, of which one is marked.
         Some(choice) if choice.split_once(" / ").is_some() => InputKind::Menu,
         Some(_) | None if hints.cursor_hidden && prompt.trim_end().ends_with("(y/") => InputKind::Key,
-        Some(_) | None if prompt.trim_start().starts_with("[?]") && text::asks_yes_or_no(prompt) => InputKind::Key,
+        Some(_) | None if prompt.trim_start().starts_with("[?]") && text::asks_yes_or_no(prompt) => {
+            InputKind::Key
+        }
         // What can be chosen stands below.
         Some(_) | None if hints.text_below && prompt.trim_end().ends_with('…') => InputKind::Menu,
         Some(_) | None => InputKind::Line,

@@ -29,8 +29,14 @@ impl Modes {
     }
 
     /// Those of a terminal of which nothing is known.
-    pub(super) const PLAIN: Self =
-        Self { canonical: true, echo: true, reads_time_out: false, for_a_child: false, raw_output: false, reads_unseen: false };
+    pub(super) const PLAIN: Self = Self {
+        canonical: true,
+        echo: true,
+        reads_time_out: false,
+        for_a_child: false,
+        raw_output: false,
+        reads_unseen: false,
+    };
 
     /// It reads lines without echo.
     pub(super) fn hides_a_line(self) -> bool {

@@ -269,7 +269,10 @@ pub(super) fn is_command_prompt(text: &str) -> bool {
     {
         return true;
     }
-    if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%', '❱', '⟩', '〉', '➜', 'λ']) || trimmed == "..." || is_word_with_sign(text) {
+    if trimmed.ends_with(['>', '$', '#', '»', '›', '❯', '%', '❱', '⟩', '〉', '➜', 'λ'])
+        || trimmed == "..."
+        || is_word_with_sign(text)
+    {
         return true;
     }
     // `(gdb) `, `(Pdb) `: one word in brackets and nothing before it. `In [3]: ` as in IPython.
@@ -401,8 +404,16 @@ mod tests {
         for line in ["What is your name?", "Enter a number:", "Please enter your age", "Go on [y/N]"] {
             assert!(is_question(line), "{line:?}");
         }
-        for line in ["", "done", "Listening on:", "Press q to quit", "Please wait…", "Error: no such file:", "Type `bye' to exit", "Type \".help\" for more information."]
-        {
+        for line in [
+            "",
+            "done",
+            "Listening on:",
+            "Press q to quit",
+            "Please wait…",
+            "Error: no such file:",
+            "Type `bye' to exit",
+            "Type \".help\" for more information.",
+        ] {
             assert!(!is_question(line), "{line:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! What each thread of a process is doing, by the system call it sleeps in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -23,6 +23,8 @@ pub(super) struct ThreadScanner {
     /// Threads that were parked at the last sample, by process (with its start time) and thread: how often
     /// they had run. A thread that has not run since is still parked. A JVM has dozens of them.
     parked: HashMap<(Pid, u64, Pid), u64>,
+    /// Threads that only look after their runtime.
+    runtime: HashSet<(Pid, u64, Pid)>,
     /// Whether processes of other users are hidden, once that was asked.
     hides_processes: Option<bool>,
 }
@@ -170,6 +172,7 @@ impl ThreadScanner {
             fds: Descriptors::new(),
             hardened,
             parked: HashMap::new(),
+            runtime: HashSet::new(),
             hides_processes: None,
         }
     }
@@ -216,7 +219,9 @@ impl ThreadScanner {
             return Some(Thread { tid, doing: Doing::Parked(Alarm::Never), processor_time });
         }
         let doing = match self.thread(process, tid)? {
-            Doing::Parked(alarm) if alarm != Alarm::Never && self.is_runtime_thread(process.pid, tid) => {
+            // It runs for what the program did before: a compiler of hot code, for example.
+            Doing::Running | Doing::Disk if self.is_runtime_thread(key) => Doing::Parked(Alarm::Housekeeping),
+            Doing::Parked(alarm) if alarm != Alarm::Never && self.is_runtime_thread(key) => {
                 Doing::Parked(Alarm::Housekeeping)
             }
             doing @ (Doing::Running
@@ -240,14 +245,26 @@ impl ThreadScanner {
         Some(Thread { tid, doing, processor_time })
     }
 
-    fn is_runtime_thread(&mut self, pid: Pid, tid: Pid) -> bool {
+    fn is_runtime_thread(&mut self, key: (Pid, u64, Pid)) -> bool {
+        let (pid, _, tid) = key;
+        if self.runtime.contains(&key) {
+            return true;
+        }
         let name = self.reader.read(format_args!("/proc/{pid}/task/{tid}/comm"));
-        name.is_ok_and(|name| RUNTIME_THREADS.iter().any(|keeper| keeper.as_bytes() == name.trim_ascii()))
+        let is = |name: &[u8]| RUNTIME_THREADS.iter().any(|keeper| keeper.as_bytes() == name.trim_ascii());
+        name.is_ok_and(is) && self.runtime.insert(key)
+    }
+
+    /// Whether a thread is known to look only after its runtime.
+    pub(super) fn is_known_runtime_thread(&self, process: &Proc, tid: Pid) -> bool {
+        self.runtime.contains(&(process.pid, process.start_time, tid))
     }
 
     /// Drops threads of processes that are no longer in this list.
     pub(super) fn forget_ended(&mut self, processes: &[Proc]) {
-        self.parked.retain(|(pid, _, _), _| processes.iter().any(|process| process.pid == *pid));
+        let lives = |pid: &Pid| processes.iter().any(|process| process.pid == *pid);
+        self.parked.retain(|(pid, _, _), _| lives(pid));
+        self.runtime.retain(|(pid, _, _)| lives(pid));
     }
 
     /// `None` for a thread that has ended.

@@ -211,11 +211,11 @@ impl Judge<'_> {
             return Witness::NotYet;
         }
         // A prompt that it was seen to wait at before needs no long silence to count again.
-        let quiet = match self.hints.row {
-            Row::SamePrompt | Row::LikePrompt => SETTLE_TIME,
-            Row::New | Row::Echo => quiet,
-        };
+        let known = matches!(self.hints.row, Row::SamePrompt | Row::LikePrompt);
+        let quiet = if known { SETTLE_TIME } else { quiet };
         let share = self.processor.share(self.scanner, in_foreground(samples, terminal));
+        // Some go on for a moment after their prompt: the Erlang machine spins before it sleeps.
+        let share = if known { self.processor.share_lately() } else { share };
         match share {
             Some(share) if share > IDLE_SHARE => Witness::No,
             Some(_) if self.quiet() >= quiet => Witness::Yes,

@@ -43,20 +43,36 @@ macro_rules! modern {
 fn inquirer() -> Vec<Row> {
     vec![
         likely("inquirer input", Line, inquirer!("message:'Project name'")).once("Project"),
-        likely("inquirer password", Password, inquirer!("type:'password',message:'Your password',mask:'*'")).once("password"),
-        likely("inquirer password, hidden", Password, inquirer!("type:'password',message:'Database password'")).once("password"),
+        likely("inquirer password", Password, inquirer!("type:'password',message:'Your password',mask:'*'"))
+            .once("password"),
+        likely(
+            "inquirer password, hidden",
+            Password,
+            inquirer!("type:'password',message:'Database password'"),
+        )
+        .once("password"),
         likely("inquirer confirm", Line, inquirer!("type:'confirm',message:'Go on?'")).once("Go on?"),
         likely("inquirer list", Menu, inquirer!("type:'list',message:'Pick',choices:['a','b']")).once("b"),
-        likely("inquirer checkbox", Menu, inquirer!("type:'checkbox',message:'Pick',choices:['a','b']")).once("b"),
-        likely("inquirer rawlist", Line, inquirer!("type:'rawlist',message:'Pick',choices:['a','b']")).once("Answer:"),
+        likely("inquirer checkbox", Menu, inquirer!("type:'checkbox',message:'Pick',choices:['a','b']"))
+            .once("b"),
+        likely("inquirer rawlist", Line, inquirer!("type:'rawlist',message:'Pick',choices:['a','b']"))
+            .once("Answer:"),
         likely("inquirer number", Line, inquirer!("type:'number',message:'How many?'")).once("many"),
         likely("@inquirer input", Line, modern!("input({message:'Project name'})")).once("Project"),
-        likely("@inquirer password", Password, modern!("password({message:'Your password',mask:true})")).once("password"),
-        likely("@inquirer password, hidden", Password, modern!("password({message:'Enter your API token'})")).once("token"),
+        likely("@inquirer password", Password, modern!("password({message:'Your password',mask:true})"))
+            .once("password"),
+        likely("@inquirer password, hidden", Password, modern!("password({message:'Enter your API token'})"))
+            .once("token"),
         likely("@inquirer confirm", Line, modern!("confirm({message:'Go on?'})")).once("Go on?"),
         likely("@inquirer select", Menu, modern!("select({message:'Pick',choices:['a','b']})")).once("b"),
-        likely("@inquirer checkbox", Menu, modern!("checkbox({message:'Pick',choices:[{value:'a'},{value:'b'}]})")).once("b"),
-        likely("@inquirer search", Menu, modern!("search({message:'Find',source:async()=>['aa','bb']})")).once("bb"),
+        likely(
+            "@inquirer checkbox",
+            Menu,
+            modern!("checkbox({message:'Pick',choices:[{value:'a'},{value:'b'}]})"),
+        )
+        .once("b"),
+        likely("@inquirer search", Menu, modern!("search({message:'Find',source:async()=>['aa','bb']})"))
+            .once("bb"),
     ]
 }
 
@@ -82,7 +98,15 @@ fn prompts() -> Vec<Row> {
 /// @clack/prompts, which new generators use.
 macro_rules! clack {
     ($question:literal) => {
-        &["node", "-e", concat!("import(process.env.NODE_PATH+'/@clack/prompts/dist/index.mjs').then(p=>p.", $question, ")")]
+        &[
+            "node",
+            "-e",
+            concat!(
+                "import(process.env.NODE_PATH+'/@clack/prompts/dist/index.mjs').then(p=>p.",
+                $question,
+                ")"
+            ),
+        ]
     };
 }
 
@@ -125,30 +149,111 @@ fn npm_at_work() -> Vec<Row> {
 fn questionary() -> Vec<Row> {
     vec![
         likely("questionary text", Line, py!("import questionary as q; q.text('Name?').ask()")).once("Name?"),
-        likely("questionary password", Password, py!("import questionary as q; q.password('Password?').ask()")).once("Password?"),
-        likely("questionary confirm", Line, py!("import questionary as q; q.confirm('Go on?').ask()")).once("Go on?"),
-        likely("questionary select", Menu, py!("import questionary as q; q.select('Pick',choices=['a','b']).ask()")).once("b"),
-        likely("questionary rawselect", Menu, py!("import questionary as q; q.rawselect('Pick',choices=['a','b']).ask()")).once("b"),
-        likely("questionary checkbox", Menu, py!("import questionary as q; q.checkbox('Pick',choices=['a','b']).ask()")).once("b"),
-        likely("questionary autocomplete", Line, py!("import questionary as q; q.autocomplete('Which animal?',choices=['ant','bee']).ask()")).once("animal"),
-        likely("questionary path", Line, py!("import questionary as q; q.path('Where?').ask()")).once("Where?"),
-        likely("questionary press any key", Key, py!("import questionary as q; q.press_any_key_to_continue().ask()")).once("key"),
+        likely(
+            "questionary password",
+            Password,
+            py!("import questionary as q; q.password('Password?').ask()"),
+        )
+        .once("Password?"),
+        likely("questionary confirm", Line, py!("import questionary as q; q.confirm('Go on?').ask()"))
+            .once("Go on?"),
+        likely(
+            "questionary select",
+            Menu,
+            py!("import questionary as q; q.select('Pick',choices=['a','b']).ask()"),
+        )
+        .once("b"),
+        likely(
+            "questionary rawselect",
+            Menu,
+            py!("import questionary as q; q.rawselect('Pick',choices=['a','b']).ask()"),
+        )
+        .once("b"),
+        likely(
+            "questionary checkbox",
+            Menu,
+            py!("import questionary as q; q.checkbox('Pick',choices=['a','b']).ask()"),
+        )
+        .once("b"),
+        likely(
+            "questionary autocomplete",
+            Line,
+            py!("import questionary as q; q.autocomplete('Which animal?',choices=['ant','bee']).ask()"),
+        )
+        .once("animal"),
+        likely("questionary path", Line, py!("import questionary as q; q.path('Where?').ask()"))
+            .once("Where?"),
+        likely(
+            "questionary press any key",
+            Key,
+            py!("import questionary as q; q.press_any_key_to_continue().ask()"),
+        )
+        .once("key"),
     ]
 }
 
 fn inquirer_py() -> Vec<Row> {
     vec![
-        likely("InquirerPy text", Line, py!("from InquirerPy import inquirer as i; i.text(message='Name?').execute()")).once("Name?"),
-        likely("InquirerPy secret", Password, py!("from InquirerPy import inquirer as i; i.secret(message='New password:').execute()")).once("password"),
-        likely("InquirerPy confirm", Line, py!("from InquirerPy import inquirer as i; i.confirm(message='Go on?').execute()")).once("Go on?"),
-        likely("InquirerPy select", Menu, py!("from InquirerPy import inquirer as i; i.select(message='Pick',choices=['a','b']).execute()")).once("b"),
-        likely("InquirerPy fuzzy", Menu, py!("from InquirerPy import inquirer as i; i.fuzzy(message='Pick',choices=['aa','bb']).execute()")).once("bb"),
-        likely("InquirerPy number", Line, py!("from InquirerPy import inquirer as i; i.number(message='Age:').execute()")).once("Age"),
-        likely("python-inquirer text", Line, py!("import inquirer as i; i.text(message='Name')")).once("Name"),
-        likely("python-inquirer password", Password, py!("import inquirer as i; i.password(message='Password')")).once("Password"),
-        likely("python-inquirer confirm", Key, py!("import inquirer as i; i.confirm('Go on?')")).once("Go on?"),
-        likely("python-inquirer list", Menu, py!("import inquirer as i; i.list_input('Pick',choices=['a','b'])")).once("b"),
-        likely("python-inquirer checkbox", Menu, py!("import inquirer as i; i.checkbox('Pick',choices=['a','b'])")).once("b"),
+        likely(
+            "InquirerPy text",
+            Line,
+            py!("from InquirerPy import inquirer as i; i.text(message='Name?').execute()"),
+        )
+        .once("Name?"),
+        likely(
+            "InquirerPy secret",
+            Password,
+            py!("from InquirerPy import inquirer as i; i.secret(message='New password:').execute()"),
+        )
+        .once("password"),
+        likely(
+            "InquirerPy confirm",
+            Line,
+            py!("from InquirerPy import inquirer as i; i.confirm(message='Go on?').execute()"),
+        )
+        .once("Go on?"),
+        likely(
+            "InquirerPy select",
+            Menu,
+            py!("from InquirerPy import inquirer as i; i.select(message='Pick',choices=['a','b']).execute()"),
+        )
+        .once("b"),
+        likely(
+            "InquirerPy fuzzy",
+            Menu,
+            py!(
+                "from InquirerPy import inquirer as i; i.fuzzy(message='Pick',choices=['aa','bb']).execute()"
+            ),
+        )
+        .once("bb"),
+        likely(
+            "InquirerPy number",
+            Line,
+            py!("from InquirerPy import inquirer as i; i.number(message='Age:').execute()"),
+        )
+        .once("Age"),
+        likely("python-inquirer text", Line, py!("import inquirer as i; i.text(message='Name')"))
+            .once("Name"),
+        likely(
+            "python-inquirer password",
+            Password,
+            py!("import inquirer as i; i.password(message='Password')"),
+        )
+        .once("Password"),
+        likely("python-inquirer confirm", Key, py!("import inquirer as i; i.confirm('Go on?')"))
+            .once("Go on?"),
+        likely(
+            "python-inquirer list",
+            Menu,
+            py!("import inquirer as i; i.list_input('Pick',choices=['a','b'])"),
+        )
+        .once("b"),
+        likely(
+            "python-inquirer checkbox",
+            Menu,
+            py!("import inquirer as i; i.checkbox('Pick',choices=['a','b'])"),
+        )
+        .once("b"),
     ]
 }
 

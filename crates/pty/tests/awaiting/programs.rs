@@ -6,7 +6,17 @@ use outlast_pty::evidence::InputKind::{Key, Line, Menu, Pager, Password, Repl};
 use super::row::{Row, busy, likely, listens};
 
 pub(crate) fn rows() -> Vec<Row> {
-    let rows = [interpreters(), debuggers(), clients(), full_screen(), editors(), asking(), compiled(), at_work(), interpreters_at_work()];
+    let rows = [
+        interpreters(),
+        debuggers(),
+        clients(),
+        full_screen(),
+        editors(),
+        asking(),
+        compiled(),
+        at_work(),
+        interpreters_at_work(),
+    ];
     rows.concat().into_iter().map(Row::at_full_size).collect()
 }
 
@@ -20,7 +30,12 @@ fn interpreters() -> Vec<Row> {
         likely("maxima", Repl, &["maxima", "-q"]).once("(%i1)"),
         likely("gap", Repl, &["gap", "-b"]).once("gap>"),
         likely("ghci", Repl, &["ghci", "-v0", "-ignore-dot-ghci"]).once("ghci>"),
-        likely("ghc -e getLine", Line, &["ghc", "-e", "putStr \"Name: \" >> System.IO.hFlush System.IO.stdout >> getLine"]).once("Name:"),
+        likely(
+            "ghc -e getLine",
+            Line,
+            &["ghc", "-e", "putStr \"Name: \" >> System.IO.hFlush System.IO.stdout >> getLine"],
+        )
+        .once("Name:"),
         likely("csharp", Repl, &["csharp"]).once("csharp>"),
         likely("clojure", Repl, &["clojure"]).once("user=>"),
         likely("units", Line, &["units"]).once("You have:"),
@@ -44,21 +59,51 @@ fn interpreters() -> Vec<Row> {
         likely("irb, an open block", Repl, &["irb", "--nocolorize"]).after("irb", "def f\n").once("002"),
         likely("node, an open brace", Repl, &["node"]).after(">", "function f() {\n").once("..."),
         likely("python, an open block", Repl, &["python3", "-q"]).after(">>>", "def f():\n").once("..."),
-        likely("sqlite3, an open statement", Repl, &["sqlite3", "-interactive"]).after("sqlite>", "select\n").once("...>"),
-        likely("bash, an open quote", Repl, &["bash", "--norc", "-i"]).after("#", "echo 'a\n").once("\n>").root(),
+        likely("sqlite3, an open statement", Repl, &["sqlite3", "-interactive"])
+            .after("sqlite>", "select\n")
+            .once("...>"),
+        likely("bash, an open quote", Repl, &["bash", "--norc", "-i"])
+            .after("#", "echo 'a\n")
+            .once("\n>")
+            .root(),
     ]
 }
 
 fn debuggers() -> Vec<Row> {
     vec![
         likely("lldb", Repl, &["lldb", "-x"]).once("(lldb)"),
-        likely("jdb", Repl, &["sh", "-c", "echo 'class A{public static void main(String[] a){}}' > A.java; javac A.java; exec jdb A"]).once(">").needs(&["jdb", "javac"]),
+        likely(
+            "jdb",
+            Repl,
+            &[
+                "sh",
+                "-c",
+                "echo 'class A{public static void main(String[] a){}}' > A.java; javac A.java; exec jdb A",
+            ],
+        )
+        .once(">")
+        .needs(&["jdb", "javac"]),
         likely("pdb", Repl, &["sh", "-c", "echo x=1 > a.py; exec python3 -m pdb a.py"]).once("(Pdb)"),
         likely("rdbg", Repl, &["ruby", "-e", "require 'irb'; x=1; binding.irb"]).once("irb"),
-        likely("bash trap debug", Line, &["bash", "-c", "trap 'read -p \"dbg? \" x </dev/tty' DEBUG; echo hi"]).once("dbg?"),
-        likely("gdb asks to quit", Line, &["gdb", "-q", "-nx", "--args", "sleep", "60"]).after("(gdb)", "starti\n").after("0x", "quit\n").once("(y or n)"),
-        busy("lldb runs a program", &["lldb", "-x", "--", "sleep", "60"]).after("(lldb)", "run\n").once("launched"),
-        busy("pdb continues", &["sh", "-c", "printf 'import time\\ntime.sleep(60)\\n' > a.py; exec python3 -m pdb a.py"]).after("(Pdb)", "c\n").once("(Pdb) c"),
+        likely(
+            "bash trap debug",
+            Line,
+            &["bash", "-c", "trap 'read -p \"dbg? \" x </dev/tty' DEBUG; echo hi"],
+        )
+        .once("dbg?"),
+        likely("gdb asks to quit", Line, &["gdb", "-q", "-nx", "--args", "sleep", "60"])
+            .after("(gdb)", "starti\n")
+            .after("0x", "quit\n")
+            .once("(y or n)"),
+        busy("lldb runs a program", &["lldb", "-x", "--", "sleep", "60"])
+            .after("(lldb)", "run\n")
+            .once("launched"),
+        busy(
+            "pdb continues",
+            &["sh", "-c", "printf 'import time\\ntime.sleep(60)\\n' > a.py; exec python3 -m pdb a.py"],
+        )
+        .after("(Pdb)", "c\n")
+        .once("(Pdb) c"),
     ]
 }
 
@@ -244,7 +289,9 @@ fn at_work() -> Vec<Row> {
 fn interpreters_at_work() -> Vec<Row> {
     vec![
         busy("R sleeps", &["R", "--no-save", "--quiet"]).after(">", "Sys.sleep(60)\n").once("sleep"),
-        busy("ghci sleeps", &["ghci", "-v0", "-ignore-dot-ghci"]).after("ghci>", "Control.Concurrent.threadDelay 60000000\n").once("60000000"),
+        busy("ghci sleeps", &["ghci", "-v0", "-ignore-dot-ghci"])
+            .after("ghci>", "Control.Concurrent.threadDelay 60000000\n")
+            .once("60000000"),
         busy("racket sleeps", &["racket", "-i"]).after(">", "(sleep 60)\n").once("(sleep 60)"),
         busy("iex sleeps", &["iex"]).after("iex(1)>", "Process.sleep(60000)\n").once("60000"),
         busy("erl sleeps", &["erl"]).after("1>", "timer:sleep(60000).\n").once("60000"),
@@ -254,10 +301,18 @@ fn interpreters_at_work() -> Vec<Row> {
         busy("octave pauses", &["octave-cli", "-q"]).after("octave:1>", "pause(60)\n").once("60"),
         busy("octave spins", &["octave-cli", "-q"]).after("octave:1>", "while (true) end\n").once("end"),
         busy("irb sleeps", &["irb", "--nocolorize"]).after("irb", "sleep 60\n").once("sleep 60"),
-        busy("ipython sleeps", &["tools/asking/py/bin/ipython", "--no-banner"]).after("In [1]", "import time; time.sleep(60)\n").once("60"),
-        busy("ipython awaits", &["tools/asking/py/bin/ipython", "--no-banner"]).after("In [1]", "import asyncio; await asyncio.sleep(60)\n").once("60"),
-        busy("ptpython sleeps", &["tools/asking/py/bin/ptpython"]).after(">>>", "import time; time.sleep(60)\r").once("60"),
-        busy("node awaits", &["node"]).after(">", "await new Promise(r=>setTimeout(r,60000))\n").once("60000"),
+        busy("ipython sleeps", &["tools/asking/py/bin/ipython", "--no-banner"])
+            .after("In [1]", "import time; time.sleep(60)\n")
+            .once("60"),
+        busy("ipython awaits", &["tools/asking/py/bin/ipython", "--no-banner"])
+            .after("In [1]", "import asyncio; await asyncio.sleep(60)\n")
+            .once("60"),
+        busy("ptpython sleeps", &["tools/asking/py/bin/ptpython"])
+            .after(">>>", "import time; time.sleep(60)\r")
+            .once("60"),
+        busy("node awaits", &["node"])
+            .after(">", "await new Promise(r=>setTimeout(r,60000))\n")
+            .once("60000"),
         busy("clojure sleeps", &["clojure"]).after("user=>", "(Thread/sleep 60000)\n").once("60000"),
         busy("gnuplot pauses", &["gnuplot"]).after("gnuplot>", "pause 60\n").once("60"),
         busy("maxima at work", &["maxima", "-q"]).after("(%i1)", "for i:1 thru 10^12 do x:i;\n").once("x:i"),
@@ -265,7 +320,9 @@ fn interpreters_at_work() -> Vec<Row> {
         busy("zsh sleeps", &["zsh", "-f", "-i"]).after("#", "sleep 60\n").once("sleep 60").root(),
         busy("fish sleeps", &["fish", "--no-config"]).after("#", "sleep 60\n").once("sleep 60").root(),
         busy("gp at work", &["gp", "-q"]).after("?", "while(1,)\n").once("while"),
-        busy("csharp sleeps", &["csharp"]).after("csharp>", "System.Threading.Thread.Sleep(60000);\n").once("60000"),
+        busy("csharp sleeps", &["csharp"])
+            .after("csharp>", "System.Threading.Thread.Sleep(60000);\n")
+            .once("60000"),
         busy("tclsh after", &["tclsh"]).after("%", "after 60000\n").once("60000"),
         busy("lftp sleeps", &["lftp", "--norc"]).after("lftp", "sleep 60\n").once("sleep"),
     ]

@@ -71,6 +71,7 @@ impl Sink for Step<'_> {
                 if !self.fold.matchers.is_empty() {
                     self.fold.matchers.text(b"\t", end, &mut self.out.hits);
                 }
+                self.wrap_before_tab();
                 self.draw_in_line(b"\t");
                 if !self.fold.modes.alternate_screen {
                     let Fold { transcript, modes, .. } = &mut *self.fold;
@@ -110,6 +111,7 @@ impl Sink for Step<'_> {
             (b'?', 0, b'J' | b'K') => self.erase_selectively(&params, csi.last),
             (0, b'"', b'q') => self.select_protection(&params),
             (0, b'\'', b'}' | b'~') => self.columns(&params, csi.last == b'}'),
+            (0, b' ', b'@' | b'A') => self.scroll_columns(&params, csi.last == b'@'),
             (b'>', 0, b'm') => self.fold.modes.set_modify_other_keys(&params),
             (0, b'!', b'p') => self.soft_reset(),
             (0, 0, b't' | b'c' | b'n') | (_, b'$', b'p') | (b'>' | b'?', 0, _) => {
@@ -141,10 +143,7 @@ impl Sink for Step<'_> {
                 fold.transcript.save_cursor(self.out);
             }
             ([], b'8') => {
-                // It was saved without, as a rule; the engine keeps it.
-                if std::mem::take(&mut fold.modes.origin) {
-                    fold.screen.feed_cursor_move(b"\x1b[?6l");
-                }
+                fold.leave_origin_mode();
                 if !fold.modes.alternate_screen {
                     fold.charsets.restore(fold.saved_charsets);
                     fold.transcript.restore_cursor(self.out);
@@ -285,9 +284,13 @@ impl Step<'_> {
                 }
                 true
             }
+            b'u' => {
+                self.fold.leave_origin_mode();
+                self.leave_line();
+                false
+            }
             b'J' | b'g' => false,
-            b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'L' | b'M' | b'S' | b'T' | b'r'
-            | b'u' => {
+            b'A' | b'B' | b'e' | b'E' | b'F' | b'H' | b'f' | b'd' | b'L' | b'M' | b'S' | b'T' | b'r' => {
                 if watched {
                     self.fold.matchers.leave_line(hits);
                 }

@@ -14,6 +14,8 @@ pub(super) struct Rare {
     /// Mode 45, or 1045.
     reverse_wrap: Option<ReverseWrap>,
     protection: Protection,
+    /// Mode 41: a tab after the last column goes on in the next row.
+    tab_wraps: bool,
     /// Values of private modes that were saved (XTSAVE).
     kept: Vec<(u16, bool)>,
 }
@@ -33,18 +35,26 @@ impl Rare {
     pub(super) fn set_mode(&mut self, number: u16, on: bool) {
         match number {
             45 => self.reverse_wrap = on.then_some(ReverseWrap::Wrapped),
+            41 => self.tab_wraps = on,
             1045 => self.reverse_wrap = on.then_some(ReverseWrap::Always),
             _ => {}
         }
     }
 
-    /// DECSTR: text that is printed from now on is not protected.
+    /// DECSTR.
     pub(super) fn reset(&mut self) {
-        self.reverse_wrap = None;
+        (self.reverse_wrap, self.protection, self.tab_wraps) = (None, Protection::None, false);
     }
 }
 
 impl Fold {
+    /// A restored cursor is one that was saved without origin mode, as a rule. The engine would keep it.
+    pub(super) fn leave_origin_mode(&mut self) {
+        if std::mem::take(&mut self.modes.origin) {
+            self.screen.feed_cursor_move(b"\x1b[?6l");
+        }
+    }
+
     fn region_or_screen(&self) -> (usize, usize) {
         self.region.unwrap_or((0, self.screen.size().lines() - 1))
     }
@@ -60,11 +70,25 @@ impl Step<'_> {
         true
     }
 
+    /// A tab after the last column goes on in the next row if the modes say so.
+    pub(super) fn wrap_before_tab(&mut self) {
+        if self.fold.rare.tab_wraps && self.fold.screen.is_wrap_pending() {
+            self.fold.screen.feed_cursor_move(b"\r\n");
+        }
+    }
+
     /// DECIC and DECDC.
     pub(super) fn columns(&mut self, params: &Params, insert: bool) {
         let count = params.get(0, 1) as isize;
         let region = self.fold.region_or_screen();
         self.fold.screen.shift_columns(if insert { count } else { -count }, region);
+    }
+
+    /// SL and SR: the rows of the scroll region move.
+    pub(super) fn scroll_columns(&mut self, params: &Params, left: bool) {
+        let count = params.get(0, 1) as isize;
+        let region = self.fold.region_or_screen();
+        self.fold.screen.scroll_columns(if left { -count } else { count }, region);
     }
 
     /// DECBI and DECFI.
@@ -94,7 +118,9 @@ impl Step<'_> {
     pub(super) fn erase_selectively(&mut self, params: &Params, last: u8) {
         let Some(area) = area(params, last) else { return };
         if self.fold.rare.protection == Protection::Iso {
-            self.fold.screen.feed_cursor_move(format!("\x1b[{}{}", params.values()[0], char::from(last)).as_bytes());
+            self.fold
+                .screen
+                .feed_cursor_move(format!("\x1b[{}{}", params.values()[0], char::from(last)).as_bytes());
         } else {
             self.fold.screen.erase_unprotected(area);
         }

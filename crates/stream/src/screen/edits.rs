@@ -76,6 +76,11 @@ impl Screen {
         });
     }
 
+    /// The same from the first column on, wherever the cursor is in it.
+    pub(crate) fn scroll_columns(&mut self, count: isize, region: Region) {
+        self.change(|term| shift(term, 0, count, region));
+    }
+
     /// One column to the left, or to the right; at the edge the rows of the scroll region move instead.
     pub(crate) fn index_column(&mut self, forward: bool, region: Region) {
         self.change(|term| {
@@ -116,6 +121,12 @@ impl Screen {
         });
     }
 
+    /// Whether the next character goes to the next row.
+    pub(crate) fn is_wrap_pending(&mut self) -> bool {
+        self.sync();
+        self.engine.as_ref().is_some_and(|engine| engine.term.grid().cursor.input_needs_wrap)
+    }
+
     /// Draws what waits, and changes the engine's state.
     fn change(&mut self, change: impl FnOnce(&mut Term<VoidListener>)) {
         if !self.disabled {
@@ -125,12 +136,7 @@ impl Screen {
     }
 }
 
-fn row_above(
-    term: &Term<VoidListener>,
-    row: Line,
-    wrap: ReverseWrap,
-    (top, bottom): Region,
-) -> Option<Line> {
+fn row_above(term: &Term<VoidListener>, row: Line, wrap: ReverseWrap, (top, bottom): Region) -> Option<Line> {
     let (top, bottom) = (Line(top as i32), Line(bottom as i32));
     match wrap {
         ReverseWrap::Wrapped if row == top || row.0 == 0 => None,

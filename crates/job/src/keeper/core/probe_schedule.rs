@@ -8,9 +8,8 @@
 use std::time::{Duration, Instant};
 
 use outlast_pty::evidence::{
-    question_of_field,
     self, Claim, Hints, InputKind, LAST_RESORT_SILENCE, Level, MIN_SAMPLE_GAP_AT_PROMPT, Row,
-    SETTLE_TIME_AT_PROMPT, Verdict, text,
+    SETTLE_TIME_AT_PROMPT, Verdict, question_of_field, text,
 };
 use rustix::process::Pid;
 

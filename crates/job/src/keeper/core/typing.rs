@@ -13,7 +13,7 @@ use super::several_lines::Portion;
 use super::{Client, Core, Effect, Effects, Now, PeerId};
 use crate::failure::{Failure, Kind};
 use crate::spec::Input;
-use outlast_protocol::{Call, Hint};
+use outlast_protocol::{AwaitingKind, Call, Hint};
 
 use crate::wire::{self, Answer, Secret, Send, Sent, Typed};
 
@@ -480,6 +480,12 @@ impl Core {
         match (modes.echo, modes.canonical) {
             (false, true) => Ok(()),
             (true, _) => no("its terminal would show it"),
+            // Libraries that ask for passwords read keys by themselves, and show stars or nothing.
+            (false, false)
+                if self.awaiting.as_ref().is_some_and(|asks| asks.kind == AwaitingKind::Password) =>
+            {
+                Ok(())
+            }
             (false, false) => {
                 no("the program reads keys by itself, as shells and editors do, and may show them")
             }
