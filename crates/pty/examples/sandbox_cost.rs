@@ -73,7 +73,7 @@ fn main() {
         }
         argv.push("/bin/true".into());
         let command = Command {
-            argv,
+            argv: argv.into_iter().map(Into::into).collect(),
             cwd: folder.clone(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: null(), stdout: null(), stderr: null() },

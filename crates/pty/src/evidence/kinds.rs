@@ -43,7 +43,7 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
         return InputKind::Line;
     }
     let filter = text::is_choice_sign(prompt) && hints.text_below;
-    if (hints.lists_choices && !text::is_command_prompt(prompt)) || (hints.lists_choices && filter) {
+    if hints.lists_choices && (filter || !text::is_command_prompt(prompt)) {
         return InputKind::Menu;
     }
     if text::is_library_question(prompt) {
