@@ -68,7 +68,7 @@ fn scripts(rest: &[Word]) -> Option<Vec<&str>> {
             let at = letters.find(|c| !"nErsuz".contains(c));
             match at.map(|at| letters.split_at(at)) {
                 None => {}
-                Some((_, rest)) if rest == "e" => scripts.push(words.next()?.known()?),
+                Some((_, "e")) => scripts.push(words.next()?.known()?),
                 Some((_, rest)) if rest.starts_with('e') => scripts.push(&rest[1..]),
                 Some((_, rest)) if rest.starts_with('i') => {}
                 Some(_) => return None,

@@ -113,21 +113,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Submit(args) => fleet::submit(&args, words),
         Verb::Order(args) => fleet::order(&args),
         Verb::Telemetry(args) => fleet::telemetry(&args),
-        Verb::Policy(PolicyArgs {
-            verb: PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ }),
-        }) => Vec::new(),
-        Verb::Policy(PolicyArgs { verb: PolicyVerb::Pending(PolicyPendingArgs {}) }) => looks(Tool::Jobs),
-        Verb::Policy(PolicyArgs { verb: PolicyVerb::Log(PolicyLogArgs { lines: _ }) }) => looks(Tool::Jobs),
-        Verb::Policy(PolicyArgs {
-            verb: PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }),
-        }) => vec![Inner::Opaque(ANSWERS)],
-        Verb::Policy(PolicyArgs { verb: PolicyVerb::Init(PolicyInitArgs { dry_run }) }) => {
-            if dry_run {
-                Vec::new()
-            } else {
-                vec![Inner::Opaque(SETTINGS)]
-            }
-        }
+        Verb::Policy(PolicyArgs { verb }) => policy(&verb),
         Verb::Web(args) => web(&args),
         Verb::Config(ConfigArgs { verb }) => config(verb.as_ref()),
         Verb::Mcp(args) => mcp(&args),
@@ -145,6 +131,20 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Doctor(DoctorArgs {}) => Vec::new(),
         Verb::Completions(CompletionsArgs { shell: _ }) => Vec::new(),
         Verb::Man(ManArgs { folder }) => vec![Inner::Write(path(&folder))],
+    }
+}
+
+fn policy(verb: &PolicyVerb) -> Vec<Inner> {
+    match verb {
+        PolicyVerb::Check(PolicyCheckArgs { command: _, explain: _, tool: _, cwd: _ })
+        | PolicyVerb::Init(PolicyInitArgs { dry_run: true }) => Vec::new(),
+        PolicyVerb::Pending(PolicyPendingArgs {}) | PolicyVerb::Log(PolicyLogArgs { lines: _ }) => {
+            looks(Tool::Jobs)
+        }
+        PolicyVerb::Answer(PolicyAnswerArgs { job: _, question: _, answer: _ }) => {
+            vec![Inner::Opaque(ANSWERS)]
+        }
+        PolicyVerb::Init(PolicyInitArgs { dry_run: false }) => vec![Inner::Opaque(SETTINGS)],
     }
 }
 
