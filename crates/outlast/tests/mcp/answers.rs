@@ -180,10 +180,10 @@ fn a_second_start_of_what_was_left_running_is_noticed() {
     let sandbox = Sandbox::new();
     let mut client = sandbox.client();
     let mut run = |command: &str| client.call("run_shell_command", json!({"command": command}));
-    assert!(text(&run("sleep 300 &")).contains("left running: sleep"));
+    assert!(text(&run("sleep 300 &")).contains("left running: "));
     for again in ["sleep 300 &", "sleep 300"] {
         let twin = run(again);
-        assert!(text(&twin).starts_with("job 1 · exit 0, left running: sleep"), "{twin}");
+        assert!(text(&twin).starts_with("job 1 · exit 0, left running: "), "{twin}");
         assert!(text(&twin).contains("nothing was started"), "{twin}");
     }
     client.call("kill", json!({"handle": 1}));

@@ -244,12 +244,13 @@ fn without_a_policy_a_person_is_asked_before_an_agent_ends_or_types_where_that_i
     let (question, answer) = asked(&mut client, "send_input", send.clone(), json!({"action": "decline"}));
     assert!(question.is_some_and(|question| question.contains("type into job 1")), "{answer}");
     assert_eq!(answer["isError"], true);
-    let (question, answer) = asked(&mut client, "send_input", send.clone(), yes());
+    let for_job = json!({"action": "accept", "content": {"agree": true, "for_this_job": true}});
+    let (question, answer) = asked(&mut client, "send_input", send.clone(), for_job);
     assert!(question.is_some() && answer["isError"] != true, "{answer}");
     let (question, answer) = asked(&mut client, "send_input", send, yes());
     assert!(
         question.is_none() && answer["isError"] != true,
-        "once agreed, a job may be typed into: {answer}"
+        "once agreed for the job, it may be typed into: {answer}"
     );
     let (question, answer) =
         asked(&mut client, "kill", json!({"handle": handle}), json!({"action": "decline"}));
