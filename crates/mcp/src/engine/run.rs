@@ -31,11 +31,11 @@ const FAILS_SOON: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SecondStart {
     /// Nothing is started: the answer is about what runs.
-    IsRefused,
+    Refused,
     /// It is started, and the answer names what runs: for tools that have no parameter to insist.
-    IsTold,
+    Told,
     /// It is meant.
-    IsWanted,
+    Wanted,
 }
 
 /// What to run, and how long to stay.
@@ -103,7 +103,7 @@ impl RunOrder {
             timeout: None,
             inactivity_timeout: None,
             budget: budget(None),
-            second: SecondStart::IsTold,
+            second: SecondStart::Told,
             notify: None,
             shell: None,
             step: None,
@@ -142,10 +142,10 @@ impl Engine {
         let mut spec = spec(caller, &order);
         let outlast = self.on(order.host)?;
         let twin = match order.second {
-            SecondStart::IsRefused | SecondStart::IsTold if order.host.is_none() => self.running_twin(&order),
-            SecondStart::IsRefused | SecondStart::IsTold | SecondStart::IsWanted => None,
+            SecondStart::Refused | SecondStart::Told if order.host.is_none() => self.running_twin(&order),
+            SecondStart::Refused | SecondStart::Told | SecondStart::Wanted => None,
         };
-        if let (SecondStart::IsRefused, Some(twin)) = (order.second, &twin) {
+        if let (SecondStart::Refused, Some(twin)) = (order.second, &twin) {
             return self.not_again(caller, twin).map(Step::Done);
         }
         let twin = twin.map(|twin| {

@@ -71,9 +71,9 @@ pub(crate) fn run(_: &Engine, arguments: &Arguments) -> Result<Call, Failure> {
         timeout: arguments.seconds("kill_after")?.filter(|limit| !limit.is_zero()),
         inactivity_timeout: quiet_limit(arguments)?.filter(|limit| !limit.is_zero()),
         second: if arguments.flag("again")?.unwrap_or(false) {
-            SecondStart::IsWanted
+            SecondStart::Wanted
         } else {
-            SecondStart::IsRefused
+            SecondStart::Refused
         },
         budget: bound(arguments)?,
         notify,

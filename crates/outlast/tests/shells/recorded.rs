@@ -227,6 +227,7 @@ fn judged(kind: ShellKind, list: &[Recorded], folder: &Path, home: &Path) -> Vec
     verdicts
 }
 
+#[expect(clippy::print_stdout, reason = "clients/shells/recorded puts it into the documentation")]
 fn try_all(kind: ShellKind) {
     if !outlast_testkit::has(kind.name()) {
         return;
@@ -258,7 +259,6 @@ fn try_all(kind: ShellKind) {
         }
         assert_eq!(main.outlast.jobs().len(), 1, "the shell ended on the way");
         assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), list.len(), wrong.join("\n"));
-        // For `clients/shells/recorded`, which puts it into the documentation.
         println!("recorded {kind}: run {run} of {runs}, {} commands, 0 wrong", list.len());
     }
 }
