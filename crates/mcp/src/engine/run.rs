@@ -10,7 +10,7 @@ use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob, Summary};
 use outlast_job::shell::StepOrder;
 use outlast_job::spec::deleted_folder;
 use outlast_job::wakes::WakePlan;
-use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Run, Streams, Wait, Waited, check_wait};
+use outlast_job::{Condition, Failure, Job, JobSpec, Kind, Reason, Run, Streams, Wait, Waited, check_wait};
 use outlast_policy::{Pass, StepCommand};
 use outlast_protocol::{After, HostName, Slot};
 
@@ -141,12 +141,16 @@ impl Engine {
         check_wait(&wait)?;
         let mut spec = spec(caller, &order);
         let outlast = self.on(order.host)?;
-        let twin = match order.second {
+        let mut twin = match order.second {
             SecondStart::Refused | SecondStart::Told if order.host.is_none() => self.running_twin(&order),
             SecondStart::Refused | SecondStart::Told | SecondStart::Wanted => None,
         };
-        if let (SecondStart::Refused, Some(twin)) = (order.second, &twin) {
-            return self.not_again(caller, twin).map(Step::Done);
+        if let (SecondStart::Refused, Some(found)) = (order.second, &twin) {
+            match self.not_again(caller, found) {
+                // It ended and was removed meanwhile.
+                Err(failure) if failure.kind == Kind::NoSuchJob => twin = None,
+                answer => return answer.map(Step::Done),
+            }
         }
         let twin = twin.map(|twin| {
             format!("the same command runs here already{}: job {}", whose(&twin, caller), twin.handle)
