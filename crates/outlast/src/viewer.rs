@@ -235,6 +235,7 @@ impl Viewer<'_> {
         } else {
             self.fold.repaint_as_lines(row)
         };
+        self.note_screen();
         put(&mut self.filter, &paint, out);
     }
 
@@ -387,6 +388,7 @@ impl Viewer<'_> {
         while !bytes.is_empty() {
             let (part, rest) = bytes.split_at(until_turn(bytes, self.last_byte));
             self.fold.feed_more(part, &mut outcome);
+            self.note_screen();
             if !self.held_back && self.frame.is_none() {
                 written = put(&mut self.filter, part, out);
             }
@@ -419,6 +421,13 @@ impl Viewer<'_> {
                 out.draw(format!("\x1b[{row}A").as_bytes());
             }
             self.paint(out);
+        }
+    }
+
+    /// Notes that the screen is taken, before it is: we may be killed right after that.
+    fn note_screen(&mut self) {
+        if self.fold.modes().alternate_screen || self.frame.is_some() {
+            self.note_taken();
         }
     }
 

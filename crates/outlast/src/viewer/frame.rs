@@ -18,10 +18,11 @@ pub(super) struct Frame {
 impl Viewer<'_> {
     pub(super) fn enter_frame(&mut self, since: Option<u64>, out: &mut Output) {
         let took_screen = since.is_none() || !self.fold.modes().alternate_screen;
+        self.frame = Some(Frame { since, took_screen });
+        self.note_screen();
         if took_screen {
             out.draw(b"\x1b[?1049h");
         }
-        self.frame = Some(Frame { since, took_screen });
         self.draw_frame(out);
     }
 

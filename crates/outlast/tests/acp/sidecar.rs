@@ -81,7 +81,9 @@ impl Stand {
     /// All that the agent was prompted with.
     pub(super) fn history(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.sandbox.root().join("history")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        // The agent may be writing the last line.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Waits until the agent was prompted so often.
