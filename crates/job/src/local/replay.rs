@@ -320,6 +320,12 @@ impl Recording {
         if !held.is_empty() && !line(&serde_json::json!([time(last_at), "o", "\u{fffd}"]).to_string()) {
             return;
         }
+        // Steps that printed nothing after the last output, or together with it.
+        for (at, label) in marks {
+            if !line(&serde_json::json!([time(*at), "m", label]).to_string()) {
+                return;
+            }
+        }
         if let (Some(receipt), CastVersion::Three) = (self.info.state.receipt(), version) {
             let code = match receipt.outcome {
                 End::Exited { code } => code,
