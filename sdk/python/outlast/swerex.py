@@ -51,8 +51,9 @@ from swerex.runtime.abstract import (
 )
 
 from ._client import Job, Outlast
+from ._command import TimedOut, call
 from ._errors import OutlastError
-from ._types import Exit, Pattern, Waited
+from ._types import Pattern, Waited
 
 __all__ = ["OutlastRuntime"]
 
@@ -153,21 +154,10 @@ class OutlastRuntime(AbstractRuntime):
         self, argv: "List[str] | str", data: Optional[bytes] = None, timeout: Optional[float] = None, **options: Any
     ) -> Tuple[int, bytes, bytes]:
         """One command to its end: code, output, errors. It leaves nothing behind in the list of jobs."""
-        job = await self._outlast.run(argv, pipes=True, **options)
         try:
-            if data is not None:
-                for at in range(0, len(data), 48 << 10):
-                    await job.send(data[at : at + (48 << 10)], timeout=_STARTUP)
-                await job.send(eof=True)
-            waited = await job.wait(Exit(), deadline=timeout)
-            receipt = await job.receipt()
-            if waited.timed_out or receipt is None:
-                raise CommandTimeoutError(f"Timeout ({timeout}s) exceeded while running command")
-            code = receipt.code if receipt.code is not None else -1
-            return code, await job.read_bytes(), await job.read_bytes(stderr=True)
-        finally:
-            await job.kill(grace=0.2)
-            await job.remove()
+            return await call(self._outlast, argv, data, timeout, **options)
+        except TimedOut:
+            raise CommandTimeoutError(f"Timeout ({timeout}s) exceeded while running command") from None
 
     async def script(self, text: str) -> str:
         """Writes a file that a session can read; where it is."""

@@ -26,6 +26,8 @@ pub(super) fn write(release: &Release, binary: &Binary) -> Result<(), String> {
         "Metadata-Version: 2.4\nName: outlast\nVersion: {version}\nSummary: A shell runtime for AI agents: the program, and a client for it\nHome-page: https://outlast.dev\nAuthor: The Outlast developers\nLicense-Expression: MIT OR Apache-2.0\nLicense-File: LICENSE-APACHE\nLicense-File: LICENSE-MIT\nRequires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n{about}\nmcp-name: {SERVER_NAME}\n"
     );
     tree.file(&format!("{info}/METADATA"), metadata)?;
+    // Inspect finds its sandbox providers by this.
+    tree.file(&format!("{info}/entry_points.txt"), "[inspect_ai]\noutlast = outlast.inspect\n".to_owned())?;
     let tags =
         platforms.iter().fold(String::new(), |tags, platform| tags + &format!("Tag: py3-none-{platform}\n"));
     tree.file(

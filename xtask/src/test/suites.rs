@@ -105,6 +105,12 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("plugins", "plugins, with each agent's own tools", 1200, Runs::Script("clients/plugins/run")),
     suite("pexpect", "pexpect's own tests with jobs behind them", 1200, Runs::Script("clients/sdk/pexpect")),
     suite("swerex", "SWE-ReX's own tests with jobs behind them", 1200, Runs::Script("clients/sdk/swerex")),
+    suite(
+        "inspect",
+        "Inspect's own checks of a sandbox provider, with jobs behind it",
+        1200,
+        Runs::Script("clients/sdk/inspect"),
+    ),
     suite("clients", "public MCP clients and the conformance suite", 1800, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 1800, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 1800, Runs::Script("clients/agents/run")),
