@@ -27,7 +27,7 @@ pub(super) fn write(release: &Release, binary: &Binary) -> Result<(), String> {
     );
     tree.file(&format!("{info}/METADATA"), metadata)?;
     // Inspect finds its sandbox providers by this.
-    tree.file(&format!("{info}/entry_points.txt"), "[inspect_ai]\noutlast = outlast.inspect\n".to_owned())?;
+    tree.file(&format!("{info}/entry_points.txt"), "[inspect_ai]\noutlast = outlast.inspect\n")?;
     let tags =
         platforms.iter().fold(String::new(), |tags, platform| tags + &format!("Tag: py3-none-{platform}\n"));
     tree.file(
