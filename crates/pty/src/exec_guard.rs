@@ -2,13 +2,14 @@
 //!
 //! The command is started under a system call filter that hands these calls to a listener
 //! (`SECCOMP_RET_USER_NOTIF`). The process stands still until the listener answers. What it wants to execute is read from
-//! its memory ([`memory`]) and found in its own view of the file system ([`program`]).
+//! its memory ([`memory`]) and found in its own view of the file system ([`program`], [`search`]).
 //!
 //! It guards against spellings and scripts. It does not hold a program that attacks it: memory can be rewritten between our
 //! look and the kernel's own. Against that there is the [sandbox](crate::confine).
 
 pub mod memory;
 pub mod program;
+pub mod search;
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -218,6 +218,7 @@ impl GuardThread {
         let still_waits = |call: &ExecCall| self.listener.is_waiting(call.id);
         match self.judge.judge(&call, |grant| notes.use_grant(grant), still_waits) {
             Judgement::Allow => self.listener.allow(call.id),
+            Judgement::Missing(error) => self.listener.refuse(call.id, error.raw_os_error()),
             Judgement::Refuse(refused) => {
                 // Told first: the command may end of it at once, and nothing is told after its end.
                 self.told.tell_refused(refused);

@@ -108,6 +108,8 @@ fn string(pid: Pid, mut at: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut buffer = [0_u8; PAGE as usize];
     while text.len() <= most {
         let len = usize::try_from(PAGE - at % PAGE).unwrap_or(1);
+        // Most are short.
+        let len = if text.is_empty() { len.min(FIRST_READ) } else { len };
         let got = read(pid, &[(at, len)], &mut buffer)?;
         if got == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

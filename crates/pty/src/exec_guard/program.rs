@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::ExecCall;
+use super::search::Search;
 
 /// As many links in a row as the kernel follows.
 const MAX_LINKS: usize = 40;
@@ -39,11 +40,12 @@ pub struct Identity {
 }
 
 impl Program {
-    /// Finds the program of a call.
+    /// Finds the program of a call. A miss is noted for the search that it may be a part of.
     ///
     /// # Errors
     /// `ENOENT` and the like if there is no such file; others if it cannot be looked at.
-    pub fn of(call: &ExecCall, path: &[u8]) -> Result<Self, Errno> {
+    pub fn of(call: &ExecCall, path: &[u8], search: &mut Search) -> Result<Self, Errno> {
+        search.ends();
         let pid = call.pid;
         if path.is_empty() {
             if !call.at {
@@ -56,9 +58,14 @@ impl Program {
         let descriptor = descriptor(call);
         if call.at && descriptor != libc::AT_FDCWD {
             let folder = format!("/proc/{}/fd/{descriptor}", pid.as_raw_nonzero());
-            return Self::find(pid, &folder, path);
+            return Self::find(pid, &root_of(pid)?, &folder, path);
         }
-        Self::at(pid, path)
+        let root = root_of(pid)?;
+        let found = Self::find(pid, &root, &format!("/proc/{}/cwd", pid.as_raw_nonzero()), path);
+        if !call.at && found.as_ref().is_err_and(|error| is_missing(*error)) {
+            search.has_missed(call, path, root);
+        }
+        found
     }
 
     /// Finds a program by a path, as a process would.
@@ -66,22 +73,21 @@ impl Program {
     /// # Errors
     /// As [`Program::of`].
     pub fn at(pid: Pid, path: &[u8]) -> Result<Self, Errno> {
-        Self::find(pid, &format!("/proc/{}/cwd", pid.as_raw_nonzero()), path)
+        Self::find(pid, &root_of(pid)?, &format!("/proc/{}/cwd", pid.as_raw_nonzero()), path)
     }
 
-    fn find(pid: Pid, folder: &str, path: &[u8]) -> Result<Self, Errno> {
+    fn find(pid: Pid, root: &OwnedFd, folder: &str, path: &[u8]) -> Result<Self, Errno> {
         let look = OFlags::PATH | OFlags::CLOEXEC;
-        let root = open(format!("/proc/{}/root", pid.as_raw_nonzero()), look, Mode::empty())?;
         let absolute = path.starts_with(b"/");
         let (start, resolve) = if absolute {
             (None, ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT)
         } else {
             (Some(open(folder, look, Mode::empty())?), ResolveFlags::NO_MAGICLINKS)
         };
-        let from = start.as_ref().unwrap_or(&root);
+        let from = start.as_ref().unwrap_or(root);
         let name = OsStr::from_bytes(path);
         // An absolute link below a relative path leads to our root instead of theirs.
-        let found = if absolute || is_our_root(&root) {
+        let found = if absolute || is_our_root(root) {
             openat2(from, name, look, Mode::empty(), resolve)
         } else {
             Err(Errno::LOOP)
@@ -90,7 +96,7 @@ impl Program {
             // Links of `/proc` mean something else to each process, and old kernels lack the call.
             Err(Errno::LOOP | Errno::XDEV | Errno::NOSYS | Errno::AGAIN) => {
                 let from = from.try_clone().map_err(|_| Errno::MFILE)?;
-                Self::new(walk(pid, &root, from, path)?)
+                Self::new(walk(pid, root, from, path)?)
             }
             found => Self::new(found?),
         }
@@ -138,6 +144,17 @@ impl Program {
             rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes).unwrap_or_default();
         OsString::from_vec(path)
     }
+}
+
+/// Whether an error says that there is no such file.
+#[must_use]
+pub fn is_missing(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG)
+}
+
+/// The root of a process.
+fn root_of(pid: Pid) -> Result<OwnedFd, Errno> {
+    open(format!("/proc/{}/root", pid.as_raw_nonzero()), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// The descriptor of an `execveat`: the lower half of its first argument.

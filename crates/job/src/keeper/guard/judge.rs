@@ -7,7 +7,8 @@
 use outlast_protocol::event::{ExecQuestion, ExecRefused};
 use outlast_pty::exec_guard::ExecCall;
 use outlast_pty::exec_guard::memory;
-use outlast_pty::exec_guard::program::Program;
+use outlast_pty::exec_guard::program::{Program, is_missing};
+use outlast_pty::exec_guard::search::Search;
 use outlast_rules::exec::{ExecDecision, ExecFinding, ExecRules};
 use outlast_rules::loader::{self, Loaded, MAX_INTERPRETERS};
 use outlast_rules::{Word, base, plain_words};
@@ -26,6 +27,8 @@ const MAX_ASKED_BYTES: usize = 8000;
 #[derive(Debug)]
 pub(in crate::keeper) enum Judgement {
     Allow,
+    /// There is no such program: this is what the kernel would say.
+    Missing(Errno),
     /// With what is told of it, if that is known.
     Refuse(Option<Box<ExecRefused>>),
     /// A person must agree.
@@ -45,6 +48,7 @@ pub(super) struct Asks {
 pub(in crate::keeper) struct Judge {
     rules: ExecRules,
     programs: KnownPrograms,
+    search: Search,
 }
 
 /// What a process wants to execute.
@@ -79,7 +83,7 @@ impl Judge {
     /// `path` is where the job looks for its programs.
     pub(in crate::keeper) fn new(rules: ExecRules, path: Option<&str>) -> Self {
         let programs = KnownPrograms::find(rules.programs(), path);
-        Self { rules, programs }
+        Self { rules, programs, search: Search::default() }
     }
 
     /// Judges a call. `use_grant` uses an agreed command up, and `still_waits` says whether the process that was read is
@@ -91,7 +95,10 @@ impl Judge {
         still_waits: impl Fn(&ExecCall) -> bool,
     ) -> Judgement {
         let Ok(path) = memory::path(call) else { return Judgement::Refuse(None) };
-        let program = match Program::of(call, &path) {
+        if let Some(error) = self.search.goes_on(call, &path) {
+            return Judgement::Missing(error);
+        }
+        let program = match Program::of(call, &path, &mut self.search) {
             Ok(program) if program.is_executable() => Ok(program),
             // There is nothing to execute: the kernel says so itself. Searches in `PATH` make many of these.
             Ok(_) => return Judgement::Allow,
@@ -101,12 +108,10 @@ impl Judge {
         let Ok(memory::Arguments { argv, cut }) = memory::arguments(call) else {
             return Judgement::Refuse(None);
         };
-        if !still_waits(call) {
-            return Judgement::Refuse(None);
-        }
         let wanted = Wanted { path, argv, cut };
         let commands = match program.and_then(|program| self.commands(call.pid, &program, &wanted)) {
             Ok(commands) => commands.all,
+            Err(Unreadable) if !still_waits(call) => return Judgement::Refuse(None),
             Err(Unreadable) => {
                 let why = "it cannot be told what it would run".to_owned();
                 return Judgement::Refuse(Some(told(call, &wanted, None, why)));
@@ -115,6 +120,10 @@ impl Judge {
         let Some(ExecFinding { decision, rule }) = self.rules.judge(&commands) else {
             return Judgement::Allow;
         };
+        // A yes to a process that is gone meanwhile is lost; but another's call is not asked about, and uses no grant up.
+        if !still_waits(call) {
+            return Judgement::Refuse(None);
+        }
         let mut used = Vec::new();
         while decision == ExecDecision::Ask
             && let Some(grant) = self.rules.grant_for(&commands, |grant| used.contains(&grant))
@@ -249,11 +258,6 @@ impl Commands {
         }
         self.all.push(words);
     }
-}
-
-/// Whether an error says that there is no such file.
-fn is_missing(error: Errno) -> bool {
-    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG)
 }
 
 /// What is told of an execution that did not happen.
