@@ -8,6 +8,7 @@ use crate::word::{Kind, Word, known_text};
 
 /// Options of a program that name what it runs, or where it writes.
 struct Options {
+    /// The program; with a verb behind it, only that part of it.
     names: &'static [&'static str],
     /// Long options, without their dashes. Some are given with one dash.
     longs: &'static [&'static str],
@@ -46,7 +47,7 @@ const OPTIONS: &[Options] = &[
     Options { names: &["ssh", "autossh"], longs: &[], shorts: "oFPI", does: Run },
     Options { names: &["scp", "sftp"], longs: &[], shorts: "oFSD", does: Run },
     Options { names: &["zip"], longs: &["unzip-command"], shorts: "T", does: Run },
-    Options { names: &["man"], longs: &["pager", "html"], shorts: "PH", does: Run },
+    Options { names: &["man"], longs: &["pager", "html", "config-file"], shorts: "PHC", does: Run },
     Options { names: &["cargo"], longs: &["config"], shorts: "Z", does: Run },
     Options {
         names: &["rustc", "rustdoc"],
@@ -117,7 +118,7 @@ const OPTIONS: &[Options] = &[
     Options { names: &["wget"], longs: &["use-askpass", "execute", "config"], shorts: "e", does: Run },
     Options {
         names: &["less", "more", "most"],
-        longs: &["lesskey-file", "lesskey-content"],
+        longs: &["lesskey-file", "lesskey-src", "lesskey-content"],
         shorts: "k+",
         does: Run,
     },
@@ -170,12 +171,26 @@ const OPTIONS: &[Options] = &[
         does: Run,
     },
     Options { names: &["git"], longs: &["output", "output-directory"], shorts: "", does: Write },
+    Options { names: &["git grep"], longs: &[], shorts: "O", does: Run },
+    Options { names: &["git archive", "git format-patch"], longs: &[], shorts: "o", does: Write },
+    Options {
+        names: &["awk", "gawk", "mawk", "nawk"],
+        longs: &["exec", "include", "load"],
+        shorts: "Eil",
+        does: Run,
+    },
+    Options {
+        names: &["awk", "gawk", "mawk", "nawk"],
+        longs: &["dump-variables", "profile", "pretty-print", "debug"],
+        shorts: "dopD",
+        does: Write,
+    },
 ];
 
 /// What these arguments would run or write by an option.
 pub(super) fn of(name: &str, rest: &[Word]) -> Vec<Inner> {
     let mut inner = Vec::new();
-    for options in OPTIONS.iter().filter(|options| options.names.contains(&name)) {
+    for options in OPTIONS.iter().filter(|options| options.are_of(name, rest)) {
         for (i, word) in rest.iter().enumerate() {
             if word.text == "--" && word.is_plain() {
                 break;
@@ -197,6 +212,14 @@ pub(super) fn of(name: &str, rest: &[Word]) -> Vec<Inner> {
 }
 
 impl Options {
+    fn are_of(&self, name: &str, rest: &[Word]) -> bool {
+        let is_verb = |verb: &str| rest.iter().any(|word| word.text == verb || !word.is_plain());
+        self.names.iter().any(|of| match of.split_once(' ') {
+            Some((program, verb)) => program == name && is_verb(verb),
+            None => *of == name,
+        })
+    }
+
     /// What is attached to the option, if the word is one of these.
     fn value<'a>(&self, word: &'a Word, bundle: bool) -> Option<&'a str> {
         let text = word.text.as_str();
@@ -252,6 +275,13 @@ mod tests {
             "gcc -wrapper ./y x.c",
             "rg --pre ./y x",
             "jobs -x ./y",
+            "git grep -O./y x",
+            "git -C z grep -O ./y x",
+            "awk -E y",
+            "awk -i inplace y x",
+            "gawk -ly x",
+            "less --lesskey-src=y x",
+            "man -C y x",
         ] {
             assert!(found(line).iter().any(|inner| matches!(inner, Inner::Opaque(_))), "{line}");
         }
@@ -263,6 +293,11 @@ mod tests {
             "find . -fprintf x y",
             "curl -sox y",
             "curl -o x y",
+            "git archive -o x HEAD",
+            "git archive -ox HEAD",
+            "awk -ox y",
+            "awk --profile=x y",
+            "awk --dump-variables=x y",
         ] {
             assert!(found(line).contains(&Inner::Output(Word::plain("x"))), "{line}: {:?}", found(line));
         }
@@ -273,6 +308,9 @@ mod tests {
             "cargo test --workspace",
             "sort x",
             "git log -- --output",
+            "git ls-files -o",
+            "git grep x",
+            "awk -F: -v x=1 y z",
         ] {
             assert!(found(line).is_empty(), "{line}: {:?}", found(line));
         }

@@ -33,12 +33,18 @@ pub(super) fn unwrap(name: &str, rest: &[Word], fed: &StdinSource) -> Option<Vec
         "awk" | "gawk" | "mawk" | "nawk" => awk(rest),
         "sed" | "gsed" => super::sed::unwrap(rest),
         // Its second operand is where it writes.
-        "uniq" => rest.iter().filter(|word| !word.is_option()).skip(1).cloned().map(Inner::Output).collect(),
+        "uniq" | "xxd" => {
+            rest.iter().filter(|word| !word.is_option()).skip(1).cloned().map(Inner::Output).collect()
+        }
         "make" | "gmake" => fed_or_told(rest, fed),
         "at" | "batch" | "crontab"
             if !rest.iter().all(|word| word.text == "-l") || *fed != StdinSource::Outside =>
         {
             vec![Inner::Mention(known_text(rest)), Inner::Opaque("it has something run later")]
+        }
+        // What it writes at the end of a transfer can go into a file.
+        "curl" if rest.iter().any(|word| word.text.contains("%output{")) => {
+            vec![Inner::Mention(known_text(rest)), Inner::Opaque("what it writes goes into a file")]
         }
         "curl" | "wget" => vec![Inner::Mention(known_text(rest))],
         "tee" => rest.iter().filter(|word| !word.is_option()).cloned().map(Inner::Write).collect(),
