@@ -429,13 +429,11 @@ impl Pane {
         if look.has_menu() {
             return Some(Held::Menu);
         }
-        if let Some(front) = self.front() {
-            if self.identity.program.is_some_and(|meant| meant != front.leader) {
-                return Some(Held::Another(front.program));
-            }
-            if front.waits == Some(false) {
-                return Some(Held::Works(front.program));
-            }
+        if let Some(program) = self.another() {
+            return Some(Held::Another(program));
+        }
+        if let Some(front) = self.front().filter(|front| front.waits == Some(false)) {
+            return Some(Held::Works(front.program));
         }
         if let Some(input) = look.input().filter(|_| !self.reads_lines()) {
             return holds_input(&input);
@@ -448,6 +446,12 @@ impl Pane {
             Some(draft) if !draft.is_empty() => Some(Held::HalfTyped(draft)),
             Some(_) => look.under_cursor().map(Held::HalfTyped),
         }
+    }
+
+    /// The program in the foreground, if another one was meant.
+    pub(super) fn another(&self) -> Option<String> {
+        let meant = self.identity.program?;
+        self.front().filter(|front| front.leader != meant).map(|front| front.program)
     }
 
     /// What stands at the prompt that the user has described.

@@ -27,6 +27,8 @@ const HANGS: Duration = Duration::from_secs(30);
 const LEAST_LOOK: Duration = Duration::from_secs(2);
 /// How long an input may show something else after a paste: programs draw it in pieces.
 const MERGED_FOR: Duration = Duration::from_secs(2);
+/// Why what stands in the input as it was pasted is not entered.
+const IN_OTHER_MODE: &str = "its input line has changed to a mode where text is run or kept";
 /// A text can be seen as a whole in an input up to this length.
 const SEEN_WHOLE: usize = 240;
 
@@ -124,6 +126,19 @@ impl<'a> Paste<'a> {
     }
 }
 
+/// What stands in an input, beside what was pasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// Exactly what was pasted, as a message to the agent.
+    Ours,
+    /// Exactly what was pasted, but the input has changed its mode: it would be run or kept.
+    OursInOtherMode,
+    /// Nothing.
+    Nothing,
+    /// Something else.
+    Other,
+}
+
 impl Paste<'_> {
     /// Whether the input shows what was pasted. Long texts and those of several lines are shown in other ways.
     fn is_in(self, input: &Input) -> bool {
@@ -177,9 +192,7 @@ impl Pane {
     /// Whether exactly a text of ours stands in an agent's input, and nothing else is there to press Enter in.
     fn holds_our_text(&self, look: &Look, text: &str) -> bool {
         let paste = Paste::notice(text, Instant::now());
-        !look.mode
-            && self.holds_nothing_else(look)
-            && matches!(self.in_input(look, paste), Some((true, false)))
+        !look.mode && self.holds_nothing_else(look) && self.in_input(look, paste) == Some(Stands::Ours)
     }
 
     /// Types the user's own command, if the pane is still free for it; false if it no longer is.
@@ -284,13 +297,22 @@ impl Pane {
     }
 
     /// What stands in the input now, if one is to be seen: an agent's, or at the prompt that the user has described.
-    fn in_input(&self, look: &Look, paste: Paste<'_>) -> Option<(bool, bool)> {
+    fn in_input(&self, look: &Look, paste: Paste<'_>) -> Option<Stands> {
         if let Some(input) = look.input() {
-            return Some((paste.is_in(&input), input.is_empty()));
+            return Some(match (paste.is_in(&input), input.is_for_messages()) {
+                (true, true) => Stands::Ours,
+                (true, false) => Stands::OursInOtherMode,
+                (false, _) if input.is_empty() => Stands::Nothing,
+                (false, _) => Stands::Other,
+            });
         }
         let line = self.at_prompt(look)?;
         let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-        Some((plain(&line) == plain(paste.text), line.is_empty()))
+        Some(match plain(&line) == plain(paste.text) {
+            true => Stands::Ours,
+            false if line.is_empty() => Stands::Nothing,
+            false => Stands::Other,
+        })
     }
 
     /// Pastes a message into an empty input, sees it stand there, presses Enter, and sees it leave.
@@ -311,8 +333,9 @@ impl Pane {
         loop {
             listener.wait(Instant::now() + LOOK);
             let look = self.look().map_err(left)?;
-            match self.in_input(&look, paste) {
-                Some((true, _)) => {}
+            let stands = self.in_input(&look, paste);
+            match stands {
+                Some(Stands::Ours | Stands::OursInOtherMode) => {}
                 // No input is to be seen: a program that hangs may still hold the text there. A dialog came after it.
                 None if paste.must_be_seen_to_leave && self.prompt().is_none() && !look.has_menu() => {
                     if Instant::now() >= until {
@@ -321,12 +344,12 @@ impl Pane {
                     }
                     continue;
                 }
-                Some((false, _)) | None => return Ok(()),
+                Some(Stands::Nothing | Stands::Other) | None => return Ok(()),
             }
             // The text is as it was and the cursor is in the next row: Enter was taken for a new line.
-            if again && paste.exact && look.cursor.1 > entered_at.1 && !self.asks(&look) {
-                again = false;
-                self.enter(Some(look.cursor)).map_err(left)?;
+            let is_new_line = again && paste.exact && look.cursor.1 > entered_at.1;
+            if is_new_line && stands == Some(Stands::Ours) && self.holds_nothing_else(&look) {
+                again = !self.enter_if_still(listener, &look).map_err(left)?;
             }
             if Instant::now() >= until {
                 return Err(self.give_up(&look, paste, "Enter had no effect"));
@@ -344,7 +367,7 @@ impl Pane {
             let look = self.look().map_err(Untold::Left)?;
             let now = Instant::now();
             let is_there = match self.in_input(&look, paste) {
-                Some((true, _)) if !look.mode && !look.is_in_turn() && self.holds_nothing_else(&look) => {
+                Some(Stands::Ours) if !look.mode && !look.is_in_turn() && self.holds_nothing_else(&look) => {
                     merged = None;
                     if now >= *seen.get_or_insert(now) + BEFORE_ENTER
                         && self.enter_if_still(listener, &look).map_err(Untold::Left)?
@@ -353,7 +376,9 @@ impl Pane {
                     }
                     true
                 }
-                Some((false, false)) => {
+                // A person has switched it to shell mode between our look and our paste: the cursor stays where it is.
+                Some(Stands::OursInOtherMode) => return Err(self.give_up(&look, paste, IN_OTHER_MODE)),
+                Some(Stands::Other) => {
                     seen = None;
                     if now >= *merged.get_or_insert(now) + MERGED_FOR {
                         let why = "something else stands in its input line as well";
@@ -362,7 +387,7 @@ impl Pane {
                     false
                 }
                 // Not shown yet, or a dialog came in between.
-                _ => {
+                Some(Stands::Ours | Stands::Nothing) | None => {
                     (seen, merged) = (None, None);
                     false
                 }
@@ -385,9 +410,10 @@ impl Pane {
         Untold::Left(not_sent(self, why))
     }
 
-    /// Whether neither a shell nor a list of choices has taken over meanwhile.
+    /// Whether neither a shell, nor another program than the one that was meant, nor a list of choices has taken over
+    /// meanwhile.
     fn holds_nothing_else(&self, look: &Look) -> bool {
-        !look.has_menu() && self.shell().is_none()
+        !look.has_menu() && self.shell().is_none() && self.another().is_none()
     }
 
     /// Takes back what was pasted, while it stands there exactly as it was pasted.

@@ -35,7 +35,10 @@ pasting, held = False, b''
 while True:
     held += os.read(0, 4096)
     while held:
-        if held.startswith(b'\x1b[200~'): pasting, held = True, held[6:]; continue
+        if held.startswith(b'\x1b[200~'):
+            pasting, held = True, held[6:]
+            if mode == 'switches': sign = '!'
+            continue
         if held.startswith(b'\x1b[201~'): pasting, held = False, held[6:]; continue
         if held.startswith(b'\x1b[1~'): at, held = 0, held[4:]; continue
         if held[:1] == b'\x1b' and len(held) < 6: break
@@ -66,8 +69,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// `mode` is `idle`, `dialog` (it asks from the start), `newline` (it takes the first Enter for a new line) or `hangs` (with an
-    /// empty screen, at the first Enter).
+    /// `mode` is `idle`, `dialog` (it asks from the start), `newline` (it takes the first Enter for a new line), `hangs` (with an
+    /// empty screen, at the first Enter) or `switches` (a person switches it to its shell mode right before a paste).
     pub(crate) fn start(sandbox: &Sandbox, sign: &str, mode: &str) -> Option<Self> {
         let notes = sandbox.root().join("notes");
         let script = sandbox.root().join("agent.py");

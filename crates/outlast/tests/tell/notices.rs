@@ -128,6 +128,18 @@ fn a_draft_is_kept_and_not_sent_along() {
 }
 
 #[test]
+fn an_input_that_changes_to_shell_mode_right_before_the_paste_runs_nothing() {
+    let sandbox = sandbox();
+    let Some(agent) = Agent::start(&sandbox, ">", "switches") else { return };
+    wake_pane(&sandbox, "2s");
+    run(&sandbox, &agent.server, &["true"]);
+    let told = entry(&sandbox, "wake_failed");
+    assert!(told["text"].as_str().unwrap().contains("text is run or kept"), "{told}");
+    assert!(agent.sent().is_empty(), "{}", agent.notes());
+    shows_nothing(&agent);
+}
+
+#[test]
 fn an_enter_that_was_taken_for_a_new_line_is_pressed_again() {
     let sandbox = sandbox();
     let Some(agent) = Agent::start(&sandbox, ">", "newline") else { return };
