@@ -33,6 +33,15 @@ pub(crate) enum Effect {
     Acts,
 }
 
+/// What a tool answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// What happened to one job.
+    Job,
+    /// A list of jobs.
+    List,
+}
+
 /// Makes a call of the arguments of a tool.
 pub(crate) type Parse = fn(&Engine, &Arguments) -> Result<Call, Failure>;
 
@@ -45,13 +54,11 @@ pub(crate) struct Definition {
     pub(crate) title: &'static str,
     pub(crate) description: &'static str,
     pub(crate) effect: Effect,
+    pub(crate) answers: Answers,
     pub(crate) fields: Vec<Field>,
     /// Parameters that are taken too, and not told of: other names, and what few need.
     pub(crate) also: &'static [&'static str],
 }
-
-/// The tools that answer with a list of jobs.
-pub(crate) const LISTS: [&str; 2] = ["jobs", "list_background_processes"];
 
 impl Definition {
     fn tool(mut self, words: Words) -> Tool {
@@ -63,7 +70,10 @@ impl Definition {
             .destructive(self.effect != Effect::Reads)
             .idempotent(self.effect != Effect::Acts)
             .open_world(self.effect == Effect::Acts);
-        let output = if LISTS.contains(&self.name) { list_schema() } else { output_schema() };
+        let output = match self.answers {
+            Answers::Job => output_schema(),
+            Answers::List => list_schema(),
+        };
         let tool = Tool::new(self.name, words.described(self.description), Arc::new(object(&self.fields)))
             .with_title(self.title)
             .with_annotations(annotations);
@@ -134,6 +144,32 @@ mod tests {
                     assert!(!text.contains(word), "{} has {word}", tool.name);
                 }
                 assert!(tool.description.is_some_and(|text| !text.is_empty()));
+            }
+        }
+    }
+
+    /// A description that names a tool by its name in another profile sends the model to a tool that it does not have.
+    #[test]
+    fn descriptions_name_only_tools_of_the_profile() {
+        let profiles = [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude];
+        let names_of = |profile| definitions(profile).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        let anywhere: Vec<&str> = profiles.into_iter().flat_map(names_of).collect();
+        for profile in profiles {
+            let own = names_of(profile);
+            for tool in of(profile) {
+                let text = tool.description.unwrap_or_default();
+                let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+                // Names that are ordinary words as well (jobs, kill, and Bash, which is also a program) cannot be told from them.
+                let is_name = |word: &&str| {
+                    anywhere.contains(word) && word.contains(|c: char| c == '_' || c.is_uppercase())
+                };
+                for word in words.filter(is_name).filter(|word| *word != "Bash") {
+                    assert!(
+                        own.contains(&word),
+                        "{profile:?}: {} names {word}, which is not there: {text}",
+                        tool.name
+                    );
+                }
             }
         }
     }

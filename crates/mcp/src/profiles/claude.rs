@@ -12,7 +12,7 @@ use crate::engine::read::ReadOrder;
 use crate::engine::run::RunOrder;
 use crate::printed::budget;
 use crate::profiles::plain;
-use crate::tools::{Definition, Effect, Field};
+use crate::tools::{Answers, Definition, Effect, Field};
 
 /// What these models expect when they say nothing.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -36,6 +36,7 @@ fn bash() -> Definition {
             for input or opens a port goes on in the background as a shell: its id is the handle for \
             BashOutput, send_input, wait_for, read_shell and KillShell. It outlasts this server.",
         effect: Effect::Acts,
+        answers: Answers::Job,
         fields: vec![
             Field::text("command", "The command to execute").required(),
             Field::number(
@@ -61,6 +62,7 @@ fn bash_output() -> Definition {
         description: "Returns what a background shell printed since the last look, or from byte offset to \
             byte until, and its state.",
         effect: Effect::Reads,
+        answers: Answers::Job,
         fields: vec![
             Field::text("bash_id", "The shell's id").required(),
             Field::text("filter", "Regex: only lines that match"),
@@ -79,6 +81,7 @@ fn kill_shell() -> Definition {
         title: "End a shell",
         description: "Ends a background shell and everything it started.",
         effect: Effect::Ends,
+        answers: Answers::Job,
         fields: vec![Field::text("shell_id", "The shell's id").required()],
         also: &[],
     }

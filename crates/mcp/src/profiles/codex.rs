@@ -14,7 +14,7 @@ use crate::engine::send::SendOrder;
 use crate::engine::wait::WaitOrder;
 use crate::printed::budget;
 use crate::profiles::plain;
-use crate::tools::{Definition, Effect, Field};
+use crate::tools::{Answers, Definition, Effect, Field};
 
 /// Codex counts tokens; four bytes each are what it assumes itself.
 const BYTES_A_TOKEN: u64 = 4;
@@ -40,6 +40,7 @@ fn exec_command() -> Definition {
             session outlasts this server; its ID is also the handle for wait_for, read_output, read_shell \
             and kill.",
         effect: Effect::Acts,
+        answers: Answers::Job,
         fields: vec![
             Field::text("cmd", "Shell command to execute").required(),
             Field::text("workdir", "Folder to run in"),
@@ -63,6 +64,7 @@ fn write_stdin() -> Definition {
         description: "Writes characters to an existing exec session and returns recent output. Empty chars \
             only wait.",
         effect: Effect::Acts,
+        answers: Answers::Job,
         fields: vec![
             Field::integer("session_id", "As exec_command returned it").required(),
             Field::text("chars", "Characters to write, e.g. \"y\\n\" or \"\\u0003\""),

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::engine::read::ReadOrder;
 use crate::engine::send::SendOrder;
 use crate::printed::budget;
-use crate::tools::{Definition, Effect, Field};
+use crate::tools::{Answers, Definition, Effect, Field};
 
 /// How long the screen may take to show what was typed.
 const AFTER_INPUT: Duration = Duration::from_millis(150);
@@ -60,6 +60,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
                 applications, REPLs and interactive commands. Give input, special_keys, or both; no Enter \
                 is added.",
             effect: Effect::Acts,
+            answers: Answers::Job,
             fields: vec![
                 pid(),
                 Field::text("input", "Text to type, as it is"),
@@ -73,6 +74,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
             title: "Read a process's output",
             description: "Reads the last lines that a background process printed.",
             effect: Effect::Reads,
+            answers: Answers::Job,
             fields: vec![
                 pid(),
                 Field::integer("lines", "Default 100"),
@@ -86,6 +88,7 @@ pub(crate) fn extend(mut seven: Vec<Definition>) -> Vec<Definition> {
             title: "List processes",
             description: "Lists the background processes of this session.",
             effect: Effect::Reads,
+            answers: Answers::List,
             fields: Vec::new(),
             also: &["all", "running", "before", "adopt"],
         },

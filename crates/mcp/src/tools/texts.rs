@@ -2,7 +2,7 @@
 
 use outlast_job::condition::CONDITIONS;
 
-use super::{Definition, Effect, Field};
+use super::{Answers, Definition, Effect, Field};
 use crate::engine::wait::WaitOutput;
 use crate::profiles::plain;
 
@@ -38,6 +38,7 @@ fn run() -> Definition {
             error. Long builds: raise ai_callback_delay, or wait_for. Answers begin with our words; lines \
             after > and all after a blank line are the job's own.",
         effect: Effect::Acts,
+        answers: Answers::Job,
         fields: vec![
             Field::text("command", "").required(),
             Field::text("description", "What it is for"),
@@ -93,6 +94,7 @@ fn send() -> Definition {
             takes them. A full-screen program answers with the rows of its screen that changed; »…« is \
             selected. Example: {\"handle\": \"3\", \"input\": \"print(2+2)\"}",
         effect: Effect::Acts,
+        answers: Answers::Job,
         fields: vec![
             handle().required(),
             Field::text("input", ""),
@@ -121,6 +123,7 @@ fn read_shell() -> Definition {
         description: "A job's whole screen now, for full-screen programs: rows with numbers, cursor, what is \
             selected.",
         effect: Effect::Reads,
+        answers: Answers::Job,
         fields: vec![handle().required(), Field::integer("scrollback", "Lines above it")],
         also: &["lines", "pid", "max_output_size"],
     }
@@ -134,6 +137,7 @@ fn read_output() -> Definition {
         description: "What a job printed, as plain text. Without options: what is new since the last answer \
             about it. Never waits.",
         effect: Effect::Reads,
+        answers: Answers::Job,
         fields: vec![
             handle().required(),
             Field::integer("offset", "From this byte; 0 for all"),
@@ -157,6 +161,7 @@ fn wait_for() -> Definition {
         description: "Wait without polling; returns the moment one condition holds or the job exits. \
             Default: until it exits or awaits input. Several handles: the first wins.",
         effect: Effect::Reads,
+        answers: Answers::Job,
         fields: vec![
             handle(),
             Field::texts("handles", ""),
@@ -183,6 +188,7 @@ fn jobs() -> Definition {
         description: "What happened since you were last told, then this session's jobs, those that need \
             attention first. For when you have lost track.",
         effect: Effect::Reads,
+        answers: Answers::List,
         fields: vec![
             Field::flag("all", "Also of other sessions"),
             Field::flag("running", "Only running ones"),
@@ -201,6 +207,7 @@ fn kill() -> Definition {
         description: "End a job and all it started: SIGTERM, then SIGKILL. To interrupt a command in a \
             shell or REPL, send_input with Ctrl-C instead.",
         effect: Effect::Ends,
+        answers: Answers::Job,
         fields: vec![
             handle().required(),
             Field::text("signal", "Send only this, e.g. HUP"),
