@@ -17,7 +17,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 pub(crate) fn size(text: &str) -> Result<Size, String> {
     let sides =
         text.split_once(['x', 'X']).and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
-    let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is not a size; write for example 120x40"))?;
+    let (cols, rows) = sides.ok_or_else(|| format!("{text:?} is not a size\n  write for example 120x40"))?;
     Size { cols, rows }.checked().map_err(|failure| failure.to_string())
 }
 

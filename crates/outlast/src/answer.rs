@@ -67,6 +67,12 @@ pub(crate) fn ending(receipt: &Receipt) -> String {
         Ok(how) => how,
         Err(error) => return format!("could not start: {}", error.message),
     };
+    // "SIGTERM, ended by kill (SIGTERM)" says it twice.
+    let by = receipt.ended_by.describe();
+    let how = match how.split_once(", ended ") {
+        Some((signal, _)) if by.contains(&format!("({signal})")) => format!("ended {by}"),
+        _ => how,
+    };
     let left = match receipt.left_behind.as_slice() {
         [] => String::new(),
         some => {

@@ -34,12 +34,15 @@ const WORDS_OF_OTHERS: &[(&[&str], &str)] = &[
     (&["version"], "--version"),
 ];
 
-/// A command line that clap can't read, in our words: a verb that is none, a word that is missing. None where clap's own
-/// words say what to type next.
+/// A command line that clap can't read, in our words: a verb or option that is none, a value that is wrong, a word that
+/// is missing. None where clap's own words say what to type next.
 pub(crate) fn misread(error: &clap::Error) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => unknown_verb(error),
         ErrorKind::MissingRequiredArgument => missing_word(error),
+        ErrorKind::ValueValidation => wrong_value(error),
+        ErrorKind::InvalidValue => unknown_value(error),
+        ErrorKind::UnknownArgument => unknown_option(error),
         // Clap has kinds of its own, and words for all of them.
         _ => None,
     }
@@ -67,14 +70,7 @@ pub(crate) fn with_signal(words: impl Iterator<Item = OsString>) -> Vec<OsString
 /// A verb without what it is about: says what is missing, with an example from the verb's own help.
 fn missing_word(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
-    let usage = error.get(ContextKind::Usage)?.to_string();
-    let root = Cli::command();
-    let (mut verb, mut name) = (&root, "outlast".to_owned());
-    for word in usage.split_whitespace().skip_while(|word| *word != "outlast").skip(1) {
-        let Some(next) = verb.find_subcommand(word) else { break };
-        verb = next;
-        name = format!("{name} {word}");
-    }
+    let (verb, name) = verb_of(error)?;
     let missing = missing.iter().map(|word| word.replace(['<', '>'], "").replace("...", ""));
     let missing = missing.collect::<Vec<_>>().join(" and ");
     let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -86,13 +82,76 @@ fn missing_word(error: &clap::Error) -> Option<String> {
     ))
 }
 
+/// The verb that a mistake is about, and how it is written.
+fn verb_of(error: &clap::Error) -> Option<(Command, String)> {
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    let (mut verb, mut name) = (Cli::command(), "outlast".to_owned());
+    for word in usage.split_whitespace().skip_while(|word| *word != "outlast").skip(1) {
+        let Some(next) = verb.find_subcommand(word).cloned() else { break };
+        verb = next;
+        name = format!("{name} {word}");
+    }
+    Some((verb, name))
+}
+
+/// The option, or the name of the word, that a mistake is about, without what says how it is written.
+fn argument_of(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let name = argument.split([' ', '=']).next().unwrap_or(argument);
+    Some(name.trim_end_matches(['.', '[']).trim_matches(['<', '>', '[', ']']).to_owned())
+}
+
+/// A value that its option can't read: the reader's own words say why, and what to write.
+fn wrong_value(error: &clap::Error) -> Option<String> {
+    let why = std::error::Error::source(error)?;
+    // The placeholder of a word tells less than the word itself.
+    let option = argument_of(error).filter(|name| name.starts_with('-'));
+    let option = option.map(|option| format!("{option}: ")).unwrap_or_default();
+    Some(format!("outlast: {option}{why}\n"))
+}
+
+/// A value that is none of those there are.
+fn unknown_value(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return None };
+    let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else { return None };
+    let argument = argument_of(error)?;
+    let said = match (value.as_str(), argument.starts_with('-')) {
+        ("", _) => format!("outlast: {argument} needs a value"),
+        (value, true) => format!("outlast: {argument} can't be {value:?}"),
+        (value, false) => format!("outlast: {value:?} is not a known {}", argument.to_lowercase()),
+    };
+    let meant = nearest(value, known.iter().map(String::as_str));
+    let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+    Some(format!("{said}\n  {meant}known: {}\n", known.join(", ")))
+}
+
+/// An option that the verb does not have, or a word too many.
+fn unknown_option(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let (_, name) = verb_of(error)?;
+    let meant = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(meant)) => format!("did you mean: {name} {meant}   "),
+        _ => String::new(),
+    };
+    let said = if word.starts_with('-') {
+        format!("outlast: `{name}` has no option {word:?}")
+    } else {
+        format!("outlast: {word:?} is one word too many for `{name}`")
+    };
+    Some(format!("{said}\n  {meant}all about it: {name} --help\n"))
+}
+
 /// A verb that is none: says so, with what was meant.
 fn unknown_verb(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    // The verbs of `tmux`, `acp` and `policy` are told by their own help.
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if usage.contains(" tmux ") || usage.contains(" acp ") || usage.contains(" policy ") {
-        return None;
+    let (verb, name) = verb_of(error)?;
+    if name != "outlast" {
+        let known: Vec<&str> =
+            verb.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name).collect();
+        let meant = nearest(word, known.iter().copied());
+        let meant = meant.map(|meant| format!("did you mean: {name} {meant}   ")).unwrap_or_default();
+        let known = known.join(", ");
+        return Some(format!("outlast: `{name}` has no verb {word:?}\n  {meant}known: {known}\n"));
     }
     Some(format!("outlast: there is no verb {word:?}\n  {}; all verbs: outlast --help\n", meant(word)))
 }

@@ -223,7 +223,7 @@ pub const CONDITIONS: &[ConditionWord] = &[
                 return Err(Failure::usage(
                     "a screen stands still only if it was looked at more than 0 times",
                 )
-                .hint("write for example stable=3"));
+                .hint("give 1 or more; without a number it is 3"));
             }
             Ok(Condition::Stable(Stable { checks, ..Stable::default() }))
         },

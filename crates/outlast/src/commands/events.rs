@@ -15,7 +15,9 @@ use outlast_job::{Failure, Outlast, session};
 use outlast_policy::OrderKind;
 
 use crate::ask::allowed;
+use crate::human::{cut, width};
 use crate::output::{DEADLINE, Output};
+use crate::terminal;
 
 pub(super) fn events(outlast: &Outlast, args: &EventsArgs, out: &mut Output) -> Result<i32, Failure> {
     let home = outlast.home();
@@ -123,10 +125,20 @@ fn line(entry: &Entry, session: Option<&str>, again: bool, json: bool) -> Vec<u8
         let again = if again { "   (maybe told before)" } else { "" };
         // The name of one's own session tells a person nothing.
         let own = format!(" from session {}", session::current());
-        let words = entry.line();
-        let words =
-            if std::io::stdout().is_terminal() { words.replace(&own, " from this session") } else { words };
-        format!("{session}{words}{again}")
+        if std::io::stdout().is_terminal() {
+            let words = entry.line().replace(&own, " from this session");
+            let long = format!("{session}{words}{again}");
+            let columns = terminal::columns().unwrap_or(usize::MAX);
+            if width(&long) <= columns {
+                long
+            } else {
+                // What to type next is worth less than a line that is read at a glance.
+                let words = words.strip_suffix(&entry.more).unwrap_or(&words).trim_end();
+                cut(&format!("{session}{words}{again}"), columns)
+            }
+        } else {
+            format!("{session}{}{again}", entry.line())
+        }
     };
     line.push('\n');
     line.into_bytes()

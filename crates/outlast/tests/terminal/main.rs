@@ -22,6 +22,7 @@ mod run;
 mod secret;
 mod several;
 mod sits_down;
+mod statements;
 mod tables;
 mod top;
 mod tour;

@@ -8,7 +8,7 @@ use outlast_testkit::{Running, Sandbox, TEST_TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 /// How long an answer may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server of a home.
 pub(crate) struct Served {
@@ -162,7 +162,7 @@ impl Request {
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.to).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         stream
     }
 

@@ -273,7 +273,7 @@ fn activity(glance: &BriefStatus) -> (Option<&'static str>, Option<u64>) {
 const COLUMNS: &[Column] = &[
     Column { title: "JOB", min: 20, leave_out: 0 },
     Column { title: "NAME", min: 6, leave_out: 0 },
-    Column { title: "STATUS", min: 14, leave_out: 0 },
+    Column { title: "STATUS", min: 16, leave_out: 0 },
     Column { title: "TIME", min: 8, leave_out: 2 },
     Column { title: "ENDED", min: 8, leave_out: 4 },
     Column { title: "PORT", min: 6, leave_out: 1 },

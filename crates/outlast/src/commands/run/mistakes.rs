@@ -208,7 +208,7 @@ fn unknown_option(option: &str, rest: &[String]) -> Mistake {
             }
         },
     };
-    Mistake::usage(format!("outlast run has no option {option:?}"), hint)
+    Mistake::usage(format!("`outlast run` has no option {option:?}"), hint)
 }
 
 /// The end of the words, if it is made of options that `run` has.

@@ -15,7 +15,7 @@ use crate::commands::{attach, kill, logs, policy, replay, rerun, secret, send};
 use crate::output::Output;
 
 /// How long a program that does not read may hold up what is typed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a line that is typed for a job means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Top<'_> {
         };
         let (send, to) = (input.passed(&pass).into_owned(), self.mailbox.sender.clone());
         std::thread::spawn(move || {
-            let said = match job.send(&send, Some(PATIENCE)) {
+            let said = match job.send(&send, Some(REPLY_TIMEOUT)) {
                 Err(failure) => failure.message,
                 Ok(sent) if sent.queued > 0 => {
                     format!("job {handle} has not read {} bytes of it yet", sent.queued)
@@ -258,6 +258,6 @@ fn send_args(handle: Handle, what: Send) -> SendArgs {
         no_wait: true,
         pattern: Vec::new(),
         deadline: None,
-        patience: PATIENCE,
+        patience: REPLY_TIMEOUT,
     }
 }
