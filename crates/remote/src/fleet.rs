@@ -16,9 +16,9 @@ use crate::message::Caller;
 /// In the home: what was last known of each host.
 const FOLDER: &str = "hosts";
 /// How long a request may wait for a connection that was cut.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The same for an agent, whose calls are short.
-pub const AGENTS_PATIENCE: Duration = Duration::from_secs(20);
+pub const AGENT_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The machines of the user.
 pub struct Fleet {
@@ -69,7 +69,7 @@ impl Fleet {
         RelayLink::new(LinkOptions {
             name: name.to_string(),
             dial,
-            patience: if self.caller.agent { AGENTS_PATIENCE } else { PATIENCE },
+            patience: if self.caller.agent { AGENT_CONNECT_TIMEOUT } else { CONNECT_TIMEOUT },
             caller: self.caller.clone(),
             notice: self.notice.clone(),
         })

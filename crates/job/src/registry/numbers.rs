@@ -14,7 +14,7 @@ use crate::spec::Handle;
 /// How many are reserved at once.
 const BLOCK: u64 = 256;
 /// With fewer than this left, more are reserved while nobody waits.
-const FEW: u64 = 64;
+const MIN_RESERVED: u64 = 64;
 /// The length of the file, padded: it is written over as one piece.
 const LENGTH: usize = 128;
 
@@ -75,8 +75,8 @@ pub(super) fn next(home: &Home, highest: u64) -> u64 {
 pub(crate) fn reserve_ahead(home: &Home) {
     let (boot, known) = (boot(), read(home).unwrap_or_default());
     let highest = home.handles().into_iter().max().map_or(0, Handle::number);
-    if known.boot == boot && highest + FEW > known.upto {
-        let _ = reserve(home, highest + FEW, &boot);
+    if known.boot == boot && highest + MIN_RESERVED > known.upto {
+        let _ = reserve(home, highest + MIN_RESERVED, &boot);
     }
 }
 
