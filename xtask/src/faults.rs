@@ -8,6 +8,7 @@ mod deaths;
 mod ends;
 mod exhaustion;
 mod hostile;
+mod more;
 mod pauses;
 pub(crate) mod soak;
 
@@ -92,6 +93,14 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ),
     ("first", "the MCP server is the first process of a container", ends::first_process),
     ("unreadable", "requests over stdio that cannot be read", ends::unreadable),
+    ("hung-up", "keeper and then the heir that took over killed (-9), on a terminal", more::hung_up),
+    ("read-only", "the disk becomes read-only under running jobs", more::read_only),
+    ("poison", "output and a request that keepers die of", more::poison),
+    ("durable", "settings of `sync`, numbers after a crash, a restart of the machine", more::durable),
+    ("hidden", "a lost job where /proc hides processes (hidepid)", more::hidden),
+    ("late", "a start that nobody waits for any more", more::late_start),
+    ("systemd", "the unit of whoever started a job is stopped, with a real systemd", more::systemd),
+    ("skew", "programs of 0.1.0 and of today at the two ends", more::skew),
 ];
 
 /// What runs with every change, a few times each and with the debug build.
@@ -108,6 +117,7 @@ const SAMPLED: &[&str] = &[
     "all-done",
     "first",
     "unreadable",
+    "hung-up",
 ];
 
 const MARKS: (&str, &str) = ("<!-- counted: cargo xtask faults -->", "<!-- end of what was counted -->");
