@@ -1,4 +1,5 @@
-//! What `wait` and `watch` can look for in a job: a flag for each row of the table of conditions.
+//! What `wait` and `watch` can look for in a job, and what `run` can come back at: a flag for each row of the table of
+//! conditions.
 
 use std::time::Duration;
 
@@ -13,9 +14,18 @@ use crate::values::duration;
 const FLAGS: &[(Reason, &str, &str)] =
     &[(Reason::AwaitingInput, "awaiting-input", "input"), (Reason::Quiet, "quiet-for", "quiet")];
 
+/// The heading of the conditions in the help of `run`.
+const COMES_BACK: &str = "Come back when, and let it go on in the background";
+
 /// Conditions that a job may meet.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
+    until: Vec<Condition>,
+}
+
+/// At which conditions `run` comes back before the job has ended: all of the table, but for the end itself.
+#[derive(Clone, Debug, Default)]
+pub struct ComesBackAt {
     until: Vec<Condition>,
 }
 
@@ -27,9 +37,67 @@ impl Conditions {
     }
 }
 
+impl ComesBackAt {
+    /// As they were given, in the order of the table.
+    #[must_use]
+    pub fn conditions(&self) -> &[Condition] {
+        &self.until
+    }
+
+    /// The flag of the first one.
+    #[must_use]
+    pub fn first_flag(&self) -> Option<String> {
+        self.until.first().map(|condition| long(condition.reason()))
+    }
+
+    /// The flag that was given without a value, if this word could have been its value.
+    #[must_use]
+    pub fn lacks_value(&self, word: &str) -> Option<String> {
+        let could_be_value = |row: &&ConditionWord| {
+            let without = (row.takes == TakesValue::Optional).then(|| row.with(None).ok()).flatten();
+            without.is_some_and(|without| self.until.contains(&without)) && row.with(Some(word)).is_ok()
+        };
+        CONDITIONS.iter().find(could_be_value).map(|row| long(row.reason))
+    }
+}
+
+/// The rows that `run` has flags for.
+fn rows_of_run() -> impl Iterator<Item = &'static ConditionWord> {
+    CONDITIONS.iter().filter(|row| row.reason != Reason::Exit)
+}
+
+impl Args for ComesBackAt {
+    fn augment_args(command: Command) -> Command {
+        let flags = rows_of_run().map(|row| {
+            let arg = flag(row).help_heading(COMES_BACK);
+            // `--quiet` of `run` is about our own words.
+            let arg = arg.visible_aliases(alias(row.reason).filter(|alias| *alias != "quiet"));
+            // What follows is the command.
+            arg.require_equals(row.takes == TakesValue::Optional)
+        });
+        command.args(flags).args(stable_args().map(|arg| arg.help_heading(COMES_BACK)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ComesBackAt {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { until: given(matches, rows_of_run()) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl Args for Conditions {
     fn augment_args(command: Command) -> Command {
-        command.args(CONDITIONS.iter().map(flag)).args(stable_args())
+        let flags = CONDITIONS.iter().map(|row| flag(row).visible_aliases(alias(row.reason)));
+        command.args(flags).args(stable_args())
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -39,21 +107,7 @@ impl Args for Conditions {
 
 impl FromArgMatches for Conditions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut until: Vec<Condition> = Vec::new();
-        for row in CONDITIONS {
-            match row.takes {
-                TakesValue::No if matches.get_flag(row.word()) => until.extend(row.with(None).ok()),
-                TakesValue::No => {}
-                TakesValue::Optional | TakesValue::Required => {
-                    until.extend(matches.get_many::<Condition>(row.word()).into_iter().flatten().cloned());
-                }
-            }
-        }
-        let (until, gone) = until.into_iter().partition(|condition| condition.reason() != Reason::Gone);
-        let mut conditions = Self { until };
-        conditions.until.extend(none_of(&gone).map(Condition::Gone));
-        conditions.refine_stable(matches);
-        Ok(conditions)
+        Ok(Self { until: given(matches, CONDITIONS) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -62,28 +116,55 @@ impl FromArgMatches for Conditions {
     }
 }
 
-impl Conditions {
-    fn refine_stable(&mut self, matches: &ArgMatches) {
-        let interval = matches.get_one::<Duration>("stable_interval").copied();
-        let ignore: Vec<String> =
-            matches.get_many::<String>("stable_ignore").into_iter().flatten().cloned().collect();
-        for condition in &mut self.until {
-            if let Condition::Stable(stable) = condition {
-                let interval_ms = interval.map_or(stable.interval_ms, millis);
-                *stable = Stable { interval_ms, ignore: ignore.clone(), ..stable.clone() };
+/// The conditions that were given, in the order of the table.
+fn given(matches: &ArgMatches, rows: impl IntoIterator<Item = &'static ConditionWord>) -> Vec<Condition> {
+    let mut until: Vec<Condition> = Vec::new();
+    for row in rows {
+        match row.takes {
+            TakesValue::No if matches.get_flag(row.word()) => until.extend(row.with(None).ok()),
+            TakesValue::No => {}
+            TakesValue::Optional | TakesValue::Required => {
+                until.extend(matches.get_many::<Condition>(row.word()).into_iter().flatten().cloned());
             }
         }
     }
+    let (mut until, gone): (Vec<_>, Vec<_>) =
+        until.into_iter().partition(|condition| condition.reason() != Reason::Gone);
+    until.extend(none_of(&gone).map(Condition::Gone));
+    refine_stable(&mut until, matches);
+    until
+}
+
+fn refine_stable(until: &mut [Condition], matches: &ArgMatches) {
+    let interval = matches.get_one::<Duration>("stable_interval").copied();
+    let ignore: Vec<String> =
+        matches.get_many::<String>("stable_ignore").into_iter().flatten().cloned().collect();
+    for condition in until {
+        if let Condition::Stable(stable) = condition {
+            let interval_ms = interval.map_or(stable.interval_ms, millis);
+            *stable = Stable { interval_ms, ignore: ignore.clone(), ..stable.clone() };
+        }
+    }
+}
+
+/// The flag of a condition, without its dashes, and another spelling of it.
+fn names(reason: Reason) -> (&'static str, Option<&'static str>) {
+    let other = FLAGS.iter().find(|(of, ..)| *of == reason);
+    other.map_or((reason.name(), None), |(_, flag, alias)| (*flag, Some(*alias)))
+}
+
+fn long(reason: Reason) -> String {
+    format!("--{}", names(reason).0)
+}
+
+fn alias(reason: Reason) -> Option<&'static str> {
+    names(reason).1
 }
 
 /// The flag of a condition. Its id is the condition's word.
 fn flag(row: &'static ConditionWord) -> Arg {
     let word = row.word();
-    let arg = Arg::new(word).help(sentence(row.help));
-    let arg = match FLAGS.iter().find(|(reason, ..)| *reason == row.reason) {
-        Some((_, flag, alias)) => arg.long(*flag).visible_alias(*alias),
-        None => arg.long(word),
-    };
+    let arg = Arg::new(word).long(names(row.reason).0).help(sentence(row.help));
     match row.takes {
         TakesValue::No => arg.action(ArgAction::SetTrue),
         TakesValue::Optional => {
@@ -132,12 +213,6 @@ fn none_of(gone: &[Condition]) -> Option<String> {
     }
 }
 
-/// A port to wait for; 0 is any.
-#[must_use]
-pub fn any_if_zero(port: u16) -> Condition {
-    Condition::Port((port != 0).then_some(port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,15 +241,36 @@ mod tests {
         Ok(Conditions::from_arg_matches(&matches)?.conditions())
     }
 
+    fn read_by_run(args: &[&str]) -> Result<ComesBackAt, clap::Error> {
+        let command = ComesBackAt::augment_args(Command::new("run").no_binary_name(true));
+        ComesBackAt::from_arg_matches(&command.try_get_matches_from(args)?)
+    }
+
+    /// A new condition has a flag of `wait`, `watch` and `run` as soon as it has a row in the table.
     #[test]
     fn every_condition_has_a_flag() {
         for row in CONDITIONS {
-            let flag = format!("--{}", row.word().replace('_', "-"));
+            let flag = long(row.reason);
             let args: &[&str] =
                 if row.takes == TakesValue::Required { &[flag.as_str(), "7"] } else { &[flag.as_str()] };
-            let read = read(args).unwrap();
-            assert_eq!(read.iter().map(Condition::reason).collect::<Vec<_>>(), [row.reason], "{flag}");
+            let reasons = |read: &[Condition]| read.iter().map(Condition::reason).collect::<Vec<_>>();
+            assert_eq!(reasons(&read(args).unwrap()), [row.reason], "{flag}");
+            match read_by_run(args) {
+                Ok(read) => assert_eq!(reasons(read.conditions()), [row.reason], "{flag}"),
+                Err(_) => assert_eq!(row.reason, Reason::Exit),
+            }
         }
+    }
+
+    #[test]
+    fn run_knows_which_flag_lacks_the_value_that_came_after_a_space() {
+        let lacks = |args: &[&str], word| read_by_run(args).unwrap().lacks_value(word);
+        assert_eq!(lacks(&["--port"], "5173").as_deref(), Some("--port"));
+        assert_eq!(lacks(&["--port", "--http"], "/health").as_deref(), Some("--http"));
+        assert_eq!(lacks(&["--input"], "certain").as_deref(), Some("--awaiting-input"));
+        assert_eq!(lacks(&["--port"], "node"), None);
+        assert_eq!(lacks(&["--port=80"], "5173"), None);
+        assert_eq!(lacks(&["--pattern", "x"], "5173"), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub use acp::{AcpAgentArgs, AcpArgs, AcpVerb, SidecarArgs, TapArgs};
-pub use conditions::{Conditions, any_if_zero};
+pub use conditions::{ComesBackAt, Conditions};
 pub use config::{
     ConfigArgs, ConfigGetArgs, ConfigListArgs, ConfigPathArgs, ConfigSetArgs, ConfigUnsetArgs, ConfigVerb,
 };

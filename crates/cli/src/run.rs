@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use outlast_protocol::{DetachKey, Size};
 
+use crate::conditions::ComesBackAt;
 use crate::sandbox::BoundsArgs;
 use crate::values::{bytes, detach_key, duration, size};
 
@@ -41,20 +42,10 @@ pub struct RunArgs {
     /// Start it and come back at once.
     #[arg(short = 'd', long)]
     pub background: bool,
-    /// Come back when it waits for input; it goes on in the background.
-    #[arg(long = "awaiting-input", alias = "input")]
-    pub input: bool,
-    /// Come back when it listens on a TCP port: this one, or any; it goes on in the background.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
-    pub port: Option<u16>,
-    /// Come back when this regular expression is found in what it prints; it goes on in the background.
-    #[arg(long, value_name = "REGEX")]
-    pub pattern: Vec<String>,
-    /// Come back when it has printed nothing for this long; it goes on in the background.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub quiet_for: Option<Duration>,
-    /// With --pattern, --port, --awaiting-input or --quiet-for: come back after this long at the latest
-    /// [default: 30s].
+    /// At what it comes back.
+    #[command(flatten)]
+    pub until: ComesBackAt,
+    /// With what it comes back at, such as --pattern: come back after this long at the latest [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub deadline: Option<Duration>,
     /// End the job after this long.
@@ -132,7 +123,8 @@ pub struct RunArgs {
     #[arg(short = 't', long, conflicts_with = "pipe")]
     pub tty: bool,
     /// In the foreground: say nothing of our own.
-    #[arg(short = 'q', long)]
+    // The condition has the plain id.
+    #[arg(id = "silent", short = 'q', long = "quiet")]
     pub quiet: bool,
     /// The key that leaves it running, as Ctrl-A; or none [default: Ctrl-], or your setting].
     #[arg(long, value_name = "KEY", value_parser = detach_key)]

@@ -299,7 +299,9 @@ impl JobDir {
             // Before the record says so: a process that finds the record is sure that it was told.
             self.tell_end(&info);
             // A read-only or full disk must not hide the job from the caller.
-            let _ = self.write_info(&info, Durability::Process);
+            let older = replace::read_small(&self.dir, layout::INFO, INFO_LIMIT).unwrap_or_default();
+            let bytes = info.to_bytes_over(&older);
+            let _ = replace(&self.dir, layout::INFO, &bytes, Durability::Process);
         }
         Ok(info)
     }

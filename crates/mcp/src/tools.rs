@@ -148,27 +148,27 @@ mod tests {
         }
     }
 
-    /// A description that names a tool by its name in another profile sends the model to a tool that it does not have.
+    /// A description that names a tool otherwise than `@NAME`, or one that the profile does not have, sends the model to a
+    /// tool that is not there.
     #[test]
     fn descriptions_name_only_tools_of_the_profile() {
         let profiles = [Profile::Plain, Profile::Gemini, Profile::Codex, Profile::Claude];
         let names_of = |profile| definitions(profile).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
         let anywhere: Vec<&str> = profiles.into_iter().flat_map(names_of).collect();
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '@';
         for profile in profiles {
             let own = names_of(profile);
-            for tool in of(profile) {
-                let text = tool.description.unwrap_or_default();
-                let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-                // Names that are ordinary words as well (jobs, kill, and Bash, which is also a program) cannot be told from them.
-                let is_name = |word: &&str| {
-                    anywhere.contains(word) && word.contains(|c: char| c == '_' || c.is_uppercase())
-                };
-                for word in words.filter(is_name).filter(|word| *word != "Bash") {
-                    assert!(
-                        own.contains(&word),
-                        "{profile:?}: {} names {word}, which is not there: {text}",
-                        tool.name
-                    );
+            for Definition { name, description, .. } in definitions(profile) {
+                let words = description.split(|c: char| !is_part(c)).filter(|word| !word.is_empty());
+                for word in words {
+                    let Some(tool) = word.strip_prefix('@') else {
+                        // Names that are ordinary words as well.
+                        let is_plain = ["jobs", "kill", "Bash"].contains(&word);
+                        assert!(is_plain || !anywhere.contains(&word), "{name}: write @NAME for {word}");
+                        continue;
+                    };
+                    let called = Words(profile).described(&format!("@{tool}"));
+                    assert!(own.contains(&called.as_str()), "{profile:?}: {name} names {called}");
                 }
             }
         }

@@ -98,15 +98,29 @@ impl Words {
         }
     }
 
-    /// Our own words about the seven tools, for a profile that calls some of them otherwise.
+    /// Our own words about the tools, for this profile. `@NAME` names a tool as the plain profile calls it.
     pub(crate) fn described(self, text: &str) -> String {
+        let mut parts = text.split('@');
+        let mut said = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(part.len());
+            said.push_str(self.tool(&part[..end]));
+            said.push_str(&part[end..]);
+        }
         match self.0 {
-            Profile::Plain | Profile::Gemini => text.to_owned(),
-            Profile::Codex => text
-                .replace("send_input with Ctrl-C", "write_stdin with \\u0003")
-                .replace("send_input", "write_stdin")
-                .replace("run_shell_command", "exec_command"),
-            Profile::Claude => text.replace("read_output", "BashOutput").replace("run_shell_command", "Bash"),
+            Profile::Plain | Profile::Gemini | Profile::Claude => said,
+            Profile::Codex => said.replace("write_stdin with Ctrl-C", "write_stdin with \\u0003"),
+        }
+    }
+
+    /// What this profile calls a tool of the plain one.
+    fn tool(self, plain: &str) -> &str {
+        match (self.0, plain) {
+            (_, "run_shell_command") => self.run(),
+            (Profile::Codex, "send_input") => "write_stdin",
+            (Profile::Claude, "read_output") => "BashOutput",
+            (Profile::Claude, "kill") => "KillShell",
+            (Profile::Plain | Profile::Gemini | Profile::Codex | Profile::Claude, same) => same,
         }
     }
 

@@ -186,6 +186,27 @@ impl Info {
         bytes
     }
 
+    /// Its bytes for `info.json`, in place of older ones. What a newer program has written there and this one does not
+    /// know stays.
+    #[must_use]
+    pub fn to_bytes_over(&self, older: &[u8]) -> Vec<u8> {
+        type Fields = serde_json::Map<String, serde_json::Value>;
+        let fields = |bytes: &[u8]| serde_json::from_slice::<Fields>(bytes).unwrap_or_default();
+        let Ok(known) = Self::parse(self.handle, older) else { return self.to_bytes() };
+        let (known, mut written) = (fields(&known.to_bytes()), fields(&self.to_bytes()));
+        let unknown = fields(older).into_iter().filter(|(name, _)| !known.contains_key(name));
+        let before = written.len();
+        for (name, value) in unknown {
+            written.entry(name).or_insert(value);
+        }
+        if written.len() == before {
+            return self.to_bytes();
+        }
+        let mut bytes = serde_json::to_vec_pretty(&written).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
     /// Whether the job runs on a terminal.
     #[must_use]
     pub fn has_terminal(&self) -> bool {

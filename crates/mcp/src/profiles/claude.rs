@@ -34,7 +34,7 @@ fn bash() -> Definition {
         title: "Run a command",
         description: "Executes a bash command in a terminal. One that runs longer than the timeout, waits \
             for input or opens a port goes on in the background as a shell: its id is the handle for \
-            BashOutput, send_input, wait_for, read_shell and KillShell. It outlasts this server.",
+            @read_output, @send_input, @wait_for, @read_shell and @kill. It outlasts this server.",
         effect: Effect::Acts,
         answers: Answers::Job,
         fields: vec![

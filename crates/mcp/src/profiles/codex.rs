@@ -37,8 +37,8 @@ fn exec_command() -> Definition {
         parse: parse_exec,
         title: "Run a command",
         description: "Runs a command in a PTY, returning output or a session ID for ongoing interaction. A \
-            session outlasts this server; its ID is also the handle for wait_for, read_output, read_shell \
-            and kill.",
+            session outlasts this server; its ID is also the handle for @wait_for, @read_output, \
+            @read_shell and @kill.",
         effect: Effect::Acts,
         answers: Answers::Job,
         fields: vec![

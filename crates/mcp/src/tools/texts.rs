@@ -34,8 +34,8 @@ fn run() -> Definition {
             ai_callback_pattern, awaits input or opens a port, at the latest after ai_callback_delay \
             seconds; then it goes on in the background under its handle, also when this server or you \
             restart. So nothing needs `&`, nohup or a guess: run servers, REPLs, installers and debuggers \
-            the same way, and go on with send_input, wait_for, read_output or kill. Still running is not an \
-            error. Long builds: raise ai_callback_delay, or wait_for. Answers begin with our words; lines \
+            the same way, and go on with @send_input, @wait_for, @read_output or @kill. Still running is not an \
+            error. Long builds: raise ai_callback_delay, or @wait_for. Answers begin with our words; lines \
             after > and all after a blank line are the job's own.",
         effect: Effect::Acts,
         answers: Answers::Job,
@@ -205,7 +205,7 @@ fn kill() -> Definition {
         parse: plain::kill,
         title: "End a job",
         description: "End a job and all it started: SIGTERM, then SIGKILL. To interrupt a command in a \
-            shell or REPL, send_input with Ctrl-C instead.",
+            shell or REPL, @send_input with Ctrl-C instead.",
         effect: Effect::Ends,
         answers: Answers::Job,
         fields: vec![

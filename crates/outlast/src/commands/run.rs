@@ -9,9 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy, any_if_zero};
+use outlast_cli::{BoundsArgs, NetworkArg, RunArgs, SandboxBy};
 use outlast_job::client::MAX_OUTPUT;
-use outlast_job::clock::millis;
 use outlast_job::lifecycle::{EndedBy, Receipt};
 use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
@@ -136,12 +135,7 @@ fn line_for_interpreter(outlast: &Outlast, args: &RunArgs, out: &mut Output) -> 
 
 /// What ends the wait.
 fn conditions(args: &RunArgs) -> Vec<Condition> {
-    let mut until = vec![Condition::Exit];
-    until.extend(args.pattern.iter().cloned().map(Condition::Pattern));
-    until.extend(args.quiet_for.map(|quiet| Condition::Quiet { ms: millis(quiet) }));
-    until.extend(args.input.then_some(Condition::AwaitingInput));
-    until.extend(args.port.map(any_if_zero));
-    until
+    [&[Condition::Exit], args.until.conditions()].concat()
 }
 
 /// Asks the policy, about the command and whatever else would be run for it.
@@ -185,7 +179,7 @@ fn input(args: &RunArgs) -> Input {
 
 /// Whether the caller comes back before the job has ended.
 fn goes_on(args: &RunArgs) -> bool {
-    !args.pattern.is_empty() || args.quiet_for.is_some() || args.input || args.port.is_some()
+    !args.until.conditions().is_empty()
 }
 
 fn spec(args: &RunArgs) -> Result<JobSpec, Failure> {

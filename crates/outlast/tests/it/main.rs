@@ -4,6 +4,7 @@
 
 mod awaiting;
 mod bad_input;
+mod conditions;
 mod config;
 mod crowds;
 mod detached;

@@ -36,6 +36,7 @@ const MISTAKES: &[&[&str]] = &[
     &["run", "--rm", "ls"],
     &["run", "--frobnicate", "ls"],
     &["run", "--port", "5173", "npm", "run", "dev"],
+    &["run", "--http", "/health", "npm", "run", "dev"],
     &["run", "--sandbox", "bwrap", "ls"],
     &["run", "--deadline", "1s", "sleep 2"],
     &["run", "-d", "--pattern", "ready", "sleep 2"],

@@ -79,6 +79,20 @@ fn fields_that_a_later_version_added_are_passed_over() {
     assert!(ended["ended_by"].as_str().unwrap().contains("does not know"), "{ended}");
 }
 
+/// The keeper of job 4 is gone, so the first who asks writes a new record.
+#[test]
+fn fields_that_a_later_version_added_stay_in_a_record_that_is_written_again() {
+    let sandbox = home_of("v1");
+    let file = sandbox.job(4).join("info.json");
+    let mut info = sandbox.info(4);
+    assert_eq!(info["status"], "running");
+    info["colour"] = "green".into();
+    std::fs::write(&file, info.to_string()).unwrap();
+    all_jobs(&sandbox);
+    let written = sandbox.info(4);
+    assert_eq!((&written["status"], &written["colour"]), (&"lost".into(), &"green".into()), "{written}");
+}
+
 #[test]
 fn a_future_format_is_a_clear_error_and_breaks_nothing_else() {
     let sandbox = home_of("v1");

@@ -27,13 +27,7 @@ impl Mistake {
 
 /// Options that do nothing without others, or that contradict each other.
 pub(super) fn check_options(args: &RunArgs) -> Result<(), Failure> {
-    let waits_for = [
-        (!args.pattern.is_empty(), "--pattern"),
-        (args.port.is_some(), "--port"),
-        (args.input, "--awaiting-input"),
-        (args.quiet_for.is_some(), "--quiet-for"),
-    ];
-    let waits_for = waits_for.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
+    let waits_for = args.until.first_flag();
     match (args.deadline, waits_for) {
         (_, Some(option)) if args.background => Err(Failure::usage(format!(
             "-d comes back at once, and {option} waits"
@@ -42,7 +36,7 @@ pub(super) fn check_options(args: &RunArgs) -> Result<(), Failure> {
             "leave out -d: the job runs on either way   or wait later: outlast wait JOB {option} ..."
         ))),
         (Some(_), None) => Err(Failure::usage(
-            "--deadline says how long to wait for --pattern, --port, --awaiting-input or --quiet-for; none is given",
+            "--deadline says how long to wait for --pattern, --port, --http, --awaiting-input and the like; none is given",
         )
         .hint("to end the job after that time: --timeout TIME   to come back at once: -d")),
         _ => Ok(()),
@@ -90,12 +84,13 @@ pub(super) fn of_program(spec: &JobSpec, args: &RunArgs) -> Option<Mistake> {
 /// `--port 5173 CMD`: these options take their value after `=` only.
 fn value_after_a_space(args: &RunArgs) -> Option<Mistake> {
     let (first, rest) = args.command.split_first()?;
-    let option = if args.port == Some(0) && first.parse::<u16>().is_ok() {
-        "--port"
-    } else if args.bounds.sandbox.is_some() && ["bwrap", "kernel"].contains(&first.as_str()) {
-        "--sandbox"
-    } else {
-        return None;
+    let option = match args.until.lacks_value(first) {
+        Some(_) if std::path::Path::new(first).exists() => return None,
+        Some(option) => option,
+        None if args.bounds.sandbox.is_some() && ["bwrap", "kernel"].contains(&first.as_str()) => {
+            "--sandbox".to_owned()
+        }
+        None => return None,
     };
     let rest = if rest.is_empty() { "COMMAND".to_owned() } else { line_of(rest) };
     Some(Mistake::usage(

@@ -196,10 +196,8 @@ fn run(args: RunArgs, words: Words<'_>) -> Vec<Inner> {
         wake,
         on,
         background: _,
-        input: _,
-        port: _,
-        pattern: _,
-        quiet_for: _,
+        // Conditions are only looked at.
+        until: _,
         deadline: _,
         timeout: _,
         inactivity_timeout: _,
