@@ -32,7 +32,7 @@ mod truth;
 pub(crate) mod wait;
 pub(crate) mod waiter;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -78,6 +78,8 @@ pub(crate) struct Local {
     idle: Arc<IdleConnections>,
     /// Jobs that were opened last, so that the next call about one finds its caches warm.
     open: Mutex<VecDeque<Arc<OpenJob>>>,
+    /// Jobs that have ended, left nothing behind and have no keeper: nothing of them changes any more.
+    final_jobs: Mutex<HashSet<Handle>>,
     /// All waits and subscriptions that have no thread of their own.
     waiter: Waiter,
 }
@@ -93,6 +95,7 @@ impl Local {
             nursery: Arc::default(),
             idle: Arc::default(),
             open: Mutex::default(),
+            final_jobs: Mutex::default(),
             waiter: Waiter::default(),
         })
     }

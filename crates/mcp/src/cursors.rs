@@ -204,11 +204,18 @@ impl Cursors {
 
     /// How far a session has read a job.
     pub(crate) fn get(&self, session: &str, handle: Handle) -> Cursor {
-        let known = self.with(session, |session| {
-            session.read_on();
-            session.get(handle)
-        });
-        known.flatten().unwrap_or_default()
+        self.refresh(session);
+        self.cached(session, handle)
+    }
+
+    /// Reads what other servers have appended for a session.
+    pub(crate) fn refresh(&self, session: &str) {
+        self.with(session, Session::read_on);
+    }
+
+    /// How far a session had read a job at the last [`refresh`](Self::refresh).
+    pub(crate) fn cached(&self, session: &str, handle: Handle) -> Cursor {
+        self.with(session, |session| session.get(handle)).flatten().unwrap_or_default()
     }
 
     /// All cursors of a session; a job without one has the default.

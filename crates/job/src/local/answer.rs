@@ -20,7 +20,6 @@ use crate::failure::{Failure, Kind};
 use crate::lifecycle::{Outcome, Process, Receipt};
 use crate::log::timing;
 use crate::outbox::{Outbox, reader};
-use crate::registry::format::Info;
 use crate::registry::sweep::Swept;
 use crate::registry::{layout, orders};
 use crate::settings::{Retention, Section};
@@ -61,8 +60,9 @@ impl Local {
 
     /// How busy this machine is.
     fn load(&self) -> outlast_protocol::Load {
-        let is_at_work = |info: &Info| info.state.is_live() && info.state.queued().is_none();
-        let running = self.home.list().iter().filter(|info| is_at_work(info)).count();
+        let unfinished = self.list_unfinished(false, |_| false, Duration::ZERO);
+        let is_at_work = |one: &&super::list::Listed| one.is_live() && one.job.state.queued().is_none();
+        let running = unfinished.iter().filter(is_at_work).count();
         slots::load(&self.home, &self.settings.settings, running)
     }
 
@@ -102,7 +102,11 @@ impl Local {
             AskKeepers::All => true,
         };
         let timeout = if list.keepers == AskKeepers::None { Duration::ZERO } else { LIST_TIMEOUT };
-        let mut listed = self.list(masked, |job| asked(&job.session), timeout);
+        let asked = |job: &outlast_protocol::request::Summary| asked(&job.session);
+        let mut listed = match list.running || list.unfinished {
+            true => self.list_unfinished(masked, asked, timeout),
+            false => self.list(masked, asked, timeout),
+        };
         listed.retain(|one| {
             list.session.as_ref().is_none_or(|session| *session == one.job.session)
                 && (!list.running || one.is_live())

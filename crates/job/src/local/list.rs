@@ -1,7 +1,7 @@
 //! All jobs of a home in short, for lists: ended ones from the home's [index], where it knows
 //! them, the others from their folders; and how the running ones are, from their keepers.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use outlast_protocol::request::Stream;
@@ -18,6 +18,8 @@ use crate::spec::Handle;
 use crate::wire::Activity;
 use crate::wire::brief_status::BriefStatus;
 
+/// With more jobs than this that may run, as far as is known, the index is read before their records are.
+const MAX_READ_SINGLY: usize = 8;
 /// How much of the last line is read.
 const LINE: usize = 2048;
 
@@ -92,6 +94,17 @@ impl Local {
         Lister { local: self, masked }.list(wanted, timeout)
     }
 
+    /// As [`list`](Self::list), of jobs that run or may have left processes behind. What it costs does not grow with the
+    /// number of those that have ended.
+    pub(crate) fn list_unfinished(
+        &self,
+        masked: bool,
+        wanted: impl Fn(&Summary) -> bool,
+        timeout: Duration,
+    ) -> Vec<Listed> {
+        Lister { local: self, masked }.list_unfinished(wanted, timeout)
+    }
+
     /// The last line of a listed job that is not empty.
     pub(crate) fn last_line(&self, masked: bool, listed: &Listed) -> String {
         Lister { local: self, masked }.last_line(listed)
@@ -116,7 +129,43 @@ impl Lister<'_> {
                 found.push(Found::Read(Box::new(listed)));
             }
         }
-        let mut list = self.read_known(&index, found);
+        let list = self.read_known(&index, found);
+        self.finish(list, poll, until)
+    }
+
+    fn list_unfinished(&self, wanted: impl Fn(&Summary) -> bool, timeout: Duration) -> Vec<Listed> {
+        let until = Instant::now() + timeout;
+        let mut final_jobs = self.local.final_jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.local.home.handles();
+        handles.sort_unstable();
+        if handles.iter().filter(|handle| !final_jobs.contains(handle)).count() > MAX_READ_SINGLY {
+            final_jobs.extend(Index::read(&self.local.home).handles());
+        }
+        if final_jobs.len() > 2 * handles.len() {
+            final_jobs.retain(|handle| handles.binary_search(handle).is_ok());
+        }
+        let mut poll = StatusPoll::default();
+        let mut list = Vec::new();
+        for handle in handles {
+            if final_jobs.contains(&handle) {
+                continue;
+            }
+            let Some(listed) = self.read_job(handle) else { continue };
+            if listed.info.is_none() {
+                final_jobs.insert(handle);
+                continue;
+            }
+            if listed.is_live() && wanted(&listed.job) {
+                poll.ask(&self.local.home, list.len(), handle, until);
+            }
+            list.push(Some(listed));
+        }
+        drop(final_jobs);
+        self.finish(list, poll, until)
+    }
+
+    /// Takes the answers of the keepers, and finds the places of those that are queued.
+    fn finish(&self, mut list: Vec<Option<Listed>>, poll: StatusPoll, until: Instant) -> Vec<Listed> {
         for (at, answer) in poll.answers(until) {
             if let Some(Some(listed)) = list.get_mut(at) {
                 self.take_answer(listed, answer);

@@ -144,6 +144,11 @@ impl Index {
         holds.then_some(place)
     }
 
+    /// The jobs in it. All of them are final, whether or not their entries still hold.
+    pub(crate) fn handles(self) -> impl Iterator<Item = Handle> {
+        self.entries.map(|place| place.handle)
+    }
+
     /// The entry at a position.
     pub(crate) fn entry(&self, place: &Place) -> Option<Entry> {
         let entry: Entry = serde_json::from_slice(self.bytes.get(place.entry.clone())?).ok()?;

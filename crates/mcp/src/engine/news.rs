@@ -101,10 +101,10 @@ impl Engine {
         }
         let waiting = heard.entry(caller.session.clone()).or_default();
         waiting.look(&outbox);
-        let mut cursors: HashMap<Handle, [Cursor; 2]> = HashMap::new();
+        let sessions = [&*caller.session, reader];
+        sessions.iter().for_each(|session| self.cursors.refresh(session));
         waiting.forget(seen, |entry| {
-            let both = || [&*caller.session, reader].map(|session| self.cursors.get(session, entry.job));
-            cursors.entry(entry.job).or_insert_with(both).iter().any(|cursor| is_known(entry, *cursor))
+            sessions.iter().any(|session| is_known(entry, self.cursors.cached(session, entry.job)))
         });
         News {
             events: waiting.entries.iter().map(Event::from).collect(),
@@ -183,9 +183,9 @@ pub fn unseen(home: &Home, session: &str, mut events: Vec<Entry>) -> Vec<Entry> 
     let outbox = Outbox::existing(home, session);
     let told = outbox.and_then(|outbox| reader::place(&outbox, READER).ok()).unwrap_or(0);
     let kept = Cursors::of(home);
-    let mut cursors: HashMap<Handle, Cursor> = HashMap::new();
+    kept.refresh(session);
     events.retain_mut(|entry| {
-        let cursor = *cursors.entry(entry.job).or_insert_with(|| kept.get(session, entry.job));
+        let cursor = kept.cached(session, entry.job);
         if entry.n <= told || is_known(entry, cursor) {
             return false;
         }

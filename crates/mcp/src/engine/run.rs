@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_job::call_tag::{call_note, call_tag};
 use outlast_job::notify::Notify;
-use outlast_job::request::{AskKeepers, List as ListRequest, ListedJob, Summary};
+use outlast_job::request::{List as ListRequest, ListedJob, Summary};
 use outlast_job::shell::StepOrder;
 use outlast_job::spec::deleted_folder;
 use outlast_job::wakes::WakePlan;
@@ -204,7 +204,7 @@ impl Engine {
         let Run::Shell(command) = &order.run else { return None };
         let command = without_ampersand(command).0;
         let folder = order.folder.to_string_lossy();
-        let listed = self.outlast.list(ListRequest { keepers: AskKeepers::None, ..ListRequest::default() });
+        let listed = self.outlast.list(ListRequest { unfinished: true, ..ListRequest::default() });
         let is_it = |one: &ListedJob| {
             let (own, in_background) = without_ampersand(&one.job.command);
             let runs = || one.is_live() || in_background && !self.left_running(&one.job).is_empty();

@@ -53,6 +53,7 @@ fn list(outlast: &Outlast, args: &JobsArgs, filter: &Filter) -> Result<(Vec<Row>
     let now = outlast_job::clock::now_ms();
     let request = ListRequest {
         session: args.session.clone(),
+        unfinished: false,
         running: args.running,
         keepers: AskKeepers::All,
         last_lines: !args.quiet,

@@ -16,6 +16,8 @@ pub struct List {
     pub session: Option<String>,
     /// Only those that run.
     pub running: bool,
+    /// Only those that run, or may have left processes that do.
+    pub unfinished: bool,
     /// Whose keepers are asked how their jobs are right now.
     pub keepers: AskKeepers,
     /// With the last line that each has printed.

@@ -230,3 +230,31 @@ fn what_is_large_is_read_from_its_own_folder() {
     assert_eq!(jobs.commands().last(), Some(&long));
     assert!(jobs.index_text().len() < 20_000);
 }
+
+/// What a start asks (does the same command run already?) must not cost more with every job that has ended.
+#[test]
+fn a_list_of_what_is_unfinished_opens_no_job_that_has_ended() {
+    let jobs = Jobs::indexed(10);
+    let unfinished = || -> Vec<String> {
+        let list = jobs.outlast.local.list_unfinished(false, |_| false, Duration::ZERO);
+        list.into_iter().map(|one| one.job.command).collect()
+    };
+    let (kept, mut info, lock) = jobs.claimed("echo kept");
+    info.state = State::ended(receipt());
+    kept.write_info(&info, Durability::Process).unwrap();
+    assert_eq!(unfinished(), ["echo kept"]);
+    jobs.ended("echo later", "");
+    assert_eq!(unfinished(), ["echo kept"]);
+    // These would be found to be lost if anybody looked: one was in the index, the other was seen to have ended.
+    for handle in [3, 12].map(Handle::new) {
+        let job = jobs.outlast.local.home.job(handle).unwrap();
+        let info = Info { state: State::Starting, ..job.info().unwrap() };
+        job.write_info(&info, Durability::Process).unwrap();
+    }
+    std::fs::remove_file(jobs.index()).unwrap();
+    assert_eq!(unfinished(), ["echo kept"]);
+    drop(lock);
+    assert!(unfinished().is_empty());
+    std::fs::remove_dir_all(jobs.outlast.local.home.job_path(Handle::new(5))).unwrap();
+    assert!(unfinished().is_empty());
+}

@@ -64,6 +64,7 @@ pub(super) fn tell_of_all(outlast: &Outlast, args: &TopArgs, to: &Sender) -> Res
             host,
             list: List {
                 session: args.session.clone(),
+                unfinished: false,
                 running: args.running,
                 keepers: AskKeepers::All,
                 last_lines: false,

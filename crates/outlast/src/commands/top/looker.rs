@@ -158,6 +158,7 @@ impl Worker {
     fn list(&self) -> Vec<Row> {
         let list = List {
             session: self.session.clone(),
+            unfinished: false,
             running: self.running,
             keepers: AskKeepers::All,
             last_lines: false,
