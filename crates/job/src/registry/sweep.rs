@@ -22,6 +22,8 @@ use outlast_protocol::{Call, Hint};
 
 /// How often, at most, the end of a job triggers a sweep.
 const SWEEP_EVERY_MS: u64 = 60_000;
+/// The same for each job that there is: a sweep looks at all of them, and takes some hundredths of a millisecond for each.
+const SWEEP_EVERY_MS_PER_JOB: u64 = 60;
 
 /// What a sweep did, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,8 +78,10 @@ fn note_swept(home: &Home, over: Option<OverBudget>) {
 pub(crate) fn sweep_in_passing(home: &Home, keep: &Retention, now: u64) {
     // A few too many are tolerated: a sweep costs in proportion to the jobs, and must not run at the end of
     // each. Nor if the last one found that nothing more can be removed.
-    let crowded = home.handles().len() > keep.jobs + keep.jobs / 8 && over_budget(home).is_none();
-    if !crowded && was_swept_since(home, now.saturating_sub(SWEEP_EVERY_MS)) {
+    let jobs = home.handles().len();
+    let crowded = jobs > keep.jobs + keep.jobs / 8 && over_budget(home).is_none();
+    let pause = SWEEP_EVERY_MS.max(SWEEP_EVERY_MS_PER_JOB * jobs as u64);
+    if !crowded && was_swept_since(home, now.saturating_sub(pause)) {
         return;
     }
     if let Ok(_held) = lock_home(home, FlockOperation::NonBlockingLockExclusive) {
