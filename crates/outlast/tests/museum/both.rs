@@ -22,6 +22,7 @@ fn play(keeper: &std::path::Path, client: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     for name in recordings() {
         let mut stage = Stage::new(keeper, client, &sandbox().fixture());
+        let mut shown = String::new();
         for Scene { action, answer, .. } in recording(&name) {
             let new = stage.perform(&action);
             // Lines that were said by hand are judged by the other tests.
@@ -32,7 +33,14 @@ fn play(keeper: &std::path::Path, client: &std::path::Path) -> Vec<String> {
             }
             for (new, old) in new.iter().zip(&answer) {
                 let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-                for what in missing(&value(old), &value(new)) {
+                let (mut old, new) = (value(old), value(new));
+                // What an answer has shown is not repeated any more; 0.1.0 did, with a wait for a pattern.
+                let output = old["structuredContent"]["output"].as_str().unwrap_or_default().to_owned();
+                if new["structuredContent"]["output"] == "" && shown.contains(&output) {
+                    old["structuredContent"]["output"] = "".into();
+                }
+                shown.push_str(&output);
+                for what in missing(&old, &new) {
                     found.push(format!("{name}: {action:?}: {what}"));
                 }
             }
