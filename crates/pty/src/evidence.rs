@@ -7,8 +7,8 @@
 //! In reading order: the [terminal] in question; when a thread wakes by itself ([alarms]); what
 //! [descriptors](fds) lead to; how the [sets] of poll, select and epoll are read; what each [thread](threads)
 //! does, and what can be inferred when that is [denied]; what is [remembered](history) between samples; the
-//! rule itself in [verdict], and what [certainty] needs, with the screen as a second [witness], which follows [nested] terminals; and
-//! what [text] can add.
+//! rule itself in [verdict], and what [certainty] needs, with the screen as a second [witness], which follows [nested] terminals; programs that
+//! are [told by a signal](signalled); and what [text] can add.
 //!
 //! Without a `/proc`, a fallback judges by the terminal and the hints alone and never says more than
 //! "possible".
@@ -37,6 +37,8 @@ mod verdict;
 mod witness;
 #[cfg(target_os = "linux")]
 mod nested;
+#[cfg(target_os = "linux")]
+mod signalled;
 #[cfg(target_os = "linux")]
 mod prober;
 #[cfg(not(target_os = "linux"))]

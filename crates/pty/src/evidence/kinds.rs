@@ -27,23 +27,30 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if !echo && (hides_line || ((secret || unseen) && !hints.alternate_screen)) {
         return InputKind::Password;
     }
+    // It was typed at before, and stands there again: whatever its sign, it reads one command after the other.
+    let again = matches!(hints.row, Row::SamePrompt | Row::LikePrompt) && hints.answered;
     let is_editor = EDITORS.contains(&program);
-    if PAGERS.contains(&program) || (!canonical && !is_editor && text::is_pager_line(prompt)) {
+    // A page stands above the line of a pager.
+    let lone_sign = prompt.trim() == ":" && (again || hints.line_above.is_empty());
+    if PAGERS.contains(&program) || (!canonical && !is_editor && !lone_sign && text::is_pager_line(prompt)) {
         return InputKind::Pager;
     }
     if hints.alternate_screen {
         return InputKind::Menu;
     }
-    // It was typed at before, and stands there again: whatever its sign, it reads one command after the other.
-    let again = matches!(hints.row, Row::SamePrompt | Row::LikePrompt) && hints.answered;
+    let commands = text::is_command_prompt(prompt)
+        || text::is_name_of(prompt, program)
+        || (lone_sign && !canonical && !is_editor);
     if canonical {
-        return if text::is_command_prompt(prompt) || again { InputKind::Repl } else { InputKind::Line };
+        return if commands || again { InputKind::Repl } else { InputKind::Line };
     }
     if !hints.field.is_empty() {
         return InputKind::Line;
     }
-    let filter = text::is_choice_sign(prompt) && hints.text_below;
-    if hints.lists_choices && (filter || !text::is_command_prompt(prompt)) {
+    // A list that is filtered: it stands below, or above a prompt at which nothing was typed yet.
+    let filter = text::is_choice_sign(prompt) && (hints.text_below || !hints.answered);
+    let filters = filter && hints.text_below && !hints.answered;
+    if filters || (hints.lists_choices && (filter || !commands)) {
         return InputKind::Menu;
     }
     if text::is_library_question(prompt) {
@@ -60,13 +67,13 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if prompt.contains(FRAMES) {
         return InputKind::Menu;
     }
-    if hints.bracketed_paste {
+    // A line editor shows where it is.
+    if hints.bracketed_paste && !(hints.cursor_hidden && prompt.trim().is_empty()) {
         // Line editors use bracketed paste even for a plain question.
-        let asks = (prompt.trim_end().ends_with(['?', ':']) || text::asks_yes_or_no(prompt))
-            && !text::is_command_prompt(prompt);
+        let asks = (text::ends_as_question(prompt) || text::asks_yes_or_no(prompt)) && !commands;
         return if asks { InputKind::Line } else { InputKind::Repl };
     }
-    if text::asks_yes_or_no(prompt) && !text::is_command_prompt(prompt) {
+    if text::asks_yes_or_no(prompt) && !commands {
         return InputKind::Key;
     }
     if hints.cursor_hidden {
@@ -76,12 +83,12 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if echo || text::offers_keys(prompt) || prompt.trim().is_empty() {
         return InputKind::Key;
     }
-    if text::is_command_prompt(prompt) || again {
+    if commands || again {
         return InputKind::Repl;
     }
     // A read that returns without a key serves no line editor. Nor do modes in which not even the ends of lines are
     // printed as such: they are set for one key, and taken back.
-    let for_one_key = modes.raw_output && prompt.trim_end().ends_with('?');
+    let for_one_key = modes.raw_output && text::ends_in_question_mark(prompt);
     // Line editors have a prompt. What stands before the cursor here is an answer, and more of it comes with a key.
     let no_prompt = hints.row == Row::New && !text::is_prompt_like(prompt);
     if modes.reads_time_out || for_one_key || no_prompt { InputKind::Key } else { InputKind::Line }
@@ -150,7 +157,9 @@ mod tests {
             (":", false, false, "vim", InputKind::Line),
             ("", false, false, "top", InputKind::Key),
             ("│        <", false, false, "dialog", InputKind::Menu),
-            (":", false, false, "git", InputKind::Pager),
+            (": ", false, false, "pil", InputKind::Repl),
+            ("debugfs:  ", false, false, "debugfs", InputKind::Repl),
+            ("名前：", true, true, "sh", InputKind::Line),
             ("--More--(50%)", false, false, "x", InputKind::Pager),
             ("", false, false, "less", InputKind::Pager),
         ];
@@ -191,6 +200,14 @@ mod tests {
         assert_eq!(kind(&editor, raw, "joe"), InputKind::Menu);
         let fuzzy = Hints { text_below: true, lists_choices: true, bracketed_paste: true, ..hints("❯ ") };
         assert_eq!(kind(&fuzzy, raw, "python3"), InputKind::Menu);
+        let page = Hints { line_above: "commit 1234", ..hints(":") };
+        assert_eq!(kind(&page, raw, "git"), InputKind::Pager);
+        let list_above = Hints { lists_choices: true, bracketed_paste: true, ..hints("> ") };
+        assert_eq!(kind(&list_above, raw, "fzf"), InputKind::Menu);
+        let list_below = Hints { text_below: true, ..hints("> ") };
+        assert_eq!(kind(&list_below, raw, "fzy"), InputKind::Menu);
+        let typed_before = Hints { answered: true, ..list_above };
+        assert_eq!(kind(&typed_before, raw, "node"), InputKind::Repl);
         let above = Hints { line_above: "Your password?", ..hints("") };
         assert_eq!(kind(&above, raw, "x"), InputKind::Password);
         let in_emacs = Modes { canonical: true, echo: false, for_a_child: true, ..Modes::PLAIN };

@@ -152,7 +152,7 @@ enum Call {
 const MAX_THREADS: usize = 256;
 
 /// Threads of the JVM and of .NET that run no code of the program, by their names as the kernel cuts them.
-const RUNTIME_THREADS: [&str; 10] = [
+const RUNTIME_THREADS: [&str; 12] = [
     "VM Thread",
     "VM Periodic Tas",
     "G1 Service",
@@ -162,6 +162,9 @@ const RUNTIME_THREADS: [&str; 10] = [
     "Sweeper thread",
     "Service Thread",
     "Common-Cleaner",
+    // Looks for the ends of children, and stays for a minute.
+    "process reaper",
+    "process reaper ",
     ".NET Tiered Com",
 ];
 

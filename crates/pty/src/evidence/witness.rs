@@ -202,6 +202,18 @@ impl Judge<'_> {
         self.witness(samples, terminal, full_screen, QUIET_FULL_SCREEN)
     }
 
+    /// Whether a thread of the foreground runs or is about to, other than those of a runtime.
+    fn is_running(&self, samples: &[Sample], terminal: &Terminal) -> bool {
+        in_foreground(samples, terminal).any(|sample| {
+            let runs = |thread: &&Thread| thread.doing == Doing::Running;
+            sample
+                .threads
+                .iter()
+                .filter(runs)
+                .any(|thread| !self.scanner.is_known_runtime_thread(&sample.process, thread.tid))
+        })
+    }
+
     fn witness(&mut self, samples: &[Sample], terminal: &Terminal, asks: bool, quiet: Duration) -> Witness {
         if !asks {
             return Witness::No;
@@ -216,10 +228,15 @@ impl Judge<'_> {
         let share = self.processor.share(self.scanner, in_foreground(samples, terminal));
         // Some go on for a moment after their prompt: the Erlang machine spins before it sleeps.
         let share = if known { self.processor.share_lately() } else { share };
-        match share {
-            Some(share) if share > IDLE_SHARE => Witness::No,
-            Some(_) if self.quiet() >= quiet => Witness::Yes,
-            _ => Witness::NotYet,
+        let Some(share) = share else { return Witness::NotYet };
+        // On a crowded machine, what works all the time still gets little of a processor.
+        let settles = self.quiet() < MAX_REDRAW_PERIOD && (known || share <= IDLE_SHARE);
+        let busy = share > IDLE_SHARE || self.is_running(samples, terminal);
+        match busy {
+            true if settles => Witness::NotYet,
+            true => Witness::No,
+            false if self.quiet() >= quiet => Witness::Yes,
+            false => Witness::NotYet,
         }
     }
 }
