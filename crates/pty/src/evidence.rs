@@ -114,12 +114,35 @@ impl Hints<'_> {
         if !self.field.is_empty() && !self.alternate_screen {
             return !text::is_progress(self.field);
         }
+        if self.is_marked_question() {
+            return true;
+        }
         if before.trim().is_empty() {
             return !self.alternate_screen
                 && text::is_question(self.line_above)
                 && !text::is_progress(self.line_above);
         }
         text::is_prompt_like(before) && !text::is_progress(before)
+    }
+}
+
+impl Hints<'_> {
+    /// Whether it asks in words that leave no doubt: for a command, for yes or no.
+    fn asks_clearly(&self) -> bool {
+        let before = self.text_before_cursor;
+        text::is_command_prompt(before) || text::asks_yes_or_no(before) || text::is_library_question(before)
+    }
+
+    /// Whether a line editor stands behind a question that begins with a mark, as those of prompt libraries do: `🎤 Project name`.
+    /// What draws something that turns before its words hides the cursor, and takes no pastes.
+    fn is_marked_question(&self) -> bool {
+        let before = self.text_before_cursor;
+        self.bracketed_paste
+            && !self.cursor_hidden
+            && !self.alternate_screen
+            && text::begins_with_mark(before)
+            && !text::is_command_prompt(before)
+            && !text::is_progress(before)
     }
 }
 

@@ -19,7 +19,10 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     let elsewhere = hints.text_before_cursor.trim().is_empty() || !hints.field.is_empty();
     let prompt = if elsewhere { hints.prompt() } else { hints.text_before_cursor };
     let hides_line = canonical && !modes.for_a_child;
-    let plain = !text::is_library_question(prompt) && !text::asks_yes_or_no(prompt);
+    let plain = !text::is_library_question(prompt)
+        && !text::asks_yes_or_no(prompt)
+        && !text::asks_for_key(prompt)
+        && !text::offers_keys(prompt);
     let secret =
         text::asks_for_secret(prompt) || (modes.reads_unseen && plain && prompt.trim_end().ends_with(':'));
     // A library that leaves the cursor before its question moves it there to show nothing.
@@ -70,7 +73,9 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     // A line editor shows where it is.
     if hints.bracketed_paste && !(hints.cursor_hidden && prompt.trim().is_empty()) {
         // Line editors use bracketed paste even for a plain question.
-        let asks = (text::ends_as_question(prompt) || text::asks_yes_or_no(prompt)) && !commands;
+        let asks =
+            (text::ends_as_question(prompt) || text::asks_yes_or_no(prompt) || hints.is_marked_question())
+                && !commands;
         return if asks { InputKind::Line } else { InputKind::Repl };
     }
     if text::asks_yes_or_no(prompt) && !commands {
@@ -99,8 +104,11 @@ fn library_kind(hints: &Hints<'_>, prompt: &str) -> InputKind {
     let after_sign = prompt.rsplit_once(['›', '‣']).map(|(_, choice)| choice.trim());
     match after_sign {
         Some(choice) if text::asks_yes_or_no(choice) => InputKind::Key,
-        // `no / yes`, of which one is marked.
+        // `no / yes`, of which one is marked; the cursor may stand before the second.
         Some(choice) if choice.split_once(" / ").is_some() => InputKind::Menu,
+        Some(choice) if ["yes", "no", "on", "off"].contains(&choice.to_lowercase().as_str()) => {
+            InputKind::Menu
+        }
         Some(_) | None if hints.cursor_hidden && prompt.trim_end().ends_with("(y/") => InputKind::Key,
         Some(_) | None if prompt.trim_start().starts_with("[?]") && text::asks_yes_or_no(prompt) => {
             InputKind::Key
@@ -200,6 +208,10 @@ mod tests {
         assert_eq!(kind(&editor, raw, "joe"), InputKind::Menu);
         let fuzzy = Hints { text_below: true, lists_choices: true, bracketed_paste: true, ..hints("❯ ") };
         assert_eq!(kind(&fuzzy, raw, "python3"), InputKind::Menu);
+        assert_eq!(kind(&hints("? On? ‣ No"), raw, "node"), InputKind::Menu);
+        assert_eq!(kind(&hints("Press a key: "), unseen, "x"), InputKind::Key);
+        let marked = Hints { bracketed_paste: true, ..hints("🎤 Project name ") };
+        assert_eq!(kind(&marked, raw, "python3"), InputKind::Line);
         let page = Hints { line_above: "commit 1234", ..hints(":") };
         assert_eq!(kind(&page, raw, "git"), InputKind::Pager);
         let list_above = Hints { lists_choices: true, bracketed_paste: true, ..hints("> ") };

@@ -156,7 +156,7 @@ pub fn lists_choices<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
     const MARKS: [&str; 18] =
         ["❯", "›", "▸", "▶", "➤", "»", "→", "◉", "◯", "●", "○", "◻", "◼", "☐", "[ ]", "[x]", "[X]", ">"];
     const KEYS: [&str; 7] =
-        ["use arrow keys", "arrow keys to", "↑↓ to move", "↑/↓", "↑↓", "<up>/<down>", "<space> to select"];
+        ["arrow keys", "↑/↓", "↑↓", "←/→", "<up>/<down>", "<up/down>", "<space> to select"];
     let marked = |row: &str| MARKS.iter().any(|mark| row.trim_start().starts_with(mark));
     let indent = |row: &str| row.chars().take_while(|c| *c == ' ').count();
     let mut before: Option<&str> = None;
@@ -266,6 +266,19 @@ pub(super) fn offers_keys(text: &str) -> bool {
 pub(super) fn is_library_question(text: &str) -> bool {
     let text = text.trim_start();
     ["? ", "[?] "].iter().any(|mark| text.starts_with(mark)) && text.chars().any(char::is_alphabetic)
+}
+
+/// Whether it begins with a picture of some kind, and words follow.
+pub(super) fn begins_with_mark(text: &str) -> bool {
+    let (mark, words) = text.trim_start().split_once(' ').unwrap_or_default();
+    let is_mark =
+        |c: char| !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace() && !PROMPT_ENDS.contains(&c);
+    // Frames and the marks of lists are no question's.
+    let is_drawn = |c: char| matches!(c, '\u{2500}'..='\u{25ff}' | '\u{2800}'..='\u{28ff}');
+    let mut marks = mark.chars().peekable();
+    marks.peek().is_some()
+        && marks.all(|c| is_mark(c) && !is_drawn(c))
+        && words.trim_start().starts_with(char::is_alphabetic)
 }
 
 /// Whether it is nothing but the sign behind which a list is filtered.
@@ -446,6 +459,16 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_before_words_is_recognised() {
+        for text in ["🎤 Project name", "🚀 Where to?", "✨ Name "] {
+            assert!(begins_with_mark(text), "{text:?}");
+        }
+        for text in ["", "🎤", "⠋ Installing", "│ Name", "Name", "❯ ", "? Name", "» go", "● one"] {
+            assert!(!begins_with_mark(text), "{text:?}");
+        }
+    }
+
+    #[test]
     fn lists_are_recognised() {
         let lists = [
             "? Pick (Use arrow keys)\n » a\n   b",
@@ -453,6 +476,7 @@ mod tests {
             "[?] Pick: a\n > a\n   b",
             " ◯ a\n ◉ b",
             "> one\n  two\n[↑↓ to move, enter to select]",
+            "Volume ──●── 5\n(Use ←/→ arrow keys, press Enter to select)",
         ];
         for screen in lists {
             assert!(lists_choices(screen.lines()), "{screen}");

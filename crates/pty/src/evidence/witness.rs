@@ -172,7 +172,9 @@ impl Judge<'_> {
             let has_run = self.wakeups.has_run(self.scanner, reader.process.pid, thread.tid);
             all &= match alarm {
                 Alarm::After(period) => quiet >= period + TIMER_SLACK,
-                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) => has_run,
+                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) | Alarm::Planned(_) => {
+                    has_run
+                }
             };
         }
         all
@@ -195,6 +197,12 @@ impl Judge<'_> {
         let hides = terminal.modes.hides_a_line();
         if hints.asks() || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
+            let clear = known || hides || hints.asks_clearly();
+            match planned(reader).filter(|_| !clear) {
+                Some(time) if time > MAX_REDRAW_PERIOD => return Witness::No,
+                Some(_) => return Witness::NotYet,
+                None => {}
+            }
             let still = known || hides || self.timers_have_fired(terminal, reader);
             return self.witness(samples, terminal, true, QUIET_WITH_OTHERS).once(still);
         }
@@ -239,4 +247,28 @@ impl Judge<'_> {
             false => Witness::NotYet,
         }
     }
+}
+
+/// When a program will go on by a plan of its own. The Erlang machine always polls its terminal, so that says nothing about
+/// whether it waits; but while it sleeps, it has planned to go on.
+fn planned(reader: &Sample) -> Option<Duration> {
+    let times = reader.threads.iter().filter_map(|thread| match &thread.doing {
+        Doing::Watches { alarm: Alarm::Planned(time), .. } | Doing::Sleeps(Alarm::Planned(time)) => {
+            Some(*time)
+        }
+        Doing::Watches { .. }
+        | Doing::Sleeps(_)
+        | Doing::Parked(_)
+        | Doing::Idles(_)
+        | Doing::Reads { .. }
+        | Doing::Running
+        | Doing::Disk
+        | Doing::Stopped
+        | Doing::Writes { .. }
+        | Doing::WaitsForChild
+        | Doing::WaitsOutside(_)
+        | Doing::Other
+        | Doing::Denied => None,
+    });
+    times.min().filter(|time| Alarm::Planned(*time).is_near())
 }
