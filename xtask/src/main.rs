@@ -24,6 +24,7 @@ mod release;
 mod sdk;
 mod shots;
 mod test;
+mod waiting;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,8 @@ cargo xtask check-targets [TARGET...]  what compiles for which target
 cargo xtask sdk                        test the clients for Python and TypeScript with the debug build
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
+cargo xtask waiting                    play the table of programs that wait or work, three times and beside 0.1.0, and write
+                                       docs/awaiting-input-table.md; WAITING_RUNS and WAITING_ROWS make it smaller
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
 cargo xtask machines                   cut links to five hosts in network namespaces, and write docs/machines.md (as root)
 cargo xtask fleet [ORDERS SECONDS HOSTS]
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         ["release"] => release::run(),
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),
+        ["waiting"] => waiting::run(),
         ["workflows"] => workflows(),
         ["machines"] => machines(),
         ["fleet", sizes @ ..] => fleet(sizes),

@@ -7,8 +7,8 @@
 //! In reading order: the [terminal] in question; when a thread wakes by itself ([alarms]); what
 //! [descriptors](fds) lead to; how the [sets] of poll, select and epoll are read; what each [thread](threads)
 //! does, and what can be inferred when that is [denied]; what is [remembered](history) between samples; the
-//! rule itself in [verdict], and what [certainty] needs, with the screen as a second [witness], which follows [nested] terminals; and
-//! what [text] can add.
+//! rule itself in [verdict], and what [certainty] needs, with the screen as a second [witness], which follows [nested] terminals; programs that
+//! are [told by a signal](signalled); and what [text] can add.
 //!
 //! Without a `/proc`, a fallback judges by the terminal and the hints alone and never says more than
 //! "possible".
@@ -37,6 +37,8 @@ mod verdict;
 mod witness;
 #[cfg(target_os = "linux")]
 mod nested;
+#[cfg(target_os = "linux")]
+mod signalled;
 #[cfg(target_os = "linux")]
 mod prober;
 #[cfg(not(target_os = "linux"))]
@@ -112,12 +114,35 @@ impl Hints<'_> {
         if !self.field.is_empty() && !self.alternate_screen {
             return !text::is_progress(self.field);
         }
+        if self.is_marked_question() {
+            return true;
+        }
         if before.trim().is_empty() {
             return !self.alternate_screen
                 && text::is_question(self.line_above)
                 && !text::is_progress(self.line_above);
         }
         text::is_prompt_like(before) && !text::is_progress(before)
+    }
+}
+
+impl Hints<'_> {
+    /// Whether it asks in words that leave no doubt: for a command, for yes or no.
+    fn asks_clearly(&self) -> bool {
+        let before = self.text_before_cursor;
+        text::is_command_prompt(before) || text::asks_yes_or_no(before) || text::is_library_question(before)
+    }
+
+    /// Whether a line editor stands behind a question that begins with a mark, as those of prompt libraries do: `🎤 Project name`.
+    /// What draws something that turns before its words hides the cursor, and takes no pastes.
+    fn is_marked_question(&self) -> bool {
+        let before = self.text_before_cursor;
+        self.bracketed_paste
+            && !self.cursor_hidden
+            && !self.alternate_screen
+            && text::begins_with_mark(before)
+            && !text::is_command_prompt(before)
+            && !text::is_progress(before)
     }
 }
 

@@ -15,6 +15,8 @@
 
 #[path = "awaiting/asking.rs"]
 mod asking;
+#[path = "awaiting/debian.rs"]
+mod debian;
 #[path = "awaiting/libraries.rs"]
 mod libraries;
 #[path = "awaiting/programs.rs"]
@@ -44,6 +46,8 @@ use row::{Expect, Row, Who};
 
 /// The first word of a process that is to run a single row.
 const RUN_ROW: &str = "run-row";
+/// The word for a list of all rows, as JSON: `clients/waiting.py` plays them.
+const LIST_ROWS: &str = "rows";
 /// Rows run side by side: most of them sleep. More would make a small machine's delays look like the programs'.
 const SIDE_BY_SIDE: usize = 4;
 /// A row that has not ended by then never will.
@@ -70,6 +74,7 @@ fn table() -> Vec<Row> {
     rows.extend(tail::rows());
     rows.extend(programs::rows());
     rows.extend(libraries::rows());
+    rows.extend(debian::rows());
     rows
 }
 
@@ -90,6 +95,9 @@ fn main() -> ExitCode {
         && first == RUN_ROW
     {
         return run_row(name, access == "hardened");
+    }
+    if words == [LIST_ROWS] {
+        return list_rows();
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(SIDE_BY_SIDE);
@@ -170,6 +178,31 @@ fn run_row(name: &str, hardened: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Prints what a row is, a line each.
+fn list_rows() -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    for row in table() {
+        let (at_least, kind) = match row.expect {
+            Expect::Waits { at_least, kind } => (Some(at_least), Some(kind)),
+            Expect::Listens | Expect::Stopped | Expect::Never => (None, None),
+        };
+        let word = |word: String| word.to_lowercase();
+        let argv: Vec<_> = row.command().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let env: serde_json::Map<_, _> = stand::fixed_env()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.to_string_lossy().into_owned().into()))
+            .collect();
+        let line = serde_json::json!({
+            "name": row.name, "argv": argv, "sends": row.sends, "once": row.once, "who": format!("{:?}", row.who),
+            "absent": row.absent(None), "waits": row.waits(), "must_be": must_be(&row), "env": env,
+            "at_least": at_least.map(|level| word(format!("{level:?}"))), "kind": kind.map(|kind| word(format!("{kind:?}"))),
+            "at_most": word(format!("{:?}", row.at_most)),
+        });
+        writeln!(out, "{line}").expect("stdout");
+    }
+    ExitCode::SUCCESS
+}
+
 fn run_apart(row: &Row, launcher: &[&str], mode: Mode) -> Line {
     let me = std::env::current_exe().expect("this program");
     let mut command = match launcher {
@@ -244,24 +277,29 @@ fn report(lines: &[Line], took: Duration) {
     );
 }
 
+/// What must be said of a row, in words.
+fn must_be(row: &Row) -> String {
+    match row.expect {
+        Expect::Waits { at_least, kind } => {
+            format!("waiting, at least {at_least:?}, {kind:?}").to_lowercase()
+        }
+        Expect::Listens => "listening".into(),
+        Expect::Stopped => "stopped".into(),
+        Expect::Never => "never waiting".into(),
+    }
+}
+
 /// What was seen, as a page for the documentation.
 fn markdown(lines: &[Line]) -> String {
     let mut lines: Vec<&Line> = lines.iter().collect();
     lines.sort_by_key(|line| (matches!(line.row.expect, Expect::Never), line.row.name));
     let mut page = String::from(
-        "# The table of programs\n\nMade by running it: `OUTLAST_TABLE=$PWD/docs/awaiting-input-table.md cargo test -p outlast-pty --test awaiting`.\n\
+        "# The table of programs\n\nMade by running it: `OUTLAST_TABLE=FILE cargo test -p outlast-pty --test awaiting`.\n\
          Times are milliseconds from the last byte to the claim. What the verdicts mean: [awaiting-input.md](internals/awaiting-input.md).\n\n\
          | what it does | command | must be | said | ms |\n|---|---|---|---|---|\n",
     );
     for line in lines {
-        let expect = match line.row.expect {
-            Expect::Waits { at_least, kind } => {
-                format!("waiting, at least {at_least:?}, {kind:?}").to_lowercase()
-            }
-            Expect::Listens => "listening".into(),
-            Expect::Stopped => "stopped".into(),
-            Expect::Never => "never waiting".into(),
-        };
+        let expect = must_be(&line.row);
         let cell = |text: &str| text.replace('|', "\\|").replace('`', "'").replace('\n', " ");
         let mut command = cell(&line.row.argv.join(" "));
         if command.chars().count() > 70 {

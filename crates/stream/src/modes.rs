@@ -4,6 +4,7 @@
 //! them often, and the engine is fed late.
 
 use crate::scan::Params;
+use crate::screen::Switch;
 
 /// What a program has asked of its terminal, where it affects how input is sent or output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +81,8 @@ impl Modes {
     }
 
     /// Whether `number` is one of the modes that switch to the alternate screen.
-    pub(crate) fn is_alternate_screen(number: u16) -> bool {
-        matches!(number, 47 | 1047 | 1049)
+    fn is_alternate_screen(number: u16) -> bool {
+        Switch::of(number).is_some()
     }
 
     fn private(&mut self, number: u16) -> Option<&mut bool> {

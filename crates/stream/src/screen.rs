@@ -7,6 +7,7 @@
 //! Only sequences that draw reach the engine. Strings, queries and everything unknown stop in
 //! [`crate::pipeline`], so output cannot make the engine answer, grow or call out.
 
+mod alternate;
 mod corrected;
 mod edits;
 mod plain_rows;
@@ -22,6 +23,7 @@ use alacritty_terminal::vte::ansi::Processor;
 use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
+pub(crate) use alternate::Switch;
 use corrected::Corrected;
 pub(crate) use edits::{Area, ReverseWrap};
 use queue::Queue;
@@ -33,6 +35,8 @@ pub(crate) struct Screen {
     scrollback: usize,
     queue: Queue,
     engine: Option<Box<Engine>>,
+    /// What modes 47 and 1047 leave behind, which the engine does not know.
+    left: alternate::Left,
     /// The screen is not needed: nothing is drawn.
     disabled: bool,
 }
@@ -76,7 +80,14 @@ impl Dimensions for Size {
 
 impl Screen {
     pub(crate) fn new(size: Size, scrollback: usize) -> Self {
-        Self { size, scrollback, queue: Queue::new(), engine: None, disabled: false }
+        Self {
+            size,
+            scrollback,
+            queue: Queue::new(),
+            engine: None,
+            left: alternate::Left::default(),
+            disabled: false,
+        }
     }
 
     /// A screen that stays empty.

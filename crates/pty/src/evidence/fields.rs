@@ -1,6 +1,8 @@
 //! Where the question is if the cursor is not behind it: libraries hide the cursor and draw one of their own, or leave it at the
 //! beginning of the row.
 
+use super::text;
+
 /// Marks that libraries put before the question that is being asked.
 const MARKS: [char; 5] = ['?', '◆', '✔', '✗', '›'];
 /// What stands for the cursor where it is hidden.
@@ -21,7 +23,7 @@ pub fn question_of_field(rows: &[&str], cursor_row: usize) -> Option<String> {
 /// `? Passphrase:`, with nothing behind it: it hides what is typed, and the cursor is before it.
 fn library_question(row: &str) -> Option<&str> {
     let row = row.trim_end();
-    row.strip_prefix("? ").filter(|question| question.ends_with([':', '?']))
+    row.strip_prefix("? ").filter(|question| text::ends_as_question(question))
 }
 
 /// A question after `◆`, a bar before the field, and the corner that ends it.
@@ -38,14 +40,14 @@ fn framed<'r>(rows: &[&'r str]) -> Option<&'r str> {
 fn with_a_drawn_cursor<'r>(rows: &[&'r str]) -> Option<&'r str> {
     let last = rows.iter().rev().map(|row| row.trim()).find(|row| !row.is_empty())?;
     let question = last.strip_suffix(DRAWN_CURSORS)?.trim_start_matches(MARKS).trim();
-    question.ends_with([':', '?']).then_some(question)
+    text::ends_as_question(question).then_some(question)
 }
 
 /// A question, and below it a row with nothing but `>`.
 fn above_a_sign<'r>(rows: &[&'r str]) -> Option<&'r str> {
     let at = rows.iter().rposition(|row| row.trim() == ">")?;
     let question = rows.get(at.checked_sub(1)?)?.trim();
-    question.ends_with([':', '?']).then_some(question)
+    text::ends_as_question(question).then_some(question)
 }
 
 #[cfg(test)]

@@ -19,7 +19,10 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     let elsewhere = hints.text_before_cursor.trim().is_empty() || !hints.field.is_empty();
     let prompt = if elsewhere { hints.prompt() } else { hints.text_before_cursor };
     let hides_line = canonical && !modes.for_a_child;
-    let plain = !text::is_library_question(prompt) && !text::asks_yes_or_no(prompt);
+    let plain = !text::is_library_question(prompt)
+        && !text::asks_yes_or_no(prompt)
+        && !text::asks_for_key(prompt)
+        && !text::offers_keys(prompt);
     let secret =
         text::asks_for_secret(prompt) || (modes.reads_unseen && plain && prompt.trim_end().ends_with(':'));
     // A library that leaves the cursor before its question moves it there to show nothing.
@@ -27,23 +30,30 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if !echo && (hides_line || ((secret || unseen) && !hints.alternate_screen)) {
         return InputKind::Password;
     }
+    // It was typed at before, and stands there again: whatever its sign, it reads one command after the other.
+    let again = matches!(hints.row, Row::SamePrompt | Row::LikePrompt) && hints.answered;
     let is_editor = EDITORS.contains(&program);
-    if PAGERS.contains(&program) || (!canonical && !is_editor && text::is_pager_line(prompt)) {
+    // A page stands above the line of a pager.
+    let lone_sign = prompt.trim() == ":" && (again || hints.line_above.is_empty());
+    if PAGERS.contains(&program) || (!canonical && !is_editor && !lone_sign && text::is_pager_line(prompt)) {
         return InputKind::Pager;
     }
     if hints.alternate_screen {
         return InputKind::Menu;
     }
-    // It was typed at before, and stands there again: whatever its sign, it reads one command after the other.
-    let again = matches!(hints.row, Row::SamePrompt | Row::LikePrompt) && hints.answered;
+    let commands = text::is_command_prompt(prompt)
+        || text::is_name_of(prompt, program)
+        || (lone_sign && !canonical && !is_editor);
     if canonical {
-        return if text::is_command_prompt(prompt) || again { InputKind::Repl } else { InputKind::Line };
+        return if commands || again { InputKind::Repl } else { InputKind::Line };
     }
     if !hints.field.is_empty() {
         return InputKind::Line;
     }
-    let filter = text::is_choice_sign(prompt) && hints.text_below;
-    if hints.lists_choices && (filter || !text::is_command_prompt(prompt)) {
+    // A list that is filtered: it stands below, or above a prompt at which nothing was typed yet.
+    let filter = text::is_choice_sign(prompt) && (hints.text_below || !hints.answered);
+    let filters = filter && hints.text_below && !hints.answered;
+    if filters || (hints.lists_choices && (filter || !commands)) {
         return InputKind::Menu;
     }
     if text::is_library_question(prompt) {
@@ -60,13 +70,15 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if prompt.contains(FRAMES) {
         return InputKind::Menu;
     }
-    if hints.bracketed_paste {
+    // A line editor shows where it is.
+    if hints.bracketed_paste && !(hints.cursor_hidden && prompt.trim().is_empty()) {
         // Line editors use bracketed paste even for a plain question.
-        let asks = (prompt.trim_end().ends_with(['?', ':']) || text::asks_yes_or_no(prompt))
-            && !text::is_command_prompt(prompt);
+        let asks =
+            (text::ends_as_question(prompt) || text::asks_yes_or_no(prompt) || hints.is_marked_question())
+                && !commands;
         return if asks { InputKind::Line } else { InputKind::Repl };
     }
-    if text::asks_yes_or_no(prompt) && !text::is_command_prompt(prompt) {
+    if text::asks_yes_or_no(prompt) && !commands {
         return InputKind::Key;
     }
     if hints.cursor_hidden {
@@ -76,12 +88,12 @@ pub(super) fn kind(hints: &Hints<'_>, modes: Modes, program: &str) -> InputKind 
     if echo || text::offers_keys(prompt) || prompt.trim().is_empty() {
         return InputKind::Key;
     }
-    if text::is_command_prompt(prompt) || again {
+    if commands || again {
         return InputKind::Repl;
     }
     // A read that returns without a key serves no line editor. Nor do modes in which not even the ends of lines are
     // printed as such: they are set for one key, and taken back.
-    let for_one_key = modes.raw_output && prompt.trim_end().ends_with('?');
+    let for_one_key = modes.raw_output && text::ends_in_question_mark(prompt);
     // Line editors have a prompt. What stands before the cursor here is an answer, and more of it comes with a key.
     let no_prompt = hints.row == Row::New && !text::is_prompt_like(prompt);
     if modes.reads_time_out || for_one_key || no_prompt { InputKind::Key } else { InputKind::Line }
@@ -92,8 +104,11 @@ fn library_kind(hints: &Hints<'_>, prompt: &str) -> InputKind {
     let after_sign = prompt.rsplit_once(['›', '‣']).map(|(_, choice)| choice.trim());
     match after_sign {
         Some(choice) if text::asks_yes_or_no(choice) => InputKind::Key,
-        // `no / yes`, of which one is marked.
+        // `no / yes`, of which one is marked; the cursor may stand before the second.
         Some(choice) if choice.split_once(" / ").is_some() => InputKind::Menu,
+        Some(choice) if ["yes", "no", "on", "off"].contains(&choice.to_lowercase().as_str()) => {
+            InputKind::Menu
+        }
         Some(_) | None if hints.cursor_hidden && prompt.trim_end().ends_with("(y/") => InputKind::Key,
         Some(_) | None if prompt.trim_start().starts_with("[?]") && text::asks_yes_or_no(prompt) => {
             InputKind::Key
@@ -150,7 +165,9 @@ mod tests {
             (":", false, false, "vim", InputKind::Line),
             ("", false, false, "top", InputKind::Key),
             ("│        <", false, false, "dialog", InputKind::Menu),
-            (":", false, false, "git", InputKind::Pager),
+            (": ", false, false, "pil", InputKind::Repl),
+            ("debugfs:  ", false, false, "debugfs", InputKind::Repl),
+            ("名前：", true, true, "sh", InputKind::Line),
             ("--More--(50%)", false, false, "x", InputKind::Pager),
             ("", false, false, "less", InputKind::Pager),
         ];
@@ -191,6 +208,18 @@ mod tests {
         assert_eq!(kind(&editor, raw, "joe"), InputKind::Menu);
         let fuzzy = Hints { text_below: true, lists_choices: true, bracketed_paste: true, ..hints("❯ ") };
         assert_eq!(kind(&fuzzy, raw, "python3"), InputKind::Menu);
+        assert_eq!(kind(&hints("? On? ‣ No"), raw, "node"), InputKind::Menu);
+        assert_eq!(kind(&hints("Press a key: "), unseen, "x"), InputKind::Key);
+        let marked = Hints { bracketed_paste: true, ..hints("🎤 Project name ") };
+        assert_eq!(kind(&marked, raw, "python3"), InputKind::Line);
+        let page = Hints { line_above: "commit 1234", ..hints(":") };
+        assert_eq!(kind(&page, raw, "git"), InputKind::Pager);
+        let list_above = Hints { lists_choices: true, bracketed_paste: true, ..hints("> ") };
+        assert_eq!(kind(&list_above, raw, "fzf"), InputKind::Menu);
+        let list_below = Hints { text_below: true, ..hints("> ") };
+        assert_eq!(kind(&list_below, raw, "fzy"), InputKind::Menu);
+        let typed_before = Hints { answered: true, ..list_above };
+        assert_eq!(kind(&typed_before, raw, "node"), InputKind::Repl);
         let above = Hints { line_above: "Your password?", ..hints("") };
         assert_eq!(kind(&above, raw, "x"), InputKind::Password);
         let in_emacs = Modes { canonical: true, echo: false, for_a_child: true, ..Modes::PLAIN };

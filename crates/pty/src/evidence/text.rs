@@ -3,8 +3,13 @@
 //! There are two tests of different strictness. [`is_prompt_like`] supports what the kernel says.
 //! [`looks_like_question`] decides alone, as the last resort after a long silence, and so matches little.
 
-/// Characters that end a prompt, with or without a blank after them.
-const PROMPT_ENDS: [char; 14] = ['?', ':', '>', '$', '#', '»', '›', '❯', '❱', '⟩', '〉', '➜', '➤', 'λ'];
+/// Characters that end a prompt, with or without a blank after them. Other scripts have a question mark and a colon of their own.
+const PROMPT_ENDS: [char; 18] =
+    ['?', ':', '>', '$', '#', '»', '›', '❯', '❱', '⟩', '〉', '➜', '➤', 'λ', '：', '？', '؟', '＞'];
+
+/// Question marks and colons, of other scripts too.
+const QUESTION_MARKS: [char; 3] = ['?', '？', '؟'];
+const COLONS: [char; 2] = [':', '：'];
 
 /// Parts of lines that offer a key without needing one, or that only look unfinished. Lower case.
 const FALSE_FRIENDS: [&str; 14] = [
@@ -25,6 +30,16 @@ const FALSE_FRIENDS: [&str; 14] = [
     // A test runner working on its first line.
     "collecting ...",
 ];
+
+/// Whether a text ends in a question mark.
+pub(super) fn ends_in_question_mark(text: &str) -> bool {
+    text.trim_end().ends_with(QUESTION_MARKS)
+}
+
+/// Whether a text ends as questions and the labels of fields do.
+pub(super) fn ends_as_question(text: &str) -> bool {
+    ends_in_question_mark(text) || text.trim_end().ends_with(COLONS)
+}
 
 /// Whether a line offers input without waiting for it, or belongs to a working program.
 #[must_use]
@@ -49,7 +64,8 @@ pub fn is_prompt_like(text: &str) -> bool {
     if trimmed.len() < text.len() && trimmed.ends_with([')', ']']) {
         return true;
     }
-    if is_word_with_sign(text) {
+    // Prolog's.
+    if is_word_with_sign(text) || trimmed.ends_with("?-") {
         return true;
     }
     // A shell's `%`, but not the end of "Building 45%".
@@ -76,16 +92,16 @@ pub fn is_question(line: &str) -> bool {
     let lower = trimmed.to_lowercase();
     // "Type .help for usage hints", "Type `bye' to exit".
     let offers = [" for ", " to exit", " to quit", " to leave"].iter().any(|words| lower.contains(words));
-    if lower.starts_with("type ") && offers && !trimmed.ends_with([':', '?']) {
+    if lower.starts_with("type ") && offers && !ends_as_question(trimmed) {
         return false;
     }
     let asks_in_words = ["enter ", "type ", "please ", "input ", "choose ", "select ", "provide "]
         .iter()
         .any(|word| lower.starts_with(word));
-    trimmed.ends_with('?')
+    ends_in_question_mark(trimmed)
         || asks_yes_or_no(trimmed)
         || asks_for_key(trimmed)
-        || (trimmed.ends_with(':') && (asks_in_words || asks_for_secret(trimmed)))
+        || (trimmed.ends_with(COLONS) && (asks_in_words || asks_for_secret(trimmed)))
         || (asks_in_words && !trimmed.ends_with(['.', '…']))
 }
 
@@ -97,9 +113,12 @@ pub fn is_progress(text: &str) -> bool {
     let words =
         || text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).map(str::to_lowercase);
     let asks =
-        text.trim_end().ends_with('?') || asks_yes_or_no(text) || asks_for_secret(text) || asks_for_key(text);
+        ends_in_question_mark(text) || asks_yes_or_no(text) || asks_for_secret(text) || asks_for_key(text);
     let at_work = |word: &String| word.len() > 5 && word.ends_with("ing") && !OTHERS.contains(&word.as_str());
-    let ends_in_percent = text.trim_end().trim_end_matches([')', ']', ':']).ends_with('%');
+    // `45%`, but not the prompt `host%`.
+    let before_percent =
+        text.trim_end().trim_end_matches([')', ']', ':']).strip_suffix('%').map(str::trim_end);
+    let ends_in_percent = before_percent.is_some_and(|before| before.ends_with(|c: char| c.is_ascii_digit()));
     !asks && (ends_in_percent || words().take(2).any(|word| at_work(&word)))
 }
 
@@ -127,7 +146,7 @@ pub fn offers_choice<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
         takes_text
             || inner.starts_with(POINTERS)
             || BOXES.iter().any(|mark| inner.starts_with(mark))
-            || (inner.ends_with(['?', ':']) && !is_false_friend(inner))
+            || (ends_as_question(inner) && !is_false_friend(inner))
     })
 }
 
@@ -137,7 +156,7 @@ pub fn lists_choices<'r>(rows: impl Iterator<Item = &'r str>) -> bool {
     const MARKS: [&str; 18] =
         ["❯", "›", "▸", "▶", "➤", "»", "→", "◉", "◯", "●", "○", "◻", "◼", "☐", "[ ]", "[x]", "[X]", ">"];
     const KEYS: [&str; 7] =
-        ["use arrow keys", "arrow keys to", "↑↓ to move", "↑/↓", "↑↓", "<up>/<down>", "<space> to select"];
+        ["arrow keys", "↑/↓", "↑↓", "←/→", "<up>/<down>", "<up/down>", "<space> to select"];
     let marked = |row: &str| MARKS.iter().any(|mark| row.trim_start().starts_with(mark));
     let indent = |row: &str| row.chars().take_while(|c| *c == ' ').count();
     let mut before: Option<&str> = None;
@@ -228,7 +247,7 @@ pub(super) fn asks_for_key(text: &str) -> bool {
 
 /// Whether it asks for one of a few keys: a key, or letters to choose from.
 pub(super) fn offers_keys(text: &str) -> bool {
-    let lower = text.trim_end().trim_end_matches(['?', ':']).to_lowercase();
+    let lower = text.trim_end().trim_end_matches(QUESTION_MARKS).trim_end_matches(COLONS).to_lowercase();
     if lower.split(|c: char| !c.is_alphanumeric()).any(|word| word == "key") {
         return true;
     }
@@ -249,9 +268,27 @@ pub(super) fn is_library_question(text: &str) -> bool {
     ["? ", "[?] "].iter().any(|mark| text.starts_with(mark)) && text.chars().any(char::is_alphabetic)
 }
 
+/// Whether it begins with a picture of some kind, and words follow.
+pub(super) fn begins_with_mark(text: &str) -> bool {
+    let (mark, words) = text.trim_start().split_once(' ').unwrap_or_default();
+    let is_mark =
+        |c: char| !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace() && !PROMPT_ENDS.contains(&c);
+    // Frames and the marks of lists are no question's.
+    let is_drawn = |c: char| matches!(c, '\u{2500}'..='\u{25ff}' | '\u{2800}'..='\u{28ff}');
+    let mut marks = mark.chars().peekable();
+    marks.peek().is_some()
+        && marks.all(|c| is_mark(c) && !is_drawn(c))
+        && words.trim_start().starts_with(char::is_alphabetic)
+}
+
 /// Whether it is nothing but the sign behind which a list is filtered.
 pub(super) fn is_choice_sign(text: &str) -> bool {
-    ["❯", "›", "»"].contains(&text.trim())
+    ["❯", "›", "»", ">"].contains(&text.trim())
+}
+
+/// Whether it is nothing but the name of the program that shows it, and a sign: `debugfs: `.
+pub(super) fn is_name_of(text: &str, program: &str) -> bool {
+    !program.is_empty() && text.trim().trim_end_matches(PROMPT_ENDS).trim_end().eq_ignore_ascii_case(program)
 }
 
 /// Whether it ends like the prompt of a program that reads commands.
@@ -260,11 +297,11 @@ pub(super) fn is_command_prompt(text: &str) -> bool {
     if asks_yes_or_no(text) {
         return false;
     }
-    // `?- `, `* `, `? `: nothing but a sign or two. A lone colon is a pager's, `#?` asks for a number.
+    // `?- `, `| ?- `, `* `, `? `: nothing but a few signs. A lone colon is a pager's, `#?` asks for a number.
     let bare = trimmed.trim_start();
     if !bare.is_empty()
-        && bare.chars().count() <= 3
-        && bare.chars().all(|c| c.is_ascii_punctuation())
+        && bare.chars().count() <= 4
+        && bare.chars().all(|c| c.is_ascii_punctuation() || c == ' ')
         && ![":", "#?"].contains(&bare)
     {
         return true;
@@ -320,6 +357,8 @@ mod tests {
             "❯ ",
             "irb(main):002:1* ",
             "~/src〉",
+            "名前：",
+            "続けますか？",
         ];
         for text in prompts {
             assert!(is_prompt_like(text), "{text:?}");
@@ -394,6 +433,7 @@ mod tests {
             "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
             "(gdb) ",
             "iex(1)> ",
+            "bsh % ",
         ] {
             assert!(!is_progress(text), "{text:?}");
         }
@@ -419,6 +459,16 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_before_words_is_recognised() {
+        for text in ["🎤 Project name", "🚀 Where to?", "✨ Name "] {
+            assert!(begins_with_mark(text), "{text:?}");
+        }
+        for text in ["", "🎤", "⠋ Installing", "│ Name", "Name", "❯ ", "? Name", "» go", "● one"] {
+            assert!(!begins_with_mark(text), "{text:?}");
+        }
+    }
+
+    #[test]
     fn lists_are_recognised() {
         let lists = [
             "? Pick (Use arrow keys)\n » a\n   b",
@@ -426,6 +476,7 @@ mod tests {
             "[?] Pick: a\n > a\n   b",
             " ◯ a\n ◉ b",
             "> one\n  two\n[↑↓ to move, enter to select]",
+            "Volume ──●── 5\n(Use ←/→ arrow keys, press Enter to select)",
         ];
         for screen in lists {
             assert!(lists_choices(screen.lines()), "{screen}");
@@ -448,6 +499,7 @@ mod tests {
             "postgres=# ",
             "me % ",
             "?- ",
+            "| ?- ",
             "* ",
             "? ",
         ] {

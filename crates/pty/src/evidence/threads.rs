@@ -91,7 +91,9 @@ impl Doing {
     pub(super) fn continues(&self) -> Vec<Continues> {
         let by_alarm = |alarm: Alarm| match alarm {
             Alarm::Never => Continues::WithOthers,
-            Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_) => Continues::ByItself,
+            Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_) | Alarm::Planned(_) => {
+                Continues::ByItself
+            }
         };
         let outside = |outside: Outside| outside.link().map_or(Continues::ByItself, Continues::With);
         match self {
@@ -152,7 +154,7 @@ enum Call {
 const MAX_THREADS: usize = 256;
 
 /// Threads of the JVM and of .NET that run no code of the program, by their names as the kernel cuts them.
-const RUNTIME_THREADS: [&str; 10] = [
+const RUNTIME_THREADS: [&str; 12] = [
     "VM Thread",
     "VM Periodic Tas",
     "G1 Service",
@@ -162,6 +164,9 @@ const RUNTIME_THREADS: [&str; 10] = [
     "Sweeper thread",
     "Service Thread",
     "Common-Cleaner",
+    // Looks for the ends of children, and stays for a minute.
+    "process reaper",
+    "process reaper ",
     ".NET Tiered Com",
 ];
 

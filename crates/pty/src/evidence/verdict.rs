@@ -147,6 +147,13 @@ impl Judge<'_> {
             Class::Read | Class::Poll if self.hints.row == Row::SamePrompt => SETTLE_TIME_AT_PROMPT,
             Class::Read | Class::Poll | Class::Relay(_) | Class::Timer | Class::Mixed => SETTLE_TIME,
         };
+        match candidate.class {
+            Class::Read | Class::Poll => {}
+            // How busy it is will be asked at a later look, and be said of the time from here on.
+            Class::Timer | Class::Mixed | Class::Relay(_) => {
+                self.processor.share(self.scanner, in_foreground(samples, terminal));
+            }
+        }
         if !sleep.seen_before || self.quiet() < gate {
             return Assessment::Unconfirmed;
         }
@@ -226,6 +233,9 @@ impl Judge<'_> {
 
     /// No reader was found: working, stopped, or denied.
     fn judge_without_reader(&mut self, samples: &[Sample], terminal: &Terminal) -> Assessment {
+        if let Some(found) = self.told_by_signal(samples, terminal) {
+            return found;
+        }
         let is = |sample: &Sample, doing: &Doing| sample.threads.iter().any(|thread| thread.doing == *doing);
         let mut foreground =
             in_foreground(samples, terminal).filter(|sample| sample.process.is_alive()).peekable();

@@ -172,7 +172,9 @@ impl Judge<'_> {
             let has_run = self.wakeups.has_run(self.scanner, reader.process.pid, thread.tid);
             all &= match alarm {
                 Alarm::After(period) => quiet >= period + TIMER_SLACK,
-                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) => has_run,
+                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) | Alarm::Planned(_) => {
+                    has_run
+                }
             };
         }
         all
@@ -195,11 +197,29 @@ impl Judge<'_> {
         let hides = terminal.modes.hides_a_line();
         if hints.asks() || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
+            let clear = known || hides || hints.asks_clearly();
+            match planned(reader).filter(|_| !clear) {
+                Some(time) if time > MAX_REDRAW_PERIOD => return Witness::No,
+                Some(_) => return Witness::NotYet,
+                None => {}
+            }
             let still = known || hides || self.timers_have_fired(terminal, reader);
             return self.witness(samples, terminal, true, QUIET_WITH_OTHERS).once(still);
         }
         let full_screen = hints.is_full_screen() && !terminal.modes.canonical;
         self.witness(samples, terminal, full_screen, QUIET_FULL_SCREEN)
+    }
+
+    /// Whether a thread of the foreground runs or is about to, other than those of a runtime.
+    fn is_running(&self, samples: &[Sample], terminal: &Terminal) -> bool {
+        in_foreground(samples, terminal).any(|sample| {
+            let runs = |thread: &&Thread| thread.doing == Doing::Running;
+            sample
+                .threads
+                .iter()
+                .filter(runs)
+                .any(|thread| !self.scanner.is_known_runtime_thread(&sample.process, thread.tid))
+        })
     }
 
     fn witness(&mut self, samples: &[Sample], terminal: &Terminal, asks: bool, quiet: Duration) -> Witness {
@@ -216,10 +236,39 @@ impl Judge<'_> {
         let share = self.processor.share(self.scanner, in_foreground(samples, terminal));
         // Some go on for a moment after their prompt: the Erlang machine spins before it sleeps.
         let share = if known { self.processor.share_lately() } else { share };
-        match share {
-            Some(share) if share > IDLE_SHARE => Witness::No,
-            Some(_) if self.quiet() >= quiet => Witness::Yes,
-            _ => Witness::NotYet,
+        let Some(share) = share else { return Witness::NotYet };
+        // On a crowded machine, what works all the time still gets little of a processor.
+        let settles = self.quiet() < MAX_REDRAW_PERIOD && (known || share <= IDLE_SHARE);
+        let busy = share > IDLE_SHARE || self.is_running(samples, terminal);
+        match busy {
+            true if settles => Witness::NotYet,
+            true => Witness::No,
+            false if self.quiet() >= quiet => Witness::Yes,
+            false => Witness::NotYet,
         }
     }
+}
+
+/// When a program will go on by a plan of its own. The Erlang machine always polls its terminal, so that says nothing about
+/// whether it waits; but while it sleeps, it has planned to go on.
+fn planned(reader: &Sample) -> Option<Duration> {
+    let times = reader.threads.iter().filter_map(|thread| match &thread.doing {
+        Doing::Watches { alarm: Alarm::Planned(time), .. } | Doing::Sleeps(Alarm::Planned(time)) => {
+            Some(*time)
+        }
+        Doing::Watches { .. }
+        | Doing::Sleeps(_)
+        | Doing::Parked(_)
+        | Doing::Idles(_)
+        | Doing::Reads { .. }
+        | Doing::Running
+        | Doing::Disk
+        | Doing::Stopped
+        | Doing::Writes { .. }
+        | Doing::WaitsForChild
+        | Doing::WaitsOutside(_)
+        | Doing::Other
+        | Doing::Denied => None,
+    });
+    times.min().filter(|time| Alarm::Planned(*time).is_near())
 }

@@ -201,16 +201,11 @@ impl Stand {
         let mut env: Vec<(OsString, OsString)> = Vec::new();
         let mut set = |key: &str, value: OsString| env.push((key.into(), value));
         set("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // An account that nobody logs in to may have a shell that only says so.
-        set("SHELL", "/bin/sh".into());
-        set("TERM", "xterm-256color".into());
         set("HOME", folder.into());
         set("TMUX_TMPDIR", folder.into());
-        set("PYTHON_HISTORY", "/dev/null".into());
-        set("LANG", "C.UTF-8".into());
-        set("GIT_CONFIG_NOSYSTEM", "1".into());
-        set("TOOLS", tools().into());
-        set("NODE_PATH", tools().join("asking/node_modules").into());
+        for (key, value) in fixed_env() {
+            set(key, value);
+        }
         for kept in ["JAVA_HOME", "LD_LIBRARY_PATH"] {
             if let Some(value) = std::env::var_os(kept) {
                 set(kept, value);
@@ -262,6 +257,20 @@ impl Stand {
         rustix::io::write(&self.master, text.as_bytes()).expect("room for input");
         self.last_input = Instant::now();
     }
+}
+
+/// What is the same in the environment of every row.
+pub(crate) fn fixed_env() -> Vec<(&'static str, OsString)> {
+    vec![
+        // An account that nobody logs in to may have a shell that only says so.
+        ("SHELL", "/bin/sh".into()),
+        ("TERM", "xterm-256color".into()),
+        ("PYTHON_HISTORY", "/dev/null".into()),
+        ("LANG", "C.UTF-8".into()),
+        ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ("TOOLS", tools().into()),
+        ("NODE_PATH", tools().join("asking/node_modules").into()),
+    ]
 }
 
 fn folder_for(row: &Row) -> PathBuf {

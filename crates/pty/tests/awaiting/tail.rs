@@ -5,7 +5,8 @@ use outlast_pty::evidence::InputKind::{Key, Line, Menu, Password, Repl};
 use super::row::{Row, busy, certain, likely, listens};
 
 pub(crate) fn rows() -> Vec<Row> {
-    [narrow(), sets(), beam(), relays(), editors(), at_work(), kinds(), newlines(), rings()].concat()
+    [narrow(), sets(), beam(), relays(), editors(), at_work(), signals(), kinds(), newlines(), rings()]
+        .concat()
 }
 
 /// A 32-bit program without a library: gcc needs none to make it. The text is C between the braces of its start.
@@ -206,6 +207,41 @@ fn at_work() -> Vec<Row> {
             screen_and!("p=subprocess.Popen(['cat'],stdin=subprocess.PIPE)"),
         )
         .once("at work"),
+    ]
+}
+
+/// A full screen whose program has a signal sent when somebody types, and sleeps elsewhere.
+macro_rules! signalled {
+    ($work:literal) => {
+        &[
+            "python3",
+            "-c",
+            concat!(
+                "import fcntl,os,signal,socket,subprocess,threading,time,tty\n",
+                "signal.signal(signal.SIGIO,lambda *a:None)\n",
+                "fcntl.fcntl(0,fcntl.F_SETOWN,os.getpid()); tty.setraw(0)\n",
+                "fcntl.fcntl(0,fcntl.F_SETFL,fcntl.fcntl(0,fcntl.F_GETFL)|os.O_ASYNC|os.O_NONBLOCK)\n",
+                "os.write(1,b'\\x1b[?1049h\\x1b[Hone\\r\\ntwo'); ",
+                $work,
+                "\nwhile True: signal.pause()"
+            ),
+        ]
+    };
+}
+
+fn signals() -> Vec<Row> {
+    vec![
+        likely("told of input by a signal", Menu, signalled!("pass")).uncertain().once("two"),
+        listens(
+            "told of input by a signal, a child works",
+            signalled!("subprocess.Popen(['sh','-c','while :; do :; done'])"),
+        )
+        .once("two"),
+        busy(
+            "a full screen that nobody reads",
+            &["sh", "-c", "stty raw -echo; printf '\\033[?1049h\\033[Hone\\r\\ntwo'; sleep 60"],
+        )
+        .once("two"),
     ]
 }
 

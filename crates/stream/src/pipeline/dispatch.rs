@@ -6,6 +6,7 @@ use crate::fold_output::FoldOutput;
 use crate::modes::Modes;
 use crate::replies::{self, Query};
 use crate::scan::{Csi, Params, Sink};
+use crate::screen::Switch;
 
 /// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 1024;
@@ -387,12 +388,11 @@ impl Step<'_> {
             // The engine would hold back what is drawn in an open update; we want to see it.
             return;
         }
-        if Modes::is_alternate_screen(number) {
+        if let Some(switch) = Switch::of(number) {
             if was.alternate_screen != on {
                 self.leave_line();
             }
-            // The engine knows only the newest of the three.
-            return self.fold.screen.feed_cursor_move(format!("\x1b[?1049{last}").as_bytes());
+            return self.fold.screen.switch(switch, on);
         }
         match number {
             3 if !was.alternate_screen => {

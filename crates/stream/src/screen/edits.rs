@@ -128,7 +128,7 @@ impl Screen {
     }
 
     /// Draws what waits, and changes the engine's state.
-    fn change(&mut self, change: impl FnOnce(&mut Term<VoidListener>)) {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Term<VoidListener>)) {
         if !self.disabled {
             self.sync();
             change(&mut self.engine().term);
