@@ -13,6 +13,11 @@ pub(crate) const SPELLINGS: &[(&str, &str, usize)] = &[
     ("sh", "printf %s \"$T\"", 0),
     ("bash", "printf %q \"$T\"", 0),
     ("bash", "printf %s \"${T@Q}\"", 0),
+    ("bash", "LC_ALL=C; printf %q \"$T\"", 2),
+    ("bash", "x=$T; LC_ALL=C; declare -p x", 13),
+    ("cat", "printf %s \"$T\" | cat -v", 0),
+    ("python3", "python3 -c 'import os; print(ascii(os.environ[\"T\"]))'", 1),
+    ("python3", "python3 -c 'import os; print(os.environ[\"T\"].encode())'", 2),
     ("bash", "x=$T; declare -p x", 12),
     ("python3", "python3 -c 'import json,os; print(json.dumps(os.environ[\"T\"]))'", 0),
     (

@@ -18,6 +18,7 @@ mod escapes;
 mod evasions;
 mod hosts;
 mod leaks;
+mod names;
 mod paths;
 mod reader;
 #[expect(dead_code, reason = "shared with the tests of the web view, which need all of it")]
