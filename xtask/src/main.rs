@@ -67,7 +67,7 @@ cargo xtask faults [FAULT...]          kill, fill up and flood the built program
 cargo xtask soak --minutes N           random jobs while everything is killed, the disk fills up and the clock jumps; --write puts
                                        counts and the plot of memory into docs/faults.md
 cargo xtask attack                     try all evasions, escapes and leaks, and count what gets through; --write puts the
-                                       table into docs/attacks.md
+                                       table into docs/attacks.md; attack cost only measures what the walls cost
 cargo xtask esctest FOLDER [OPTION...] run esctest2 against our screen, and print what passed by group; FOLDER has its
                                        esctest.py, options are the suite's own
 

@@ -144,6 +144,11 @@ impl<'a> Place<'a> {
         self.server.map_or(self.cwd, |server| &server.folder)
     }
 
+    /// Where people and their tools look for settings: the folder of the job, and that of its server.
+    pub(crate) fn works_in(&self) -> [&'a Path; 2] {
+        [self.cwd, self.base()]
+    }
+
     fn user(&self) -> Option<PathBuf> {
         self.tools().get("HOME").and_then(|home| Path::new(home).canonicalize().ok())
     }
@@ -458,7 +463,7 @@ mod tests {
         let sandbox = Sandbox::default();
         let folders = folders(&sandbox, place).unwrap();
         for (git, name) in [(Git::Read, ".git"), (Git::Write, ".git/hooks"), (Git::Write, ".git/commondir")] {
-            let protected = protected::namespaces(&folders, git);
+            let protected = protected::namespaces(&folders, place.works_in(), git);
             let options = bwrap_options(&sandbox, &folders, place, &protected, 9);
             let closed = repository.join(name).to_string_lossy().into_owned();
             assert!(options.windows(2).any(|pair| pair == ["--ro-bind", &closed]), "{options:?}");

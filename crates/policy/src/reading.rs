@@ -151,6 +151,13 @@ impl Reading {
         reading
     }
 
+    /// Something that no rule can allow.
+    pub(crate) fn of_outside(why: &'static str, shown: &str) -> Self {
+        let mut reading = Self::default();
+        reading.push(Piece::Outside { why }, shown, None);
+        reading
+    }
+
     /// Removes the pieces that could not be parsed.
     pub(crate) fn forget_parse_errors(&mut self, from: usize) {
         let is_error = |piece: &Piece| matches!(piece, Piece::Opaque { why } if *why == UNPARSED);

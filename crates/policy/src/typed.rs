@@ -12,6 +12,7 @@ use crate::lines::{behind_keywords, is_unfinished};
 use crate::order::TypedInput;
 use crate::policy::Policy;
 use crate::reading::{Reading, without_quotes};
+use crate::word::base;
 
 /// What reads the job's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,7 +206,8 @@ impl Policy {
         }
         let strokes = of_input(input);
         if let Reader::Program { program } = reader {
-            return tool.and(self.judge_words(program, &strokes));
+            let before = String::from_utf8_lossy(before);
+            return tool.and(self.judge_words(program, &before, &strokes));
         }
         let mut line = Line::default();
         let mut earlier = Vec::new();
@@ -270,9 +272,11 @@ impl Policy {
         Verdict::of(findings)
     }
 
-    /// What another program does with it is unknown: only what it clearly mentions is judged.
-    fn judge_words(&self, program: &str, strokes: &[Stroke]) -> Verdict {
-        let text: String = strokes
+    /// What another program does with it is unknown. What it clearly mentions is judged; and where only what is allowed may
+    /// run, it may be no more than an answer: pagers, editors and interpreters run lines too.
+    fn judge_words(&self, program: &str, before: &str, strokes: &[Stroke]) -> Verdict {
+        let begun = before.rsplit(['\r', '\n']).next().unwrap_or_default();
+        let typed: String = strokes
             .iter()
             .map(|stroke| match stroke {
                 Stroke::Char(c) => *c,
@@ -284,13 +288,38 @@ impl Policy {
                 | Stroke::UnseenRun => '\n',
             })
             .collect();
+        let text = format!("{begun}{typed}");
         let shown = format!("{}, typed into {program}", text.trim());
         let mut verdict = Verdict::default();
+        if !text.lines().all(|line| is_mere_answer(program, line)) {
+            let why = "what is typed is more than an answer, so the program could run it";
+            verdict = verdict.and(self.judge(Tool::Send, &Reading::of_outside(why, &shown)));
+        }
         for text in [without_quotes(&text), text] {
             verdict = verdict.and(self.judge(Tool::Send, &Reading::of_mention(text, &shown)));
         }
         verdict
     }
+}
+
+/// Programs in which every letter is an order.
+const TAKE_KEYS: &[&str] = &[
+    "less", "more", "most", "man", "pager", "vi", "vim", "nvim", "view", "ex", "ed", "nano", "pico", "emacs",
+    "mc", "ranger", "nnn", "tig", "lazygit", "w3m", "lynx",
+];
+/// Those of their keys that only move about, or leave.
+const MOVES: &str = "qQ gGjkhlfbdunN";
+/// No answer is longer.
+const MAX_ANSWER: usize = 64;
+
+/// Whether a line can be nothing but an answer to a question: a word, a number, a name or a path.
+fn is_mere_answer(program: &str, line: &str) -> bool {
+    if TAKE_KEYS.contains(&base(program)) {
+        return line.chars().all(|c| MOVES.contains(c));
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || "_.@+/,-".contains(c);
+    let are_numbers = || line.chars().all(|c| c.is_ascii_digit() || c == ' ' || c == ',');
+    line.len() <= MAX_ANSWER && (line.chars().all(is_plain) || are_numbers())
 }
 
 /// Whether a key may run the line.

@@ -152,3 +152,37 @@ fn another_shell_than_bash_is_typed_plain_lines_only() {
         assert_ne!(judged(&zsh, "", &line(text)), Decision::Allow, "{text}");
     }
 }
+
+#[test]
+fn where_little_is_allowed_a_program_is_given_answers_only() {
+    let text = "default = \"deny\"\n[[rule]]\ndecision = \"allow\"\nprefix = \"less\"\n";
+    let policy = Policy::parse(Path::new("policy.toml"), text).unwrap();
+    let judged = |program: &str, before: &str, send: &Send| {
+        let reader = Reader::Program { program: program.into() };
+        policy.judge_typed(&reader, before.as_bytes(), &TypedInput::new(send.clone()).unwrap()).decision
+    };
+    for (program, before, send) in [
+        ("npm", "", line("y")),
+        ("npm", "", line("my-package_2")),
+        ("npm", "", line("")),
+        ("apt", "", line("1 3, 5")),
+        ("cat", "ls x\r", line("no")),
+        ("npm", "", keys("", &["Down", "Enter"])),
+        ("less", "", keys(" jjG", &["q"])),
+    ] {
+        assert_eq!(judged(program, before, &send), Decision::Allow, "{program} {send:?}");
+    }
+    for (program, before, send) in [
+        ("less", "", line("!touch x")),
+        ("less", "!", line("ls")),
+        ("less", "", keys("v", &[])),
+        ("vim", "", line(":r")),
+        ("python3", "", line("import os; os.system('touch x')")),
+        ("python3", "import ", line("os")),
+        ("python3", "", line("exec(x)")),
+        ("gdb", "", line("shell ls")),
+        ("psql", "", line("\\! ls")),
+    ] {
+        assert_eq!(judged(program, before, &send), Decision::Deny, "{program} {before:?} {send:?}");
+    }
+}

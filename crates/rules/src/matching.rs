@@ -100,18 +100,25 @@ fn in_order(wanted: &[&Vec<String>], program: &str, words: &[Word]) -> Strength 
     // Whether the previous word was an option that may take this one as its value.
     let mut maybe_value = false;
     let mut only_words = false;
+    // Whether a verb may be another name for one that is wanted.
+    let mut other = Strength::No;
     let mut words = words.iter();
     while let Some(choice) = wanted.peek() {
-        let Some(word) = words.next() else { return Strength::No };
+        let Some(word) = words.next() else { return other };
         if word.kind == Kind::Dynamic {
             return Strength::Maybe;
         }
         if !only_words && word.is_option() {
             only_words = word.text == "--";
             if known(&WITH_VALUE, &word.text) {
-                words.next();
+                if words.next().is_some_and(|value| names_a_verb(program, &value.text)) {
+                    other = Strength::Maybe;
+                }
                 maybe_value = false;
             } else {
+                if word.text.strip_prefix("--config-env=").is_some_and(|value| names_a_verb(program, value)) {
+                    other = Strength::Maybe;
+                }
                 maybe_value = !only_words && !word.text.contains('=') && !known(&ALONE, &word.text);
             }
             continue;
@@ -123,11 +130,17 @@ fn in_order(wanted: &[&Vec<String>], program: &str, words: &[Word]) -> Strength 
             }
             wanted.next();
         } else if !maybe_value && !is_toolchain(program, &word.text) {
-            return Strength::No;
+            return other;
         }
         maybe_value = false;
     }
     strength
+}
+
+/// `git -c alias.x=push x`, and `git -c include.path=…`, which may have such a name in it.
+fn names_a_verb(program: &str, value: &str) -> bool {
+    let text = value.to_ascii_lowercase();
+    program == "git" && ["alias.", "include.", "includeif."].iter().any(|start| text.starts_with(start))
 }
 
 /// `cargo +nightly publish`.

@@ -285,6 +285,12 @@ fn build(
             // line can be read by every user.
             let protected = Protection::of(sandbox, place).namespaces(sandbox, folders, place);
             let protected = with_closed(protected, closed);
+            if let Some(link) = links_in(&protected).next() {
+                let said = format!("bubblewrap can't hold {}, which is a symlink", link.display());
+                return Err(Failure::usage(said).hint(
+                    "let the kernel make the sandbox: --sandbox, or by = \"kernel\" in [agents.sandbox]",
+                ));
+            }
             confine::keep_placeholders(&protected.placeholders)
                 .map_err(|error| Failure::system("cannot protect names", error))?;
             let options = sandbox::bwrap_options(sandbox, folders, place, &protected, filter.as_raw_fd());
@@ -314,6 +320,15 @@ fn with_closed(mut protected: ClosedFiles, closed: Option<ClosedFiles>) -> Close
         protected.closed.extend(closed.closed);
     }
     protected
+}
+
+/// What is to be mounted over a symlink: bubblewrap would follow it, and the link itself could be replaced.
+#[cfg(target_os = "linux")]
+fn links_in(namespaces: &ClosedFiles) -> impl Iterator<Item = &Path> {
+    let mounts = namespaces.mounts.iter().map(|mount| mount.target.as_path());
+    mounts
+        .chain(namespaces.closed.iter().map(|closed| closed.path.as_path()))
+        .filter(|path| path.is_symlink())
 }
 
 /// Whether protected names are out of a job's reach.
@@ -348,7 +363,7 @@ impl Protection {
         use sandbox::protected::{self, Git};
         let git = sandbox.git.unwrap_or(if place.server.is_some() { Git::Read } else { Git::Write });
         match self {
-            Self::Required | Self::IfPossible => protected::namespaces(folders, git),
+            Self::Required | Self::IfPossible => protected::namespaces(folders, place.works_in(), git),
             Self::Off => outlast_pty::confine::Namespaces::default(),
         }
     }

@@ -6,6 +6,7 @@
 //! forever if the keeper is killed.
 
 mod call_notes;
+mod elf;
 mod judge;
 mod known_programs;
 mod marker;

@@ -53,19 +53,26 @@ const COMMONDIR: &str = "commondir";
 const MAX_DEPTH: usize = 5;
 /// How many folders are looked at.
 const MAX_FOLDERS: usize = 2_000;
+/// In so many repositories further down, names that do not exist are protected too.
+const MAX_REPOSITORIES: usize = 16;
 /// Folders of installed packages and of build results: large, and nobody works in them.
 const NOT_LOOKED_INTO: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__"];
 
-/// What is mounted for the protected names below these folders.
-pub(crate) fn namespaces(folders: &Folders, git: Git) -> Namespaces {
-    let mut found = Found { git, folders, namespaces: Namespaces::default() };
+/// What is mounted for the protected names below these folders. Somebody works in some of them: `works_in`.
+pub(crate) fn namespaces(folders: &Folders, works_in: [&Path; 2], git: Git) -> Namespaces {
+    let mut found = Found { git, folders, namespaces: Namespaces::default(), repositories: 0 };
     let mut roots: Vec<&PathBuf> = folders.shared().collect();
     roots.sort();
     roots.dedup();
     for root in roots {
         found.names_in(root, true);
+        for folder in works_in.iter().filter_map(|folder| folder.canonicalize().ok()) {
+            found.on_the_way(root, &folder);
+        }
         found.nested(root);
     }
+    // Folders before what is in them: what is mounted later takes the mounts below it along.
+    found.namespaces.mounts.sort_by_key(|mount| (mount.read_only, mount.target.components().count()));
     found.namespaces
 }
 
@@ -73,10 +80,12 @@ struct Found<'a> {
     git: Git,
     folders: &'a Folders,
     namespaces: Namespaces,
+    /// How many repositories were found further down.
+    repositories: usize,
 }
 
 impl Found<'_> {
-    /// Protects the names in one folder; in a root also those that do not exist.
+    /// Protects the names in one folder; if asked for, also those that do not exist.
     fn names_in(&mut self, folder: &Path, missing_too: bool) {
         let missing_too = missing_too && can_write(folder);
         for (names, is_folder) in [(FOLDERS, true), (FILES, false)] {
@@ -99,7 +108,10 @@ impl Found<'_> {
             if !missing_too {
                 return;
             }
-            self.namespaces.placeholders.push(Placeholder::of(path.clone(), is_folder));
+            let placeholder = Placeholder::of(path.clone(), is_folder);
+            if !self.namespaces.placeholders.contains(&placeholder) {
+                self.namespaces.placeholders.push(placeholder);
+            }
         }
         // What a symlink leads to may be changed in its own place.
         if path.is_symlink()
@@ -158,7 +170,20 @@ impl Found<'_> {
         }
     }
 
-    /// Protects what exists in the folders below.
+    /// Protects the names in every folder between a root and one that is worked in, and keeps these folders where they are.
+    fn on_the_way(&mut self, root: &Path, folder: &Path) {
+        if !folder.starts_with(root) {
+            return;
+        }
+        self.pin(root, folder);
+        let mut between: Vec<&Path> = folder.ancestors().take_while(|above| *above != root).collect();
+        between.reverse();
+        for folder in between {
+            self.names_in(folder, true);
+        }
+    }
+
+    /// Protects what exists in the folders below, and in repositories also what does not.
     fn nested(&mut self, root: &Path) {
         let mut queue = VecDeque::from([(root.to_owned(), 0)]);
         let mut seen = 0;
@@ -174,7 +199,7 @@ impl Found<'_> {
                 let is = |names: &[&str]| names.iter().any(|known| name == **known);
                 if is(FOLDERS) || is(FILES) {
                     holds_one = true;
-                    is_repository |= name == ".git";
+                    is_repository |= name == ".git" && !Placeholder::is_missing(&entry.path());
                 } else if depth < MAX_DEPTH
                     && !is(NOT_LOOKED_INTO)
                     && entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -184,9 +209,10 @@ impl Found<'_> {
             }
             if is_repository && depth > 0 {
                 self.pin(root, &folder);
+                self.repositories += 1;
             }
             if holds_one && depth > 0 {
-                self.names_in(&folder, false);
+                self.names_in(&folder, is_repository && self.repositories <= MAX_REPOSITORIES);
             }
         }
     }

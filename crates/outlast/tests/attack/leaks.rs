@@ -6,13 +6,18 @@ use serde_json::{Value, json};
 use crate::Tally;
 use crate::client::{Client, Sandbox};
 
-const SECRET: &str = "q7Rt zebra9/K\"m'2+x$é";
+pub(crate) const SECRET: &str = "q7Rt zebra9/K\"m'2+x$é";
 
 /// Programs that print the secret: what each needs, and how many characters of its output say nothing of the secret.
-const SPELLINGS: &[(&str, &str, usize)] = &[
+pub(crate) const SPELLINGS: &[(&str, &str, usize)] = &[
     ("sh", "printf %s \"$T\"", 0),
     ("bash", "printf %q \"$T\"", 0),
     ("bash", "printf %s \"${T@Q}\"", 0),
+    ("bash", "LC_ALL=C; printf %q \"$T\"", 2),
+    ("bash", "x=$T; LC_ALL=C; declare -p x", 13),
+    ("cat", "printf %s \"$T\" | cat -v", 0),
+    ("python3", "python3 -c 'import os; print(ascii(os.environ[\"T\"]))'", 1),
+    ("python3", "python3 -c 'import os; print(os.environ[\"T\"].encode())'", 2),
     ("bash", "x=$T; declare -p x", 12),
     ("python3", "python3 -c 'import json,os; print(json.dumps(os.environ[\"T\"]))'", 0),
     (
@@ -70,20 +75,30 @@ fn doors(client: &mut Client, handle: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// Whether ten characters in a row of what a program prints are in what a door says.
-fn leaks(said: &str, printed: &str) -> bool {
+pub(crate) fn leaks(said: &str, printed: &str) -> bool {
     let said: String = serde_json::from_str::<Value>(said).map(|said| texts(&said)).unwrap_or_default();
     let printed: Vec<char> = printed.chars().filter(|c| !c.is_control()).collect();
     printed.windows(10).any(|piece| said.contains(&piece.iter().collect::<String>()))
 }
 
 /// All texts in a value, one after the other.
-fn texts(value: &Value) -> String {
+pub(crate) fn texts(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),
         Value::Array(items) => items.iter().map(texts).collect(),
         Value::Object(fields) => fields.values().map(texts).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
+}
+
+/// What a line prints of the secret: asked of the same program, outside.
+pub(crate) fn printed_by(line: &str, skip: usize) -> String {
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", line]).env("T", SECRET).env("LC_ALL", "C.UTF-8").env("PYTHONIOENCODING", "utf-8");
+    let printed = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+    let printed: String = printed.chars().filter(|c| *c != '\n').skip(skip).collect();
+    assert!(printed.chars().count() >= 14, "{line} printed {printed:?}");
+    printed
 }
 
 #[test]
@@ -93,19 +108,8 @@ fn a_known_secret_is_shown_by_no_door_in_no_spelling() {
     command.env("DEPLOY_TOKEN", SECRET).env("LC_ALL", "C.UTF-8").env("PYTHONIOENCODING", "utf-8");
     let mut client = Client::start(command).initialized("2025-06-18", &json!({}));
     let mut tally = Tally::default();
-    for (program, line, skip) in SPELLINGS.iter().filter(|(program, ..)| has(program)) {
-        // What it prints is asked of the same program, outside.
-        let run = |line: &str| {
-            let mut shell = sandbox.of_environment("bash");
-            shell
-                .args(["-c", line])
-                .env("T", SECRET)
-                .env("LC_ALL", "C.UTF-8")
-                .env("PYTHONIOENCODING", "utf-8");
-            String::from_utf8(shell.output().unwrap().stdout).unwrap()
-        };
-        let printed: String = run(line).chars().filter(|c| *c != '\n').skip(*skip).collect();
-        assert!(printed.chars().count() >= 14, "{program}: {line} printed {printed:?}");
+    for (_, line, skip) in SPELLINGS.iter().filter(|(program, ..)| has(program)) {
+        let printed = printed_by(line, *skip);
         let call =
             json!({"command": format!("export T=\"$DEPLOY_TOKEN\"; {line}"), "again": true, "timeout": 30});
         let answer = client.call("run_shell_command", call);

@@ -3,6 +3,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stderr,
     reason = "a test fails by panicking, and says what it skips"
 )]
@@ -12,11 +13,17 @@ mod allowed;
 #[path = "../mcp/client.rs"]
 mod client;
 mod cost;
+mod doors;
 mod escapes;
 mod evasions;
 mod hosts;
 mod leaks;
+mod names;
+mod paths;
 mod reader;
+#[expect(dead_code, reason = "shared with the tests of the web view, which need all of it")]
+#[path = "../web/client.rs"]
+mod web_client;
 
 use std::io::Write;
 

@@ -24,7 +24,9 @@ pub(super) fn we_are_in_any() -> bool {
     let keeps = |pid: Pid| {
         procfs::arguments(pid).is_some_and(|arguments| arguments.get(1).is_some_and(|verb| verb == b"keep"))
     };
-    ancestors().any(|(pid, _)| keeps(pid))
+    // In a process namespace of its own a job sees no keeper; only the init that its keeper has given it.
+    let is_in_walls = || procfs::stat(Pid::INIT).is_some_and(|init| outlast_pty::confine::is_init(&init));
+    ancestors().any(|(pid, _)| keeps(pid)) || is_in_walls()
 }
 
 /// Whether our group is the foreground group of our terminal. A group outside our pid namespace has no

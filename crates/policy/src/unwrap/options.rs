@@ -19,11 +19,15 @@ struct Options {
 
 #[derive(Clone, Copy)]
 enum Does {
+    /// Runs something else.
     Run,
+    /// Decides what the program runs, as it always does: another project, other settings. It matters only where a rule has
+    /// to allow it.
+    Decide,
     Write,
 }
 
-use Does::{Run, Write};
+use Does::{Decide, Run, Write};
 
 const OPTIONS: &[Options] = &[
     Options {
@@ -49,6 +53,10 @@ const OPTIONS: &[Options] = &[
     Options { names: &["zip"], longs: &["unzip-command"], shorts: "T", does: Run },
     Options { names: &["man"], longs: &["pager", "html", "config-file"], shorts: "PHC", does: Run },
     Options { names: &["cargo"], longs: &["config"], shorts: "Z", does: Run },
+    Options { names: &["cargo"], longs: &["open"], shorts: "", does: Decide },
+    Options { names: &["cargo"], longs: &["target-dir", "out-dir", "artifact-dir"], shorts: "", does: Write },
+    Options { names: &["kubectl"], longs: &["kubeconfig"], shorts: "", does: Decide },
+    Options { names: &["tree"], longs: &[], shorts: "R", does: Decide },
     Options {
         names: &["rustc", "rustdoc"],
         longs: &["codegen", "runtool", "test-runtool"],
@@ -68,10 +76,43 @@ const OPTIONS: &[Options] = &[
         does: Run,
     },
     Options {
+        names: &["go"],
+        longs: &["ldflags", "gcflags", "asmflags", "gccgoflags"],
+        shorts: "C",
+        does: Decide,
+    },
+    Options {
+        names: &["go"],
+        longs: &[
+            "o",
+            "coverprofile",
+            "cpuprofile",
+            "memprofile",
+            "blockprofile",
+            "mutexprofile",
+            "trace",
+            "outputdir",
+        ],
+        shorts: "",
+        does: Write,
+    },
+    Options {
         names: &["npm", "pnpm", "yarn", "npx"],
         longs: &["script-shell", "node-options", "shell", "call", "git", "editor"],
         shorts: "c",
         does: Run,
+    },
+    Options {
+        names: &["npm", "pnpm", "yarn", "npx"],
+        longs: &["viewer", "userconfig", "globalconfig", "prefix"],
+        shorts: "C",
+        does: Decide,
+    },
+    Options {
+        names: &["npm", "pnpm", "yarn", "npx"],
+        longs: &["cache", "logs-dir"],
+        shorts: "",
+        does: Write,
     },
     Options {
         names: &["pytest", "py.test"],
@@ -80,11 +121,33 @@ const OPTIONS: &[Options] = &[
         does: Run,
     },
     Options {
+        names: &["pytest", "py.test"],
+        longs: &["pdb", "pdbcls", "trace", "confcutdir", "pyargs", "cov-config"],
+        shorts: "",
+        does: Decide,
+    },
+    Options {
+        names: &["pytest", "py.test"],
+        longs: &[
+            "junitxml",
+            "junit-xml",
+            "log-file",
+            "basetemp",
+            "debug",
+            "report-log",
+            "result-log",
+            "cov-report",
+        ],
+        shorts: "",
+        does: Write,
+    },
+    Options {
         names: &["make", "gmake"],
         longs: &["eval", "file", "makefile", "include-dir"],
-        shorts: "fI",
+        shorts: "fIE",
         does: Run,
     },
+    Options { names: &["make", "gmake"], longs: &["directory"], shorts: "C", does: Decide },
     Options { names: &["curl"], longs: &["config", "engine"], shorts: "K", does: Run },
     Options {
         names: &["curl"],
@@ -190,6 +253,26 @@ const OPTIONS: &[Options] = &[
 /// What these arguments would run or write by an option.
 pub(super) fn of(name: &str, rest: &[Word]) -> Vec<Inner> {
     let mut inner = Vec::new();
+    // `python3 -m pytest` is `pytest`.
+    if name.starts_with("python")
+        && let Some(at) = rest.iter().position(|word| word.text == "-m")
+        && let Some((module, rest)) = rest[at + 1..].split_first()
+    {
+        let only_where_it_must_be_allowed = |inner| match inner {
+            Inner::Opaque(why) => Inner::Unclear(why),
+            inner => inner,
+        };
+        inner.extend(of(&module.text, rest).into_iter().map(only_where_it_must_be_allowed));
+    }
+    // A variable of make can be what a recipe runs.
+    if ["make", "gmake"].contains(&name)
+        && let Some(at) = rest.iter().position(|word| !word.is_option() && word.text.contains('='))
+    {
+        inner.extend([
+            Inner::Mention(known_text(&rest[at..]).replace('=', " ")),
+            Inner::Unclear("it sets a variable that a recipe could run"),
+        ]);
+    }
     for options in OPTIONS.iter().filter(|options| options.are_of(name, rest)) {
         for (i, word) in rest.iter().enumerate() {
             if word.text == "--" && word.is_plain() {
@@ -202,6 +285,10 @@ pub(super) fn of(name: &str, rest: &[Word]) -> Vec<Inner> {
                 Run => inner.extend([
                     Inner::Mention(format!("{value} {}", known_text(&rest[i + 1..]))),
                     Inner::Opaque("an option names something that it runs"),
+                ]),
+                Decide => inner.extend([
+                    Inner::Mention(format!("{value} {}", known_text(&rest[i + 1..]))),
+                    Inner::Unclear("an option decides what it runs"),
                 ]),
                 Write if value.is_empty() => inner.extend(rest.get(i + 1).cloned().map(Inner::Output)),
                 Write => inner.push(Inner::Output(Word { text: value.to_owned(), kind: word.kind })),
@@ -273,6 +360,7 @@ mod tests {
             "cargo test --config x.toml",
             "go test -exec ./y",
             "gcc -wrapper ./y x.c",
+            "make -E y test",
             "rg --pre ./y x",
             "jobs -x ./y",
             "git grep -O./y x",
@@ -286,6 +374,19 @@ mod tests {
             assert!(found(line).iter().any(|inner| matches!(inner, Inner::Opaque(_))), "{line}");
         }
         for line in [
+            "python3 -m pytest -p y",
+            "python3 -m pytest --pdb",
+            "npm test --userconfig=y",
+            "npm test --prefix y",
+            "make test -C y",
+            "make test CC=y",
+            "go test -ldflags=-extld=y",
+            "kubectl get x --kubeconfig=y",
+            "tree -R -L 1",
+        ] {
+            assert!(found(line).iter().any(|inner| matches!(inner, Inner::Unclear(_))), "{line}");
+        }
+        for line in [
             "sort -o x y",
             "sort --outp=x y",
             "git log --outp=x",
@@ -296,6 +397,11 @@ mod tests {
             "git archive -o x HEAD",
             "git archive -ox HEAD",
             "awk -ox y",
+            "python3 -m pytest --junitxml=x y",
+            "python3 -m pytest --log-file x y",
+            "cargo build --target-dir x",
+            "go test -coverprofile=x",
+            "npm test --cache x",
             "awk --profile=x y",
             "awk --dump-variables=x y",
         ] {
@@ -303,6 +409,10 @@ mod tests {
         }
         for line in [
             "tar xf x",
+            "python3 -m pytest -q x -k y",
+            "make -j4 test",
+            "go test -v ./...",
+            "npm test -s",
             "git log --oneline -1",
             "git fetch origin",
             "cargo test --workspace",

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat, openat2, readlinkat, statat,
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, open, openat, openat2,
+    readlinkat, statx,
 };
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -37,6 +39,17 @@ pub struct Identity {
     /// Its length.
     pub size: u64,
     changed: (i64, u64),
+}
+
+impl Identity {
+    /// Whether it has not changed for at least this long.
+    #[must_use]
+    pub fn is_older_than(&self, time: Duration) -> bool {
+        let (seconds, nanoseconds) = self.changed;
+        let nanoseconds = u32::try_from(nanoseconds).unwrap_or(0);
+        let changed = Duration::new(u64::try_from(seconds).unwrap_or(0), nanoseconds);
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + changed).is_ok_and(|age| age >= time)
+    }
 }
 
 impl Program {
@@ -80,25 +93,32 @@ impl Program {
         let look = OFlags::PATH | OFlags::CLOEXEC;
         let absolute = path.starts_with(b"/");
         let (start, resolve) = if absolute {
-            (None, ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT)
+            (None, ResolveFlags::IN_ROOT)
+        } else if is_our_root(root) {
+            (Some(open(folder, look, Mode::empty())?), ResolveFlags::empty())
         } else {
-            (Some(open(folder, look, Mode::empty())?), ResolveFlags::NO_MAGICLINKS)
+            // What leads out of the folder would be taken from our root instead of theirs.
+            (Some(open(folder, look, Mode::empty())?), ResolveFlags::BENEATH)
         };
         let from = start.as_ref().unwrap_or(root);
         let name = OsStr::from_bytes(path);
-        // An absolute link below a relative path leads to our root instead of theirs.
-        let found = if absolute || is_our_root(root) {
-            openat2(from, name, look, Mode::empty(), resolve)
-        } else {
-            Err(Errno::LOOP)
-        };
-        match found {
-            // Links of `/proc` mean something else to each process, and old kernels lack the call.
-            Err(Errno::LOOP | Errno::XDEV | Errno::NOSYS | Errno::AGAIN) => {
+        match openat2(from, name, look, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS) {
+            Ok(file) => Self::new(file),
+            // Links of `/proc` mean something else to each process, and old kernels lack the call. What is not there may be
+            // behind such a link: `self` is ourselves here, and nobody in another process namespace.
+            Err(
+                Errno::LOOP
+                | Errno::XDEV
+                | Errno::NOSYS
+                | Errno::AGAIN
+                | Errno::NOENT
+                | Errno::NOTDIR
+                | Errno::ACCESS,
+            ) => {
                 let from = from.try_clone().map_err(|_| Errno::MFILE)?;
                 Self::new(walk(pid, root, from, path)?)
             }
-            found => Self::new(found?),
+            Err(error) => Err(error),
         }
     }
 
@@ -162,15 +182,22 @@ fn descriptor(call: &ExecCall) -> i32 {
     u32::try_from(call.arguments[0] & u64::from(u32::MAX)).unwrap_or(u32::MAX).cast_signed()
 }
 
+/// Whether a process has our root, in our mount namespace: elsewhere other things may be mounted below it.
 fn is_our_root(root: &OwnedFd) -> bool {
-    let ours = statat(rustix::fs::CWD, "/", AtFlags::empty());
-    fstat(root)
-        .ok()
-        .zip(ours.ok())
-        .is_some_and(|(theirs, ours)| (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino))
+    open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).is_ok_and(|ours| is_same_place(root, &ours))
 }
 
-/// Follows a path step by step, with `/proc/self` and the like as they are for that process.
+/// Whether two descriptors are the same folder of the same mount. Where the kernel can't tell mounts apart, none are.
+fn is_same_place(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let place = |of: &OwnedFd| {
+        let stat = statx(of, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::MNT_ID).ok()?;
+        let has_mount = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        has_mount.then_some((stat.stx_mnt_id, stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+/// Follows a path step by step, with its root and `/proc/self` and the like as they are for that process.
 fn walk(pid: Pid, root: &OwnedFd, start: OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     let look = OFlags::PATH | OFlags::CLOEXEC;
     let again = |root: &OwnedFd| root.try_clone().map_err(|_| Errno::MFILE);
@@ -178,9 +205,19 @@ fn walk(pid: Pid, root: &OwnedFd, start: OwnedFd, path: &[u8]) -> Result<OwnedFd
     let mut here = start;
     let mut steps: VecDeque<Vec<u8>> = split(path).into();
     let mut links = 0;
+    // In the folder of the process in our own `/proc`, which is the same but for the way up.
+    let mut in_our_proc = false;
     while let Some(step) = steps.pop_front() {
         if step.is_empty() || step == b"." {
             continue;
+        }
+        if step == b".." {
+            if in_our_proc {
+                return Err(Errno::PERM);
+            }
+            if is_same_place(&here, root) {
+                continue;
+            }
         }
         let name = OsStr::from_bytes(&step);
         let next = openat(&here, name, look | OFlags::NOFOLLOW, Mode::empty())?;
@@ -194,16 +231,23 @@ fn walk(pid: Pid, root: &OwnedFd, start: OwnedFd, path: &[u8]) -> Result<OwnedFd
         }
         let in_proc = fstatfs(&next).is_ok_and(|of| of.f_type == PROC_FS);
         let target = match step.as_slice() {
-            b"self" | b"thread-self" if in_proc => pid.as_raw_nonzero().to_string().into_bytes(),
+            // Its number may be another in the namespace of that `/proc`.
+            b"self" | b"thread-self" if in_proc => {
+                here = open(format!("/proc/{}", pid.as_raw_nonzero()), look, Mode::empty())?;
+                in_our_proc = true;
+                continue;
+            }
             // All others of a process jump straight to a file.
             _ if in_proc && step != b"mounts" && step != b"net" => {
                 here = openat(&here, name, look, Mode::empty())?;
+                in_our_proc = false;
                 continue;
             }
             _ => readlinkat(next.as_fd(), "", Vec::new())?.into_bytes(),
         };
         if target.starts_with(b"/") {
             here = again(root)?;
+            in_our_proc = false;
         }
         for step in split(&target).into_iter().rev() {
             steps.push_front(step);

@@ -23,6 +23,14 @@ pub(super) fn of(value: &str) -> Vec<String> {
         escaped(value, |c| !(c.is_alphanumeric() || "_-./:=@%+".contains(c) || !c.is_ascii())),
         escaped(value, |c| matches!(c, '"' | '\\' | '$' | '`')),
         escaped(value, |c| matches!(c, '\'' | '\\')),
+        // As bash, git and ls write it where letters outside of ASCII are bytes.
+        bytewise(value, "'\\", |byte| format!("\\{byte:03o}")),
+        bytewise(value, "\"\\", |byte| format!("\\{byte:03o}")),
+        bytewise(value, "'\\", |byte| format!("\\x{byte:02x}")),
+        bytewise(value, "\\", |byte| format!("\\x{byte:02x}")),
+        bytewise(value, "", shown_by_cat),
+        python_ascii(value, "'\\"),
+        python_ascii(value, "\\"),
         value.replace('\'', "'\\''"),
         value.replace('\'', "''"),
         value.replace('"', "\"\""),
@@ -87,6 +95,50 @@ fn unicode_escapes(value: &str, special: impl Fn(char) -> bool) -> String {
             }
         } else {
             text.push_str(&json(c.encode_utf8(&mut [0; 4]), |c| matches!(c, '"' | '\\')));
+        }
+    }
+    text
+}
+
+/// With a backslash before some signs, and bytes that are not ASCII spelled in another way.
+fn bytewise(value: &str, escaped: &str, spell: impl Fn(u8) -> String) -> String {
+    let mut text = String::with_capacity(value.len() + 8);
+    for byte in value.bytes() {
+        if !byte.is_ascii() {
+            text.push_str(&spell(byte));
+            continue;
+        }
+        if escaped.as_bytes().contains(&byte) {
+            text.push('\\');
+        }
+        text.push(char::from(byte));
+    }
+    text
+}
+
+/// As `cat -v` shows a byte: `M-C`, `M-^A`.
+fn shown_by_cat(byte: u8) -> String {
+    match byte & 0x7f {
+        low @ 0..0x20 => format!("M-^{}", char::from(low + 0x40)),
+        0x7f => "M-^?".into(),
+        low => format!("M-{}", char::from(low)),
+    }
+}
+
+/// As Python's `ascii` writes it.
+fn python_ascii(value: &str, escaped: &str) -> String {
+    let mut text = String::with_capacity(value.len() + 8);
+    for c in value.chars() {
+        match u32::from(c) {
+            0..0x80 => {
+                if escaped.contains(c) {
+                    text.push('\\');
+                }
+                text.push(c);
+            }
+            code @ 0x80..0x100 => text.push_str(&format!("\\x{code:02x}")),
+            code @ 0x100..0x1_0000 => text.push_str(&format!("\\u{code:04x}")),
+            code => text.push_str(&format!("\\U{code:08x}")),
         }
     }
     text

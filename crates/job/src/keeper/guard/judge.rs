@@ -27,7 +27,8 @@ const MAX_ASKED_BYTES: usize = 8000;
 #[derive(Debug)]
 pub(in crate::keeper) enum Judgement {
     Allow,
-    /// There is no such program: this is what the kernel would say.
+    /// Nothing could be executed: this is what the kernel would say. It is not left to say it itself, as what we have not
+    /// found is not judged.
     Missing(Errno),
     /// With what is told of it, if that is known.
     Refuse(Option<Box<ExecRefused>>),
@@ -58,9 +59,14 @@ struct Wanted {
     cut: bool,
 }
 
-/// It cannot be said what would run.
+/// Why it is not known what would run.
 #[derive(Debug, PartialEq, Eq)]
-struct Unreadable;
+enum Unknown {
+    /// It cannot be told.
+    Unreadable,
+    /// Nothing would: a file is not there, or may not be executed.
+    Missing(Errno),
+}
 
 /// What an execution could be called.
 #[derive(Debug, Default)]
@@ -100,10 +106,10 @@ impl Judge {
         }
         let program = match Program::of(call, &path, &mut self.search) {
             Ok(program) if program.is_executable() => Ok(program),
-            // There is nothing to execute: the kernel says so itself. Searches in `PATH` make many of these.
-            Ok(_) => return Judgement::Allow,
-            Err(error) if is_missing(error) => return Judgement::Allow,
-            Err(_) => Err(Unreadable),
+            // Searches in `PATH` make many of these.
+            Ok(_) => return Judgement::Missing(Errno::ACCESS),
+            Err(error) if is_missing(error) => return Judgement::Missing(error),
+            Err(_) => Err(Unknown::Unreadable),
         };
         let Ok(memory::Arguments { argv, cut }) = memory::arguments(call) else {
             return Judgement::Refuse(None);
@@ -111,8 +117,9 @@ impl Judge {
         let wanted = Wanted { path, argv, cut };
         let commands = match program.and_then(|program| self.commands(call.pid, &program, &wanted)) {
             Ok(commands) => commands.all,
-            Err(Unreadable) if !still_waits(call) => return Judgement::Refuse(None),
-            Err(Unreadable) => {
+            Err(_) if !still_waits(call) => return Judgement::Refuse(None),
+            Err(Unknown::Missing(error)) => return Judgement::Missing(error),
+            Err(Unknown::Unreadable) => {
                 let why = "it cannot be told what it would run".to_owned();
                 return Judgement::Refuse(Some(told(call, &wanted, None, why)));
             }
@@ -162,7 +169,7 @@ impl Judge {
     }
 
     /// What the call could be called.
-    fn commands(&mut self, pid: Pid, program: &Program, wanted: &Wanted) -> Result<Commands, Unreadable> {
+    fn commands(&mut self, pid: Pid, program: &Program, wanted: &Wanted) -> Result<Commands, Unknown> {
         let path = if wanted.path.is_empty() {
             program.name().to_string_lossy().into_owned()
         } else {
@@ -181,15 +188,15 @@ impl Judge {
         program: &Program,
         step: &Step<'_>,
         commands: &mut Commands,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), Unknown> {
         if step.needs_permission && !program.is_executable() {
-            return Ok(());
+            return Err(Unknown::Missing(Errno::ACCESS));
         }
         let arguments = step.argv.get(1..).unwrap_or_default();
         commands.add(step.path, arguments, step.cut);
         let name = base(step.path);
         let called = step.argv.first().map_or("", |called| base(called)).trim_start_matches('-');
-        let found = self.programs.look(program, name, called).map_err(|_| Unreadable)?;
+        let found = self.programs.look(program, name, called).map_err(|_| Unknown::Unreadable)?;
         for copy_of in &found.copy_of {
             commands.add(copy_of, arguments, step.cut);
         }
@@ -199,17 +206,17 @@ impl Judge {
             }
         }
         if step.depth >= MAX_INTERPRETERS {
-            return Err(Unreadable);
+            return Err(Unknown::Unreadable);
         }
         if found.loader || loader::is_loader_name(name) {
             match loader::loaded(step.argv) {
                 Loaded::Nothing => {}
-                Loaded::Unknown => return Err(Unreadable),
+                Loaded::Unknown => return Err(Unknown::Unreadable),
                 Loaded::Program(index) => {
                     let path = &step.argv[index];
                     // Without a folder it is searched like a library.
                     if !path.contains('/') {
-                        return Err(Unreadable);
+                        return Err(Unknown::Unreadable);
                     }
                     let argv = &step.argv[index..];
                     let next =
@@ -217,6 +224,11 @@ impl Judge {
                     self.follow(pid, &next, commands)?;
                 }
             }
+        }
+        if let Some(path) = &found.interpreter {
+            let depth = step.depth + 1;
+            let next = Step { path, argv: step.argv, cut: step.cut, depth, needs_permission: true };
+            self.follow(pid, &next, commands)?;
         }
         if let Some(line) = &found.shebang {
             let mut argv = vec![line.interpreter.clone()];
@@ -236,15 +248,15 @@ impl Judge {
         Ok(())
     }
 
-    fn follow(&mut self, pid: Pid, next: &Step<'_>, commands: &mut Commands) -> Result<(), Unreadable> {
+    fn follow(&mut self, pid: Pid, next: &Step<'_>, commands: &mut Commands) -> Result<(), Unknown> {
         // A name that is no text was changed when it was read, and would not be found.
         if next.path.contains(char::REPLACEMENT_CHARACTER) {
-            return Err(Unreadable);
+            return Err(Unknown::Unreadable);
         }
         match Program::at(pid, next.path.as_bytes()) {
             Ok(program) => self.look_into(pid, &program, next, commands),
-            Err(error) if is_missing(error) => Ok(()),
-            Err(_) => Err(Unreadable),
+            Err(error) if is_missing(error) => Err(Unknown::Missing(error)),
+            Err(_) => Err(Unknown::Unreadable),
         }
     }
 }

@@ -10,10 +10,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use outlast_pty::exec_guard::program::{Identity, Program};
 use outlast_rules::loader::{HEADER_BYTES, MANY_IN_ONE, Shebang, shebang};
 use rustix::io::pread;
+
+use super::elf;
 
 /// Where programs lie, besides the job's own `PATH`.
 const SYSTEM_FOLDERS: &[&str] =
@@ -31,6 +34,9 @@ const LOADERS: &[&str] = &[
 const MAX_REMEMBERED: usize = 4096;
 /// How much of two files is compared at once.
 const PIECE: usize = 64 << 10;
+/// What has changed more recently is not remembered: clocks of file systems tick slowly, so it could change again, or another
+/// file take its place, and look the same.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// What is known of a file.
 #[derive(Debug, Default)]
@@ -40,6 +46,8 @@ pub(super) struct Found {
     pub(super) loader: bool,
     pub(super) many_in_one: bool,
     pub(super) shebang: Option<Shebang>,
+    /// What the kernel loads with it, if that is not one of the system's dynamic loaders.
+    pub(super) interpreter: Option<String>,
 }
 
 #[derive(Debug)]
@@ -64,6 +72,7 @@ struct Known {
 struct Looked {
     same_as: Vec<usize>,
     shebang: Option<Shebang>,
+    interpreter: Option<String>,
 }
 
 /// The programs that are looked for.
@@ -71,6 +80,8 @@ struct Looked {
 pub(super) struct KnownPrograms {
     known: Vec<Known>,
     looked: HashMap<Identity, Arc<Looked>>,
+    /// Since when programs are judged. Names that a program was given later do not count as its own.
+    since: SystemTime,
 }
 
 impl KnownPrograms {
@@ -78,7 +89,7 @@ impl KnownPrograms {
     pub(super) fn find<'a>(named: impl Iterator<Item = &'a str>, path: Option<&str>) -> Self {
         let mut folders: Vec<PathBuf> = path.map(std::env::split_paths).into_iter().flatten().collect();
         folders.extend(SYSTEM_FOLDERS.iter().map(PathBuf::from));
-        let mut this = Self { known: Vec::new(), looked: HashMap::new() };
+        let mut this = Self { known: Vec::new(), looked: HashMap::new(), since: SystemTime::now() };
         for name in named {
             let kind = |name: &str| Kind::Named(name.to_owned());
             if name.contains('/') {
@@ -116,14 +127,18 @@ impl KnownPrograms {
     /// It cannot be read.
     pub(super) fn look(&mut self, program: &Program, name: &str, called: &str) -> io::Result<Found> {
         let looked = self.looked(program)?;
-        let mut found = Found { shebang: looked.shebang.clone(), ..Found::default() };
+        let mut found = Found {
+            shebang: looked.shebang.clone(),
+            interpreter: looked.interpreter.clone(),
+            ..Found::default()
+        };
         for index in &looked.same_as {
             let known = &mut self.known[*index];
             match &known.kind {
                 Kind::Loader => found.loader = true,
                 Kind::ManyInOne => found.many_in_one = true,
                 Kind::Named(of) if of != name => {
-                    let names = known.names.get_or_insert_with(|| names_of(&known.path));
+                    let names = known.names.get_or_insert_with(|| names_of(&known.path, self.since));
                     // Some choose by what they are called what they are.
                     if !names.contains(name) || called == of {
                         found.copy_of.push(of.clone());
@@ -154,8 +169,12 @@ impl KnownPrograms {
         if self.looked.len() >= MAX_REMEMBERED {
             self.looked.clear();
         }
-        let looked = Arc::new(Looked { same_as, shebang: shebang(&header[..read]) });
-        self.looked.insert(program.identity, Arc::clone(&looked));
+        let interpreter = elf::interpreter(&file, &header[..read])?;
+        let interpreter = interpreter.filter(|path| !LOADERS.contains(&path.as_str()));
+        let looked = Arc::new(Looked { same_as, shebang: shebang(&header[..read]), interpreter });
+        if program.identity.is_older_than(SETTLED) {
+            self.looked.insert(program.identity, Arc::clone(&looked));
+        }
         Ok(looked)
     }
 }
@@ -176,11 +195,16 @@ fn same_content(file: &OwnedFd, other: &Program) -> io::Result<bool> {
     }
 }
 
-/// The names of a file in the folder where it really lies, links to it included.
-fn names_of(path: &Path) -> HashSet<String> {
+/// The names of a file in the folder where it really lies, links to it included, that it had before a time.
+fn names_of(path: &Path, before: SystemTime) -> HashSet<String> {
     let Ok(real) = path.canonicalize() else { return HashSet::new() };
     let Ok(wanted) = real.metadata() else { return HashSet::new() };
     let folder = real.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let is_older = |entry: &std::fs::Metadata| {
+        let changed = (entry.ctime(), u32::try_from(entry.ctime_nsec()).unwrap_or(0));
+        let changed = Duration::new(u64::try_from(changed.0).unwrap_or(0), changed.1);
+        SystemTime::UNIX_EPOCH + changed < before
+    };
     folder
         .into_iter()
         .flatten()
@@ -188,6 +212,8 @@ fn names_of(path: &Path) -> HashSet<String> {
         .filter(|entry| {
             std::fs::metadata(entry.path())
                 .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
+                // Of the link itself: a new name of the file changes the file, a new link is new.
+                && std::fs::symlink_metadata(entry.path()).is_ok_and(|link| is_older(&link))
         })
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect()
