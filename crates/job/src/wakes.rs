@@ -409,7 +409,9 @@ impl Wake {
                 let (pane, tried) = (found.id(), timeout_ms / 1000);
                 if let Some(shell) = shell {
                     let shell = shell.name();
-                    return Ok(format!("typed into {pane} if {shell} is there at an empty prompt within {tried} s"));
+                    return Ok(format!(
+                        "typed into {pane} if {shell} is there at an empty prompt within {tried} s"
+                    ));
                 }
                 Ok(format!(
                     "typed into {pane} if an agent waits there at an empty input line within {tried} s"

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pane::{Held, Look, Pane};
 use super::prompt::{before_cursor, prompt_of};
+use super::screen::Row;
 
 /// What ends a prompt, unless the person has described theirs. Not `>`: it also stands before the rest of a command
 /// that is not whole yet, where a notice would become part of it.
@@ -125,7 +126,7 @@ impl Pane {
         let before: String = look.row().chars().take(column).collect();
         (last.saturating_sub(MOST_ROWS)..=last).rev().any(|first| {
             let above = look.rows.get(first..last).unwrap_or_default();
-            let line: String = above.iter().map(|row| row.text()).chain([before.clone()]).collect();
+            let line: String = above.iter().map(Row::text).chain([before.clone()]).collect();
             let end = line.chars().count().max(if first == last { column } else { 0 });
             let typed = before_cursor(&line, end, prompt);
             look.under_cursor().is_none() && typed.is_some_and(|typed| plain(&typed) == plain(text))
