@@ -25,7 +25,9 @@ let settled;
 let timer;
 let ticks = 0;
 let streaming;
-let prompt = () => {};
+// A slow agent's first turn may end after the third tick: what is due then is said after it.
+let due = 0;
+let prompt = () => { due += 1; };
 const end = new Promise((resolve) => { settled = resolve; });
 const app = acp.client({ name: 'editor' })
   .onNotification(acp.methods.client.session.update, ({ params: { update } }) => {
@@ -72,6 +74,7 @@ await app.connectWith(stream, async (ctx) => {
     const text = 'Tell me a haiku';
     ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: 'text', text }] });
   };
+  for (; due > 0; due -= 1) prompt();
   await end;
 });
 agent.stdin.end();

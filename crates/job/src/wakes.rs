@@ -31,7 +31,7 @@ pub use notice::{LONGEST_NOTICE, SUBMISSION_ASKS, SUBMISSION_DEADLINE};
 use outlast_protocol::WakeKind;
 pub use outlast_protocol::report::WakePlan;
 use outlast_protocol::wake::WakeEffect;
-use outlast_tmux::{Identity, Tmux};
+use outlast_tmux::{Identity, NoticeShell, Tmux};
 pub use webhook::post_json;
 
 /// How long a command may take, unless told otherwise.
@@ -92,6 +92,9 @@ pub enum Delivery {
         /// What a prompt looks like there, besides what is built in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
+        /// The shell at whose prompt it may be typed, in a form that this shell ignores. Only a person's settings say so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shell: Option<NoticeShell>,
         /// How long it is tried, in milliseconds.
         #[serde(default = "pane_limit")]
         timeout_ms: u64,
@@ -164,6 +167,7 @@ pub(crate) struct Table {
     ca: Option<String>,
     pane: Option<String>,
     prompt: Option<String>,
+    shell: Option<String>,
     thread: Option<String>,
     path: Option<String>,
     on: Vec<String>,
@@ -190,10 +194,11 @@ impl Table {
                 Delivery::Webhook { url: needs(self.url, "url")?, key: self.key, ca: self.ca }
             }
             WakeKind::Tmux => {
-                self.prompt.as_deref().map(outlast_tmux::pane::prompt_of).transpose()?;
+                self.prompt.as_deref().map(outlast_tmux::prompt::prompt_of).transpose()?;
                 Delivery::Tmux {
                     pane: needs(self.pane, "pane")?,
                     prompt: self.prompt,
+                    shell: self.shell.as_deref().map(NoticeShell::named).transpose()?,
                     timeout_ms,
                     pinned: None,
                     says: None,
@@ -235,6 +240,7 @@ impl Wake {
             WakeKind::Tmux => Delivery::Tmux {
                 pane: target.into(),
                 prompt: None,
+                shell: None,
                 timeout_ms: PANE_LIMIT_MS,
                 pinned: None,
                 says: None,
@@ -391,7 +397,7 @@ impl Wake {
                 let signed = if key.is_some() { "signed" } else { "not signed: no key in the settings" };
                 Ok(format!("posted up to {} times {how}, {signed}", attempt::MAX_TRIES))
             }
-            Delivery::Tmux { pane, timeout_ms, pinned, says, .. } => {
+            Delivery::Tmux { pane, timeout_ms, pinned, says, shell, .. } => {
                 let tmux =
                     pinned.as_ref().map_or_else(|| Tmux::of_env(env), |pinned| Tmux::of_pane(pinned, env));
                 let found = tmux.pane(pane).map_err(|failure| failure.message)?;
@@ -401,6 +407,12 @@ impl Wake {
                     ));
                 }
                 let (pane, tried) = (found.id(), timeout_ms / 1000);
+                if let Some(shell) = shell {
+                    let shell = shell.name();
+                    return Ok(format!(
+                        "typed into {pane} if {shell} is there at an empty prompt within {tried} s"
+                    ));
+                }
                 Ok(format!(
                     "typed into {pane} if an agent waits there at an empty input line within {tried} s"
                 ))

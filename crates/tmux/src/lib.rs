@@ -2,7 +2,8 @@
 //!
 //! A pane belongs to the person in front of it. Nothing here interrupts what runs there: text is pasted as one
 //! piece and Enter pressed after it, only while the pane is [free](pane::Pane::free); no Escape, no Ctrl-U, no
-//! Ctrl-C. A notice is typed only into the empty `input` line of an agent, and seen there before Enter (`typing`).
+//! Ctrl-C. A notice is typed only into the empty `input` line of an agent, and seen there before Enter (`typing`); or at
+//! the prompt of a `shell` that a person has named, in a form that it ignores.
 //! tmux tells by its [control] mode when a pane prints or dies; only what it can't tell (whether a program in the
 //! pane reads) is looked at from time to time.
 
@@ -10,7 +11,9 @@ pub mod control;
 mod input;
 pub mod listen;
 pub mod pane;
+pub mod prompt;
 mod screen;
+mod shell;
 pub mod submit;
 mod turns;
 mod typing;
@@ -22,6 +25,7 @@ use std::time::Duration;
 use outlast_protocol::failure::{Failure, Kind};
 use outlast_pty::bounded;
 pub use pane::{Held, Identity, Pane};
+pub use shell::NoticeShell;
 pub use typing::{Notice, Told, Untold};
 
 /// A tmux that does not answer for so long is wedged.

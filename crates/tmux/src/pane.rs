@@ -12,13 +12,13 @@ use super::Tmux;
 use super::control::Control;
 use super::input::{self, Input};
 use super::listen::Listener;
+use super::prompt::{before_cursor, half_typed, prompt_of};
 use super::screen::{self, Row};
+use super::shell::NoticeShell;
 use outlast_protocol::failure::{Failure, Kind};
 
 /// How often it is looked at what tmux can't tell.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
-/// What a prompt ends with.
-const PROMPT_MARKS: &[char] = &['$', '#', '%', '>', '❯', '›', '»', '➜', 'λ', '⟩', '│', '┃'];
 
 /// Which pane of which server: numbers alone begin anew with each server, and a pane can be given another program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,9 @@ pub struct Pane {
     tty: String,
     pid: Option<Pid>,
     /// What a prompt looks like there, besides what is built in.
-    prompt: Option<Regex>,
+    pub(super) prompt: Option<Regex>,
+    /// The shell that a person lets notices be typed into.
+    pub(super) named_shell: Option<NoticeShell>,
 }
 
 /// Why a pane is not free.
@@ -100,6 +102,8 @@ pub enum Held {
     Shell(String),
     /// No empty input line of an agent is to be seen.
     NoInput,
+    /// No empty prompt of the shell that was named is to be seen.
+    NoPrompt,
     /// Another program is in the foreground than the one that was meant.
     Another(String),
     /// The program in the foreground does not wait for input at the moment.
@@ -133,6 +137,7 @@ impl std::fmt::Display for Held {
                 write!(f, "{program} is in the foreground there, and a shell would run it as a command")
             }
             Held::NoInput => f.write_str("it shows no empty input line of an agent"),
+            Held::NoPrompt => f.write_str("it shows no empty prompt of the shell"),
             Held::Another(program) => {
                 write!(f, "{program} is in the foreground there, and not the program that was meant")
             }
@@ -147,7 +152,7 @@ impl std::fmt::Display for Held {
 pub(super) struct Look {
     pub(super) mode: bool,
     pub(super) cursor: (usize, usize),
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
 }
 
 impl Look {
@@ -165,12 +170,12 @@ impl Look {
         input::has_menu(&self.rows)
     }
 
-    fn row(&self) -> String {
+    pub(super) fn row(&self) -> String {
         self.rows.get(self.cursor.1).map(Row::text).unwrap_or_default()
     }
 
     /// Text that begins right under the cursor and is not a mere suggestion: a draft whose cursor was moved back.
-    fn under_cursor(&self) -> Option<String> {
+    pub(super) fn under_cursor(&self) -> Option<String> {
         let cells = self.rows.get(self.cursor.1)?.cells.get(self.cursor.0..)?;
         let first = cells.first()?;
         let text: String = cells.iter().map(|cell| cell.c).collect();
@@ -196,7 +201,7 @@ impl Pane {
         }
         let pid = Pid::from_raw(identity.pid);
         let (session, tty) = (session.to_owned(), tty.to_owned());
-        Ok(Self { tmux: tmux.clone(), identity, session, tty, pid, prompt: None })
+        Ok(Self { tmux: tmux.clone(), identity, session, tty, pid, prompt: None, named_shell: None })
     }
 
     /// The pane that was found earlier, and no other that has its number now.
@@ -241,7 +246,7 @@ impl Pane {
         if look.input().is_some_and(|input| input.is_for_messages()) && !look.has_menu() {
             return Ok(false);
         }
-        if reading::hides_lines(Path::new(&self.tty)) || self.asks(&look) {
+        if self.hides_lines() || self.asks(&look) {
             return Ok(true);
         }
         if !self.reads_lines() {
@@ -253,7 +258,7 @@ impl Pane {
         })
     }
 
-    fn front(&self) -> Option<Front> {
+    pub(super) fn front(&self) -> Option<Front> {
         reading::in_front(Path::new(&self.tty), self.pid?)
     }
 
@@ -360,6 +365,11 @@ impl Pane {
         }
     }
 
+    /// Whether the program there reads a line and does not show it.
+    pub(super) fn hides_lines(&self) -> bool {
+        reading::hides_lines(Path::new(&self.tty))
+    }
+
     /// Whether the program there reads whole lines, which have a longest length.
     #[must_use]
     pub fn reads_lines(&self) -> bool {
@@ -402,7 +412,7 @@ impl Pane {
         if self.asks(look) {
             return Some(Held::Menu);
         }
-        if reading::hides_lines(Path::new(&self.tty)) {
+        if self.hides_lines() {
             return Some(Held::Password);
         }
         let draft = half_typed(&look.row(), look.cursor.0, self.prompt.as_ref());
@@ -415,15 +425,18 @@ impl Pane {
     }
 
     /// Why a notice can't be typed now. It belongs into the empty input line of an agent, and nowhere else: not into
-    /// a shell, and not where it would answer a question.
+    /// a shell that nobody has named, and not where it would answer a question.
     pub(super) fn holds_notice(&self, look: &Look) -> Option<Held> {
         if look.mode {
             return Some(Held::Mode);
         }
+        if let Some(named) = self.named_shell {
+            return self.holds_in_shell(look, named);
+        }
         if let Some(shell) = self.shell() {
             return Some(Held::Shell(shell));
         }
-        if reading::hides_lines(Path::new(&self.tty)) {
+        if self.hides_lines() {
             return Some(Held::Password);
         }
         if look.has_menu() {
@@ -515,85 +528,4 @@ fn holds_input(input: &Input) -> Option<Held> {
         return Some(Held::OtherInput);
     }
     input.works().then_some(Held::Turn)
-}
-
-/// What stands between a prompt that the user has described and the cursor; none where no such prompt is.
-fn before_cursor(row: &str, cursor: usize, prompt: &Regex) -> Option<String> {
-    let before: String = row.chars().take(cursor).collect();
-    // A row of tmux has no blanks at its end: the prompt's own may be missing.
-    let padded = format!("{before: <cursor$}");
-    let found = prompt.find_iter(&padded).last()?;
-    Some(padded[found.end()..].trim().to_owned())
-}
-
-/// What a prompt looks like, in the user's words.
-///
-/// # Errors
-/// When that is not a regular expression.
-pub fn prompt_of(pattern: &str) -> Result<Regex, Failure> {
-    Regex::new(pattern).map_err(|error| {
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default().trim();
-        Failure::usage(format!("{pattern:?} is not a valid pattern for a prompt: {why}"))
-            .hint("give a regular expression, for example --prompt '^ready: '")
-    })
-}
-
-/// What somebody has typed in the row of the cursor and not entered. A prompt is known by what the user says of it,
-/// or by how it ends; a row without one is nobody's line.
-fn half_typed(row: &str, cursor: usize, prompt: Option<&Regex>) -> Option<String> {
-    if let Some(draft) = prompt.and_then(|prompt| before_cursor(row, cursor, prompt)) {
-        return (!draft.is_empty()).then_some(draft);
-    }
-    let before: String = row.chars().take(cursor).collect();
-    let marked = before.trim_end();
-    if marked.is_empty() || marked.ends_with(PROMPT_MARKS) {
-        return None;
-    }
-    // The last mark that a blank follows ends the prompt; what comes after it is the draft.
-    let at =
-        before.match_indices(PROMPT_MARKS).filter(|(at, mark)| before[at + mark.len()..].starts_with(' '));
-    let (at, mark) = at.max_by_key(|(at, _)| *at)?;
-    Some(before[at + mark.len()..].trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_draft_is_told_from_a_prompt() {
-        for (row, draft) in [
-            ("", None),
-            ("$ ", None),
-            ("user@host:~/x$ ", None),
-            ("user@host:~/x$ make te", Some("make te")),
-            ("│ > ", None),
-            ("│ > fix the", Some("fix the")),
-            ("❯ git st", Some("git st")),
-            ("compiling 50%", None),
-            (">>> print(", Some("print(")),
-            ("done", None),
-        ] {
-            assert_eq!(half_typed(row, row.chars().count(), None).as_deref(), draft, "{row:?}");
-        }
-        // What stands behind the cursor is a suggestion, not a draft.
-        assert_eq!(half_typed("> Try \"fix lint\"", 2, None), None);
-    }
-
-    #[test]
-    fn an_unusual_prompt_is_known_by_what_is_said_of_it() {
-        let prompt = prompt_of("^(ready|busy): ").unwrap();
-        for (row, cursor, draft) in [
-            ("ready:", 7, None),
-            ("ready: make te", 14, Some("make te")),
-            ("ready: a: b", 11, Some("a: b")),
-            ("$ make", 6, Some("make")),
-            ("done", 4, None),
-        ] {
-            assert_eq!(half_typed(row, cursor, Some(&prompt)).as_deref(), draft, "{row:?}");
-        }
-        assert_eq!(half_typed("ready: make", 11, None), None, "nobody could know");
-        assert!(prompt_of("(").is_err());
-    }
 }

@@ -92,7 +92,7 @@ pub fn prepare(
         None => Tmux::of_env(env),
     };
     if let Some(prompt) = &wanted.prompt {
-        super::pane::prompt_of(prompt)?;
+        super::prompt::prompt_of(prompt)?;
     }
     let target = if wanted.pane.is_empty() { default_target(env)? } else { wanted.pane.clone() };
     let pane = tmux.pane(&target)?;

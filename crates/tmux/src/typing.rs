@@ -298,13 +298,16 @@ impl Pane {
 
     /// What stands in the input now, if one is to be seen: an agent's, or at the prompt that the user has described.
     fn in_input(&self, look: &Look, paste: Paste<'_>) -> Option<Stands> {
-        if let Some(input) = look.input() {
+        if let Some(input) = look.input().filter(|_| self.named_shell.is_none()) {
             return Some(match (paste.is_in(&input), input.is_for_messages()) {
                 (true, true) => Stands::Ours,
                 (true, false) => Stands::OursInOtherMode,
                 (false, _) if input.is_empty() => Stands::Nothing,
                 (false, _) => Stands::Other,
             });
+        }
+        if self.named_shell.is_some() && self.holds_at_prompt(look, paste.text) {
+            return Some(Stands::Ours);
         }
         let line = self.at_prompt(look)?;
         let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
@@ -410,10 +413,11 @@ impl Pane {
         Untold::Left(not_sent(self, why))
     }
 
-    /// Whether neither a shell, nor another program than the one that was meant, nor a list of choices has taken over
-    /// meanwhile.
+    /// Whether neither a shell that was not named, nor another program than the one that was meant, nor a list of
+    /// choices has taken over meanwhile. What a shell left on the screen asks nobody.
     fn holds_nothing_else(&self, look: &Look) -> bool {
-        !look.has_menu() && self.shell().is_none() && self.another().is_none()
+        let has_menu = look.has_menu() && self.named_shell.is_none();
+        !has_menu && self.has_shell_as_meant() && self.another().is_none()
     }
 
     /// Takes back what was pasted, while it stands there exactly as it was pasted.

@@ -14,7 +14,8 @@ use crate::Condition;
 use crate::failure::{Failure, Kind};
 use crate::wire::{Reason, Send, Sent, Wait};
 
-/// A program that is silent for so long takes the next line without asking for it.
+/// A program that is silent for so long takes the next line without asking for it, and one that has taken lines for
+/// so long without a word takes all that are left.
 const SILENT: Duration = Duration::from_secs(1);
 /// After so long without output, a prompt that asks for more of a paste is there.
 const SHORTLY_SILENT: Duration = Duration::from_millis(100);
@@ -34,14 +35,21 @@ impl LocalJob {
         let mut sent = self.send_piece(&Send { in_steps: true, ..send.clone() }, patience)?;
         let mut total = sent;
         let mut text = send.text.as_str();
+        let mut without_a_word = Duration::ZERO;
         while let Some(left) = sent.left {
             let typed = text.len().saturating_sub(usize::try_from(left).unwrap_or(usize::MAX));
             text = text.get(typed..).unwrap_or_default();
-            if self.asks_again(&sent, SILENT, until)? == Reason::Exit {
+            let began = Instant::now();
+            let reason = self.asks_again(&sent, SILENT, until)?;
+            if reason == Reason::Exit {
                 return Ok(total);
             }
+            // Nothing but the echo: what was typed, and a line feed.
+            if reason == Reason::AwaitingInput && self.log_end() <= sent.offset + sent.taken + 1 {
+                without_a_word += began.elapsed();
+            }
             // When time is up, the rest waits in the terminal until the program reads it.
-            let in_steps = Instant::now() < until;
+            let in_steps = Instant::now() < until && without_a_word < SILENT;
             let paste = if in_steps { send.paste } else { Some(false) };
             let next = Send { text: text.into(), in_steps, paste, after: sent.count, ..send.clone() };
             sent = match self.send_piece(&next, patience) {

@@ -25,7 +25,7 @@ use crate::outbox::{Entry, Outbox};
 use crate::registry::Home;
 use crate::spec::Handle;
 use crate::wire::event::EntryKind;
-use outlast_tmux::{Held as PaneHeld, Identity, Notice, Pane, Tmux, Told, Untold};
+use outlast_tmux::{Held as PaneHeld, Identity, Notice, NoticeShell, Pane, Tmux, Told, Untold};
 
 /// The hidden verb.
 pub(crate) const DELIVER: &str = "deliver";
@@ -233,9 +233,10 @@ impl Courier {
             }
             self.spool.sync(filed.id);
             match &filed.order.wake.how {
-                Delivery::Tmux { pane, prompt, timeout_ms, pinned, says } => {
+                Delivery::Tmux { pane, prompt, shell, timeout_ms, pinned, says } => {
                     let (prompt, pinned, timeout_ms) = (prompt.as_deref(), pinned.as_ref(), *timeout_ms);
-                    let place = InPane { pane, prompt, timeout_ms, pinned, shell_stays: says.is_some() };
+                    let shell_stays = says.is_some();
+                    let place = InPane { pane, prompt, shell: *shell, timeout_ms, pinned, shell_stays };
                     self.type_notice(&filed, &place, &std::env::vars().collect());
                 }
                 Delivery::Agent { timeout_ms } => self.wake_agent(&filed, *timeout_ms, heard),
@@ -373,12 +374,12 @@ impl Courier {
 
     /// Types one notice for all orders of a target into its pane.
     pub(super) fn type_notice(&self, filed: &Filed, place: &InPane<'_>, env: &BTreeMap<String, String>) {
-        let InPane { pane, prompt, timeout_ms, pinned, shell_stays } = *place;
+        let InPane { pane, prompt, shell, timeout_ms, pinned, shell_stays } = *place;
         let found = match pinned {
             Some(pinned) => Pane::again(&Tmux::of_pane(pinned, env), pinned),
             None => Tmux::of_env(env).pane(pane),
         };
-        let pane = match found.and_then(|pane| pane.with_prompt(prompt)) {
+        let pane = match found.and_then(|pane| pane.with_prompt(prompt)?.with_shell(shell)) {
             Ok(pane) => pane,
             Err(failure) => {
                 let Some(_held) = self.spool.hold(filed.id, true) else { return };
@@ -433,6 +434,7 @@ impl Courier {
 pub(super) struct InPane<'a> {
     pane: &'a str,
     prompt: Option<&'a str>,
+    shell: Option<NoticeShell>,
     timeout_ms: u64,
     pinned: Option<&'a Identity>,
     /// A shell that is back at its prompt after a submitted command stays there.
@@ -442,7 +444,7 @@ pub(super) struct InPane<'a> {
 impl<'a> InPane<'a> {
     /// A pane by its name alone.
     pub(super) fn named(pane: &'a str, timeout_ms: u64) -> Self {
-        Self { pane, prompt: None, timeout_ms, pinned: None, shell_stays: false }
+        Self { pane, prompt: None, shell: None, timeout_ms, pinned: None, shell_stays: false }
     }
 }
 

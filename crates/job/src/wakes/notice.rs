@@ -21,6 +21,19 @@ pub const SUBMISSION_DEADLINE: i32 = 4;
 /// The notice for some events of a session, oldest first. `again`: it may have been told before.
 #[must_use]
 pub(super) fn notice(wake: &Wake, entries: &[&Entry], again: bool) -> String {
+    let text = words(wake, entries, again);
+    match &wake.how {
+        Delivery::Tmux { shell: Some(shell), .. } => shell.ignores(&text),
+        Delivery::Tmux { shell: None, .. }
+        | Delivery::Exec { .. }
+        | Delivery::Webhook { .. }
+        | Delivery::Agent { .. }
+        | Delivery::Codex { .. }
+        | Delivery::File { .. } => text,
+    }
+}
+
+fn words(wake: &Wake, entries: &[&Entry], again: bool) -> String {
     let Some(last) = entries.last() else { return String::new() };
     if let Delivery::Tmux { says: Some(says), .. } = &wake.how {
         return submission(says, last);

@@ -244,8 +244,7 @@ impl Engine {
             );
         } else if asked && !wakes.iter().any(|wake| wake.fires) {
             answer.note(
-                "nothing calls you by itself: your next call of any tool says that events wait, \
-                 jobs() shows them",
+                "nothing calls you by itself: the next answer of any tool tells what happened meanwhile",
             );
         }
     }

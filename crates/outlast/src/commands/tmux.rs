@@ -130,6 +130,7 @@ fn submit(
         how: Delivery::Tmux {
             pane: wanted.told.clone(),
             prompt: args.prompt.clone(),
+            shell: None,
             timeout_ms: ms(args.patience),
             pinned: wanted.told().cloned(),
             says: Some(says),

@@ -6,6 +6,7 @@
 mod agent;
 mod flood;
 mod hooks;
+mod named_shell;
 mod notices;
 mod outbox;
 mod panes;

@@ -201,6 +201,32 @@ fn bash_takes_a_here_document_and_what_follows() {
 }
 
 #[test]
+fn lines_that_the_terminal_edits_are_typed_when_they_are_asked_for() {
+    let sandbox = sandbox();
+    let mut agent = Agent::with(&sandbox, "env PS1='$ ' dash -i");
+    let output = agent.types("echo one\nread x\nabc\necho got $x");
+    assert_eq!(output, "echo one\none\n$ read x\nabc\n$ echo got $x\ngot abc\n$ ");
+    // Who asks for a password throws away what was typed before.
+    let asks = "stty -F /dev/tty -echo; sleep 0.1; python3 -c 'import termios as t; t.tcflush(0, t.TCIFLUSH)'; \
+                read -r p; stty -F /dev/tty echo; echo \"${#p} letters\"";
+    has_lines(&agent.types(&format!("{asks}\nhidden\necho after")), &["6 letters", "after"]);
+    // One line that can't be typed: no line is.
+    let long = format!("echo first\n{}\necho last", "x".repeat(5000));
+    let send = json!({"name": "send_input", "arguments": {"handle": agent.handle, "input": long}});
+    let refused = agent.server.call("tools/call", send);
+    assert!(refused["content"][0]["text"].as_str().unwrap().contains("a line of 5000 bytes"), "{refused}");
+    // Who takes lines without a word gets all of them, in the end without being waited for.
+    let many: String = (0..200).map(|number| format!("{number}\n")).collect();
+    has_lines(&agent.types(&format!("cat > many <<'END'\n{many}END\nwc -l < many")), &["200", "$"]);
+    let output = agent.types("echo still here");
+    assert!(!output.contains("first") && output.ends_with("still here\n$ "), "{output}");
+    let mut agent = Agent::with(&sandbox, "dash -c 'cat > silent'");
+    agent.types(many.trim_end());
+    agent.tool("send_input", json!({"handle": agent.handle, "special_keys": ["Ctrl-D"]}));
+    assert_eq!(std::fs::read_to_string(sandbox.work().join("silent")).unwrap(), many);
+}
+
+#[test]
 fn sqlite_takes_a_statement_over_three_lines() {
     if !has("sqlite3") {
         return;

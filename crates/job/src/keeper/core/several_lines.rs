@@ -1,8 +1,10 @@
 //! Types text of several lines, in the way that the reading program needs.
 //!
 //! A line editor (readline, zsh) takes a pasted line break for a part of its one line: it gets line by line.
-//! A program that edits whole texts, and indents them by itself, gets one paste. Both ask for marked pastes,
-//! so that does not tell them apart; what they do to the terminal does.
+//! So does a program that leaves the editing to the terminal: lines that stand there before it asks are shown in
+//! the wrong place, and those before a password are thrown away. A program that edits whole texts, and indents
+//! them by itself, gets one paste. Like line editors it asks for marked pastes, so that does not tell them
+//! apart; what they do to the terminal does.
 
 use outlast_stream::{Modes, encode as encode_keys, typed, typed_line};
 
@@ -27,7 +29,7 @@ impl Core {
         let mut modes = self.modes();
         let keys = encode_keys(&keys::parse(&send.keys)?, &modes);
         let mut portion = if send.bytes.is_empty() {
-            let by_line = send.paste.map_or_else(|| settings.is_some_and(|it| edits_lines(&it)), |it| !it);
+            let by_line = send.paste.map_or_else(|| settings.is_some_and(|it| reads_lines(&it)), |it| !it);
             match first_line(send, &modes).filter(|_| by_line && modes.terminal) {
                 Some((line, left)) => Portion { bytes: typed_line(line, &modes), left, ..Portion::default() },
                 None => {
@@ -50,6 +52,11 @@ impl Core {
 
 fn is_several(text: &str) -> bool {
     text.contains(['\n', '\r'])
+}
+
+/// Whether the program reads lines: the terminal edits them for it, or it does so itself.
+fn reads_lines(settings: &LineModes) -> bool {
+    settings.canonical || edits_lines(settings)
 }
 
 /// Whether a line editor reads: it takes keys as they come, but leaves the terminal its extended keys

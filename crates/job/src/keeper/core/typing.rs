@@ -308,7 +308,12 @@ impl Core {
         }
         let Portion { bytes, left, pasted } = self.encode(send, modes)?;
         let offset = self.grown().offset;
-        self.refuse_long_line(&bytes, modes)?;
+        if left.is_some() {
+            // A line that can't be typed is said before the first one is.
+            let whole = self.encode(&Send { in_steps: false, ..send.clone() }, modes)?;
+            self.refuse_long_line(&whole.bytes, modes)?;
+        }
+        self.typing.open_line = self.refuse_long_line(&bytes, modes)?;
         self.typing.push(&bytes);
         // A program that reads a line and does not show it: a password, as a rule.
         if modes.is_some_and(|modes| modes.canonical && !modes.echo) {
@@ -342,16 +347,12 @@ impl Core {
     }
 
     /// In line mode the kernel passes on 4,095 bytes of a line and drops the rest: better to say no. What was
-    /// typed before and not ended belongs to the line too.
-    fn refuse_long_line(&mut self, bytes: &[u8], modes: Option<LineModes>) -> Result<(), Failure> {
-        let Some(modes) = modes.filter(|modes| modes.canonical) else {
-            self.typing.open_line = 0;
-            return Ok(());
-        };
+    /// typed before and not ended belongs to the line too. Returns how long the line is that stays open.
+    fn refuse_long_line(&self, bytes: &[u8], modes: Option<LineModes>) -> Result<usize, Failure> {
+        let Some(modes) = modes.filter(|modes| modes.canonical) else { return Ok(0) };
         let (longest, open) = line_lengths(self.typing.open_line, bytes, &modes);
         if longest <= MAX_COOKED_LINE {
-            self.typing.open_line = open;
-            return Ok(());
+            return Ok(open);
         }
         Err(Failure::usage(format!(
             "a line of {longest} bytes is longer than the {MAX_COOKED_LINE} that a terminal in line mode takes"
@@ -428,7 +429,7 @@ impl Core {
             .and_then(|()| {
                 secret.value.bytes().ok_or_else(|| Failure::usage("the secret is not base64 on the wire"))
             })
-            .and_then(|value| self.refuse_long_line(&value, modes).map(|()| value));
+            .and_then(|value| self.refuse_long_line(&value, modes).map(|_| value));
         match value {
             Ok(value) => {
                 effects.push(Effect::LearnSecret(HiddenInput { client, value, newline: secret.newline }));
@@ -453,6 +454,7 @@ impl Core {
         }
         let sent = Sent { offset: self.grown().offset, taken: value.len() as u64, ..Sent::default() };
         self.typing.push(value);
+        self.typing.open_line = if *newline { 0 } else { self.typing.open_line + value.len() };
         if *newline {
             self.typing.push(if self.record.has_terminal() { b"\r" } else { b"\n" });
         }
