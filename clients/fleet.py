@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 PROGRAM, NATS, SIMULATOR = (os.path.abspath(word) for word in sys.argv[1:4])
 ORDERS, SECONDS, SIMULATED = (int(word) for word in (sys.argv[4:7] if len(sys.argv) >= 7 else (10000, 600, 1000)))
@@ -112,6 +113,29 @@ def outlast(*words, who="client", check=False, timeout=120):
     return subprocess.run([PROGRAM, *words], env=environment(who), capture_output=True, text=True, check=check, timeout=timeout)
 
 
+def status():
+    """What `fleet status` says; nothing while the brokers agree on who leads."""
+    try:
+        return json.loads(outlast("--json", "fleet", "status").stdout)
+    except (ValueError, subprocess.TimeoutExpired):
+        return {}
+
+
+def leader_of(stream):
+    """The number of the server that leads a stream, by what the servers themselves say."""
+    for n in range(3):
+        try:
+            with urllib.request.urlopen(f"http://10.232.0.{10 + n}:8222/jsz?streams=1", timeout=1) as answer:
+                for account in json.load(answer).get("account_details", []):
+                    for one in account.get("stream_detail", []):
+                        leader = one.get("cluster", {}).get("leader", "")
+                        if one["name"] == stream and leader:
+                            return int(leader[1:])
+        except (OSError, ValueError):
+            continue
+    return None
+
+
 class Reader:
     """A reader with a name, which is killed now and then and goes on."""
 
@@ -152,7 +176,13 @@ def mistreat(servers, hosts, reader, until):
         # One at a time: with two of three gone there is no majority, and nothing to be tested.
         dice = random.Random(SEED + 1)
         while time.time() < until:
-            server, kind = dice.choice(servers), dice.choice(["kill", "freeze", "cut"])
+            kind, whom = dice.choice(["kill", "freeze", "cut"]), "broker"
+            server = dice.choice(servers)
+            if dice.random() < 0.5:
+                stream = dice.choice(["OUTLAST_Q_chaos", "KV_outlast_orders", "OUTLAST_EVENTS"])
+                leader = leader_of(stream)
+                if leader is not None:
+                    server, whom = servers[leader], "leader"
             seconds = min(dice.uniform(0.5, 10), max(0.5, until - time.time()))
             if kind == "kill":
                 server.kill()
@@ -160,7 +190,7 @@ def mistreat(servers, hosts, reader, until):
                 server.start()
             else:
                 getattr(server, kind)(seconds)
-            done[f"broker: {kind}"] += 1
+            done[f"{whom}: {kind}"] += 1
             time.sleep(dice.uniform(3, 10))
 
     def one(host, number):
@@ -202,19 +232,27 @@ def mistreat(servers, hosts, reader, until):
     return threads, done
 
 
+def submitted(path, limit):
+    try:
+        return outlast("submit", "--on", "chaos", "--file", path, timeout=limit).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def submit_all(until):
     """All orders, in batches over the time; a batch that is not confirmed is given again under the same names."""
     batches = [range(at, min(at + 100, ORDERS)) for at in range(0, ORDERS, 100)]
     began, pause = time.time(), max(0.0, (until - time.time()) * 0.8 / max(1, len(batches)))
-    again = 0
+    again, dice = 0, random.Random(SEED + 3)
     for count, batch in enumerate(batches):
         path = f"{ROOT}/batch.jsonl"
         with open(path, "w") as file:
             for number in batch:
                 file.write(json.dumps({"command": f"echo {number:06} >> {JUDGE}", "id": f"order-{number:06}"}) + "\n")
-        while outlast("submit", "--on", "chaos", "--file", path).returncode != 0:
+        # The client is killed now and then, too: what it has not said to be taken is given again.
+        while not submitted(path, dice.uniform(0.05, 1) if dice.random() < 0.3 else 120):
             again += 1
-            time.sleep(1)
+            time.sleep(0.5)
         time.sleep(max(0, began + (count + 1) * pause - time.time()))
     return again
 
@@ -244,7 +282,7 @@ def chaos():
         time.sleep(1)
     for host in hosts:
         host.start()
-    while len([h for h in json.loads(outlast("--json", "fleet", "status").stdout or '{"hosts": []}')["hosts"] if h["reachable"]]) < 5:
+    while len([h for h in status().get("hosts", []) if h["reachable"]]) < 5:
         time.sleep(1)
         if time.time() > deadline + 60:
             raise SystemExit("the hosts do not come: " + outlast("fleet", "status").stderr)
@@ -289,6 +327,9 @@ def chaos():
     print(f"| orders that ran twice | {len(twice)} |")
     print(f"| orders that did not run | {len(lost)}, of which nobody can say why: {len(unexplained)} |")
     print(f"| what the broker says of them | {', '.join(f'{count} {stage}' for stage, count in sorted(stages.items()))} |")
+    why = collections.Counter(records.get(f"order-{name}", {}).get("why", "?") for name in lost)
+    for reason, count in why.most_common():
+        print(f"| did not run: {reason} | {count} |")
     print(f"| ends told to a named reader | {len(every)} of {wanted} |")
     print(f"| told twice without being marked so | {len(doubled)} |")
     print(f"| told again and marked so, after the reader was killed | {marked} |")
@@ -313,8 +354,6 @@ def scale(servers):
         began = time.time()
         hosts = subprocess.Popen([SIMULATOR, urls, str(count), "100", "sim", "4", "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert hosts.stdout.readline().strip() == "ready"
-        def status():
-            return json.loads(outlast("--json", "fleet", "status").stdout or '{"hosts": [], "jobs": {}}')
         def here(found):
             return len([h for h in found["hosts"] if h["reachable"] and h["host"].startswith("sim")])
         limit = time.time() + 300

@@ -15,6 +15,7 @@ pub mod machine;
 pub mod metrics;
 pub mod names;
 pub mod node;
+pub mod overview;
 pub mod pipe;
 pub mod queue;
 pub mod scrape;
