@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use outlast_job::census::Census;
 use outlast_job::client::{News, Waiting};
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::{Outbox, reader};
@@ -73,6 +74,11 @@ pub trait Machine: Send + Sync + 'static {
 
     /// Changes when the machine is started anew.
     fn boot(&self) -> String;
+
+    /// What operators watch of its jobs, as Prometheus reads it.
+    fn metrics(&self) -> String {
+        String::new()
+    }
 }
 
 /// This machine, with its own jobs.
@@ -80,6 +86,7 @@ pub struct LocalMachine {
     outlast: Outlast,
     judge: Arc<dyn Judge>,
     watched: Mutex<Watched>,
+    census: Mutex<Census>,
 }
 
 /// What is listened to.
@@ -94,7 +101,7 @@ impl LocalMachine {
     /// The machine that these jobs are on, with its own policy.
     #[must_use]
     pub fn new(outlast: Outlast, judge: Arc<dyn Judge>) -> Self {
-        Self { outlast, judge, watched: Mutex::default() }
+        Self { outlast, judge, watched: Mutex::default(), census: Mutex::default() }
     }
 
     fn caller(user: &str) -> Caller {
@@ -171,7 +178,13 @@ impl Machine for LocalMachine {
         let list = List { keepers: AskKeepers::All, ..List::default() };
         let jobs = self.outlast.clone().masked().list(list);
         self.listen(&jobs);
+        self.census.lock().unwrap_or_else(PoisonError::into_inner).look(&self.outlast, &jobs);
         jobs
+    }
+
+    fn metrics(&self) -> String {
+        let jobs = self.jobs();
+        self.census.lock().unwrap_or_else(PoisonError::into_inner).text(&self.outlast, &jobs)
     }
 
     fn outboxes(&self) -> Vec<String> {

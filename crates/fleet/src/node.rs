@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::broker::Broker;
 use crate::machine::Machine;
 use crate::pipe;
+use crate::queue::rules;
 use crate::queue::worker::{self, Worker};
 
 /// Below the home: what a node must not forget.
@@ -44,6 +45,8 @@ pub struct Node {
     pub used: AtomicUsize,
     /// It takes no more orders.
     pub draining: AtomicBool,
+    /// What an earlier process has left is dealt with.
+    pub is_recovered: AtomicBool,
     /// Rung when jobs may have changed.
     pub jobs_changed: Notify,
     /// Rung when an outbox may have changed.
@@ -113,6 +116,7 @@ impl Node {
             folder,
             used: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            is_recovered: AtomicBool::new(false),
             jobs_changed: Notify::new(),
             outboxes_changed: Notify::new(),
             slot_free: Notify::new(),
@@ -196,6 +200,7 @@ pub fn begin(node: &Arc<Node>) -> Result<Vec<JoinHandle<()>>, Failure> {
         node.broker.spawn(events::tell(Arc::clone(node))),
         node.broker.spawn(answer(Arc::clone(node))),
         node.broker.spawn(worker::work(Worker::new(Arc::clone(node)))),
+        node.broker.spawn(rules::apply(Arc::clone(node))),
     ])
 }
 

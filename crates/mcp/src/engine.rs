@@ -30,6 +30,7 @@ use outlast_job::shell::StepState;
 use outlast_job::wire::AwaitingKind;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited};
 use outlast_policy::{Door, Gate};
+use outlast_fleet::everywhere::Everywhere;
 use outlast_remote::fleet::Fleet;
 
 use crate::answer::Answer;
@@ -117,7 +118,7 @@ impl Engine {
         };
         let hosts = outlast.settings().agents_hosts.clone();
         let fleet = Fleet::of_agents(outlast.home().path(), hosts);
-        let outlast = outlast.masked().with_hosts(fleet);
+        let outlast = outlast.masked().with_hosts(Everywhere::with(fleet, false));
         let cursors = Cursors::of(outlast.home());
         cursors.sweep();
         let adopted = adopted::Adopted::of(outlast.home());

@@ -14,6 +14,8 @@ use super::Order;
 
 const STARTING: &str = "starting ";
 const JOB: &str = "job ";
+/// Too short for the name of an order.
+const BOOT: &str = ".boot";
 
 /// What is known of a claim.
 #[derive(Debug)]
@@ -51,6 +53,37 @@ impl Claims {
 
     fn path(&self, id: &str) -> PathBuf {
         self.folder.join(id)
+    }
+
+    /// Notes that an order is about to be claimed. It survives this process, which is enough: after a crash of the machine, all orders
+    /// are looked at.
+    pub fn intend(&self, id: &str) {
+        let _ = File::create(self.folder.join(format!(".{id}")));
+    }
+
+    /// It was not claimed after all, or is dealt with.
+    pub fn forget_intent(&self, id: &str) {
+        let _ = std::fs::remove_file(self.folder.join(format!(".{id}")));
+    }
+
+    /// Orders that an earlier process was about to claim.
+    #[must_use]
+    pub fn intents(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_prefix('.')?.to_owned());
+        entries.filter_map(name).filter(|id| super::check_id(id).is_ok()).collect()
+    }
+
+    /// In which run of the machine all was dealt with last.
+    #[must_use]
+    pub fn boot(&self) -> Option<String> {
+        std::fs::read_to_string(self.folder.join(BOOT)).ok()
+    }
+
+    /// All that earlier runs have left is dealt with.
+    pub fn note_boot(&self, boot: &str) {
+        // Should it not be noted, all is looked at again.
+        let _ = std::fs::write(self.folder.join(BOOT), boot);
     }
 
     /// Claims an order. It is on the disk when this returns.

@@ -197,8 +197,8 @@ async fn look(broker: &Broker) -> Result<Status, Failure> {
     for record in queue::all(broker).await? {
         let is_here = beats.contains_key(&record.host);
         let word = match &record.stage {
-            Stage::Claimed | Stage::Started { .. } if !is_here => "outcome unknown",
-            Stage::Claimed => "claimed",
+            Stage::Claimed | Stage::Starting | Stage::Started { .. } if !is_here => "outcome unknown",
+            Stage::Claimed | Stage::Starting => "claimed",
             Stage::Started { .. } => "running",
             Stage::Ended { .. } if record.is_well() => "done",
             Stage::Ended { .. } => "failed",

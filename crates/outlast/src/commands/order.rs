@@ -210,6 +210,7 @@ fn exit_code(record: &Record) -> i32 {
         Stage::Ended { end: End::Job { state }, .. } => state.exit_code().unwrap_or(1),
         Stage::Ended { .. }
         | Stage::Claimed
+        | Stage::Starting
         | Stage::Started { .. }
         | Stage::Unknown { .. }
         | Stage::Cancelled { .. } => 1,
