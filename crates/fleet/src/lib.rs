@@ -11,6 +11,7 @@ pub mod directory;
 pub mod everywhere;
 pub mod follow;
 pub mod identity;
+pub mod logs;
 pub mod machine;
 pub mod metrics;
 pub mod names;

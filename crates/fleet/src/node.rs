@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use outlast_protocol::{Failure, Kind};
 use rustix::fs::{FlockOperation, flock};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::broker::Broker;
 use crate::machine::Machine;
-use crate::pipe;
+use crate::{logs, pipe};
 use crate::queue::rules;
 use crate::queue::worker::{self, Worker};
 
@@ -35,6 +35,8 @@ pub struct Node {
     pub labels: Vec<String>,
     /// How many orders it works on at a time.
     pub slots: usize,
+    /// Labels that are slots of the machine, too: their orders share its places with what is started there otherwise.
+    pub shared: Vec<String>,
     /// The connection.
     pub broker: Broker,
     /// The machine.
@@ -59,6 +61,8 @@ pub struct Node {
     pub totals: summaries::Totals,
     /// What it has done since it began.
     pub counts: Counts,
+    /// How many whole logs it may bring to the broker at once.
+    pub(crate) logs_at_once: Semaphore,
 }
 
 /// What a node has done since it began, for its operators.
@@ -91,6 +95,8 @@ pub struct NodeOptions {
     pub labels: Vec<String>,
     /// How many orders it works on at a time.
     pub slots: usize,
+    /// Labels that are slots of the machine, too.
+    pub shared: Vec<String>,
     /// The folder of its jobs.
     pub home: PathBuf,
 }
@@ -111,6 +117,7 @@ impl Node {
             host: broker.me.name.clone(),
             labels: options.labels,
             slots: options.slots,
+            shared: options.shared,
             broker,
             machine,
             folder,
@@ -123,6 +130,7 @@ impl Node {
             stop: Notify::new(),
             totals: summaries::Totals::default(),
             counts: Counts::default(),
+            logs_at_once: Semaphore::new(logs::AT_ONCE),
         };
         Ok((Arc::new(node), lock))
     }
@@ -212,7 +220,10 @@ async fn answer(node: Arc<Node>) {
             Counts::add(&serving.counts.pipes);
             serving.machine.serve(pipe, user);
         });
-        pipe::answer_all(node.broker.client.clone(), node.host.clone(), serve).await;
+        let putting = Arc::clone(&node);
+        let put_log: pipe::PutLog =
+            Arc::new(move |user, job| Box::pin(logs::put(Arc::clone(&putting), user, job)));
+        pipe::answer_all(node.broker.client.clone(), node.host.clone(), serve, put_log).await;
         tokio::time::sleep(RETRY).await;
     }
 }

@@ -11,7 +11,7 @@ use async_nats::jetstream::message::{AckKind, PublishMessage};
 use bytes::Bytes;
 use outlast_job::Handle;
 use outlast_protocol::lifecycle::State;
-use outlast_protocol::{Failure, Kind};
+use outlast_protocol::{Failure, Kind, Slot};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -333,10 +333,12 @@ impl Shop {
         }
         Counts::add(&self.node().counts.claimed);
         test_point("claimed");
-        let (claims, of) = (self.claims.clone(), order.clone());
+        let (claims, of, boot) = (self.claims.clone(), order.clone(), self.node().machine.boot());
+        // One that may still go to another host is not about to be started yet.
+        let starting_in = (order.retry != Retry::IfNotStarted).then_some(boot);
         let made = tokio::task::spawn_blocking(move || match claims.find(&of.id) {
             Some(claim) => Ok(claim),
-            None => claims.make(&of),
+            None => claims.make(&of, starting_in.as_deref()),
         });
         let Ok(Ok(claim)) = made.await else {
             // This disk takes no claim: another host may have it.
@@ -423,17 +425,22 @@ impl Shop {
         }
         let lost = |_| Failure::new(Kind::OutcomeUnknown, "the node was ended while it started the order");
         if claim.starting_in.is_none() {
-            // On the disk before anything runs.
+            // On the disk before anything runs, as it is for all others since they were claimed.
             let boot = self.node().machine.boot();
             tokio::task::block_in_place(|| claim.starting(&boot))?;
         }
         let machine = Arc::clone(&self.node().machine);
-        let Order { id, by, spec, .. } = claim.order.clone();
+        let Order { id, by, label, mut spec, .. } = claim.order.clone();
+        if spec.slot.is_none() && self.node().shared.contains(&label) {
+            spec.slot = Some(Slot::new(&label));
+        }
         let started =
             tokio::task::spawn_blocking(move || machine.start(&id, &by, spec)).await.map_err(lost)??;
         test_point("started");
         Counts::add(&self.node().counts.started);
-        tokio::task::block_in_place(|| claim.started(started.number()));
+        if let Some(noted) = tokio::task::block_in_place(|| claim.started(started.number())) {
+            tokio::task::spawn_blocking(move || noted.sync_data());
+        }
         Ok(started)
     }
 
