@@ -12,7 +12,8 @@ use outlast_job::client::{News, Piece, Waiting};
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::{Outbox, reader};
 use outlast_job::request::{
-    Answer, AskKeepers, JobRequest, JobSpec, JobWait, List, ListedJob, ReadBytes, Request, Subscription, WaitAny,
+    Answer, AskKeepers, JobRequest, JobSpec, JobWait, List, ListedJob, ReadBytes, Request, Subscription,
+    WaitAny,
 };
 use outlast_job::spec::CALLER_GONE;
 use outlast_job::wire::Wait;

@@ -18,9 +18,9 @@ use tokio::task::JoinHandle;
 
 use crate::broker::Broker;
 use crate::machine::Machine;
-use crate::{logs, pipe};
 use crate::queue::rules;
 use crate::queue::worker::{self, Worker};
+use crate::{logs, pipe};
 
 /// Below the home: what a node must not forget.
 pub const FOLDER: &str = "fleet";

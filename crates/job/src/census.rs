@@ -32,16 +32,14 @@ impl Census {
         if let Some(before) = self.looked.replace(now) {
             let asked = self.live.values().filter(|asks| **asks).count() as u128;
             self.waited_ms += asked * now.duration_since(before).as_millis();
-            let is_fresh =
-                |job: Handle| self.live.contains_key(&job) || job.number() > self.highest;
+            let is_fresh = |job: Handle| self.live.contains_key(&job) || job.number() > self.highest;
             for one in jobs.iter().filter(|one| !one.is_live() && is_fresh(one.job.handle)) {
                 *self.ends.entry(cause(&one.job.state)).or_default() += 1;
                 self.takeovers += takeovers(outlast, one.job.handle);
             }
         }
         let asks = |one: &ListedJob| one.now.as_ref().is_some_and(|now| now.awaiting_input.is_some());
-        self.live =
-            jobs.iter().filter(|one| one.is_live()).map(|one| (one.job.handle, asks(one))).collect();
+        self.live = jobs.iter().filter(|one| one.is_live()).map(|one| (one.job.handle, asks(one))).collect();
         let highest = jobs.iter().map(|one| one.job.handle.number()).max();
         self.highest = self.highest.max(highest.unwrap_or(0));
     }
@@ -64,7 +62,13 @@ impl Census {
         text.plain("jobs_asking", "gauge", "Jobs that wait for somebody's input.", asking);
         text.plain("jobs_queued", "gauge", "Jobs that wait for a place.", queued);
         text.plain("job_starts_total", "counter", "Jobs that were ever started in this home.", self.highest);
-        text.labelled("job_ends_total", "counter", "Jobs that have ended, by what ended them.", "cause", &self.ends);
+        text.labelled(
+            "job_ends_total",
+            "counter",
+            "Jobs that have ended, by what ended them.",
+            "cause",
+            &self.ends,
+        );
         let waited = self.waited_ms as f64 / 1000.0;
         text.plain("input_wait_seconds_total", "counter", "Seconds that jobs have waited for input.", waited);
         let live: u64 = self.live.keys().map(|job| takeovers(outlast, *job)).sum();

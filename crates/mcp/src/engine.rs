@@ -24,17 +24,18 @@ pub(crate) mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_fleet::everywhere::Everywhere;
 use outlast_job::registry::format::Info;
 use outlast_job::request::{Lines, ReadBytes, ReadText, Stream};
 use outlast_job::shell::StepState;
 use outlast_job::wire::AwaitingKind;
 use outlast_job::{Failure, Handle, Job, Kind, Outlast, Reason, Wait, Waited};
 use outlast_policy::{Door, Gate};
-use outlast_fleet::everywhere::Everywhere;
 use outlast_remote::fleet::Fleet;
 
 use crate::answer::Answer;
 use crate::call_handle::{CallHandle, Receipt};
+use crate::call_log::CallLog;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -59,6 +60,8 @@ pub(crate) struct Engine {
     heard: news::Heard,
     /// What jobs on other machines had to tell.
     far_news: far::FarNews,
+    /// Where calls are noted for who wants spans of them.
+    pub(crate) call_log: CallLog,
     asking: asking::Asking,
     left: left::Told,
     pub(crate) job_list: JobList,
@@ -129,11 +132,13 @@ impl Engine {
         let (heard, left) = (news::Heard::default(), left::Told::default());
         let (job_list, words) = (JobList::default(), Words(options.profile));
         let staying = parked::Staying::default();
+        let call_log = CallLog::of(outlast.home().path());
         Ok(Self {
             outlast,
             gate,
             cursors,
             heard,
+            call_log,
             far_news: far::FarNews::default(),
             asking: asking::Asking::default(),
             left,

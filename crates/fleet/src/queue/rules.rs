@@ -57,13 +57,19 @@ async fn settle_all(node: &Node, lost_after: Duration) -> Result<(), Failure> {
 /// Whether an order of a host that is lost is ordered again, by its own rule. One that may have run is, only if it says so.
 fn is_due(record: &Record) -> bool {
     match (&record.stage, record.order.retry) {
-        (Stage::Claimed | Stage::Starting | Stage::Started { .. } | Stage::Unknown { .. }, Retry::Always) => true,
+        (Stage::Claimed | Stage::Starting | Stage::Started { .. } | Stage::Unknown { .. }, Retry::Always) => {
+            true
+        }
         // Its host asks before it starts such an order, and finds that it is not its own any more.
         (Stage::Claimed, Retry::IfNotStarted) => true,
         (Stage::Claimed, Retry::Never) => false,
-        (Stage::Starting | Stage::Started { .. } | Stage::Unknown { .. }, Retry::Never | Retry::IfNotStarted) => {
-            false
-        }
-        (Stage::Ended { .. } | Stage::Cancelled { .. }, Retry::Never | Retry::IfNotStarted | Retry::Always) => false,
+        (
+            Stage::Starting | Stage::Started { .. } | Stage::Unknown { .. },
+            Retry::Never | Retry::IfNotStarted,
+        ) => false,
+        (
+            Stage::Ended { .. } | Stage::Cancelled { .. },
+            Retry::Never | Retry::IfNotStarted | Retry::Always,
+        ) => false,
     }
 }

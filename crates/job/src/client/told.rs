@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn a_fleet_is_said_in_a_few_words_however_many_are_away() {
-        let mut told = Told { hosts: 7, totals: vec![("asks", 1), ("runs", 0), ("done", 40)], ..Told::default() };
+        let mut told =
+            Told { hosts: 7, totals: vec![("asks", 1), ("runs", 0), ("done", 40)], ..Told::default() };
         assert_eq!(told.words(), "7 hosts; 1 asks, 40 done");
         told.away.insert("gpu1".parse().unwrap(), 20_000);
         assert_eq!(told.words(), "7 hosts, unreachable: gpu1; 1 asks, 40 done");

@@ -71,7 +71,8 @@ fn log(outlast: &Outlast, args: &FleetLogArgs, out: &mut Output) -> Result<i32, 
         return Ok(0);
     };
     let file = std::fs::File::create(path);
-    let mut file = file.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    let mut file =
+        file.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
     let bytes = logs::fetch(&broker, host.as_str(), handle.number(), &mut file)?;
     if out.json {
         out.value(&serde_json::json!({ "job": handle.to_string(), "bytes": bytes, "file": path }));

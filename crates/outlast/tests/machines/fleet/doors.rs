@@ -28,7 +28,12 @@ fn lists_show_the_fleet_if_the_settings_say_so_and_only_then() {
     let (user, _host) = user_and_host(&broker);
     let handles = |user: &Sandbox| -> Vec<String> {
         let jobs = user.json(["jobs", "--all"]);
-        jobs["jobs"].as_array().unwrap().iter().map(|job| job["handle"].as_str().unwrap().to_owned()).collect()
+        jobs["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|job| job["handle"].as_str().unwrap().to_owned())
+            .collect()
     };
     // Without a link that was made before, nothing but this machine is listed.
     let other = sandbox();
@@ -74,7 +79,8 @@ fn the_web_view_counts_jobs_for_who_has_the_token() {
     let get = |header: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{header}\r\n").unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{header}\r\n")
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer

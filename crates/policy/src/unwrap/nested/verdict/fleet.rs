@@ -22,7 +22,9 @@ pub(super) fn fleet(args: &FleetArgs) -> Vec<Inner> {
         FleetVerb::Status(FleetStatusArgs {}) => looks(Tool::Jobs),
         FleetVerb::Log(FleetLogArgs { job: _, to: None }) => looks(Tool::Read),
         // It writes a file of any name.
-        FleetVerb::Log(FleetLogArgs { job: _, to: Some(_) }) => vec![Inner::Tool(Tool::Read), Inner::Opaque(ELSEWHERE)],
+        FleetVerb::Log(FleetLogArgs { job: _, to: Some(_) }) => {
+            vec![Inner::Tool(Tool::Read), Inner::Opaque(ELSEWHERE)]
+        }
         FleetVerb::Init(_) | FleetVerb::Add(_) | FleetVerb::Revoke(_) | FleetVerb::Join(_) => {
             vec![Inner::Opaque(ELSEWHERE)]
         }
