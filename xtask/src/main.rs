@@ -12,6 +12,7 @@ mod choice;
 mod dist;
 mod esctest;
 mod faults;
+mod fleet;
 mod jobs;
 mod museum;
 mod outcomes;
@@ -53,9 +54,9 @@ cargo xtask waiting                    play the table of programs that wait or w
                                        docs/awaiting-input-table.md; WAITING_RUNS and WAITING_ROWS make it smaller
 cargo xtask workflows                  write docs/guide/workflows.md by doing what it describes
 cargo xtask machines                   cut links to five hosts in network namespaces, and write docs/machines.md (as root)
-cargo xtask fleet [ORDERS SECONDS HOSTS]
-                                       mistreat a fleet with real brokers in network namespaces, play a large one, and write the
-                                       measured part of docs/fleet.md (as root)
+cargo xtask fleet faults|scale|idle|beside [--debug] [SIZE...]
+                                       mistreat a fleet with real brokers in network namespaces (as root), play a large one (as root),
+                                       measure a node that sleeps, and other tools on one machine; each writes its part of docs/fleet.md
 cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
                                        --write to put a whole run's tables and curves into docs/performance.md
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
         ["waiting"] => waiting::run(),
         ["workflows"] => workflows(),
         ["machines"] => machines(),
-        ["fleet", sizes @ ..] => fleet(sizes),
+        ["fleet", words @ ..] => fleet::run(words),
         ["record-wire", names @ ..] => record_wire::run(names),
         ["test", options @ ..] => test::run(options),
         ["bench", options @ ..] => bench::run(options),
@@ -129,39 +130,6 @@ fn workflows() -> Result<(), String> {
 /// Writes `docs/machines.md` by cutting links.
 fn machines() -> Result<(), String> {
     written_by("clients/machines.py", "docs/machines.md")
-}
-
-/// Writes the measured part of `docs/fleet.md`, by mistreating a fleet.
-fn fleet(sizes: &[&str]) -> Result<(), String> {
-    const MEASURED: &str = "\n## Measured\n";
-    let root = test::tools::workspace();
-    test::tools::fetch_nats_server(&root)?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = std::process::Command::new(cargo)
-        .args(["build", "-p", "outlast", "-p", "outlast-fleet", "--bins", "--examples"])
-        .status();
-    if !built.map_err(|error| error.to_string())?.success() {
-        return Err("the program does not build".into());
-    }
-    let mut command = std::process::Command::new("python3");
-    command.arg(root.join("clients/fleet.py")).arg(root.join("target/debug/outlast"));
-    command
-        .arg(root.join("target/tools/nats/bin/nats-server"))
-        .arg(root.join("target/debug/examples/fleet_hosts"));
-    let output = command
-        .args(sizes)
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .map_err(|error| error.to_string())?;
-    let page = root.join("docs/fleet.md");
-    let text = std::fs::read_to_string(&page).map_err(|error| error.to_string())?;
-    let before = text.split(MEASURED).next().unwrap_or_default();
-    let measured = String::from_utf8_lossy(&output.stdout);
-    println!("{measured}");
-    if !output.status.success() {
-        return Err(format!("clients/fleet.py: {}", output.status));
-    }
-    std::fs::write(&page, format!("{before}{MEASURED}\n{measured}")).map_err(|error| error.to_string())
 }
 
 /// Writes a page that a script prints when it is given the built program.

@@ -27,7 +27,8 @@ pub struct NodeArgs {
     /// What it is good for; may be given more than once.
     #[arg(long = "label", value_name = "LABEL")]
     pub labels: Vec<String>,
-    /// How many orders it works on at a time [default: one for each processor].
+    /// How many orders it works on at a time [default: the places of the slots that its labels name in the settings, else one for each
+    /// processor].
     #[arg(long, value_name = "COUNT")]
     pub slots: Option<usize>,
     /// Serve /metrics for Prometheus on this address.
@@ -71,6 +72,7 @@ pub enum FleetVerb {
     Revoke(FleetRevokeArgs),
     Join(FleetJoinArgs),
     Status(FleetStatusArgs),
+    Log(FleetLogArgs),
 }
 
 /// Write the configuration of a broker for a new fleet.
@@ -159,11 +161,29 @@ pub struct FleetJoinArgs {
 #[command(after_help = "Examples:\n  outlast fleet status\n  outlast fleet status --json")]
 pub struct FleetStatusArgs {}
 
-/// Send a span for each job that has ended to an OpenTelemetry collector.
+/// Fetch the whole log of a job of the fleet, through the broker.
+///
+/// Its host puts it into the broker's object store, without secrets, and it is gone from there after an hour. For a part of a log, or what
+/// comes: outlast read, outlast logs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast fleet log gpu1/train > train.log
+  outlast fleet log gpu1/train --to train.log")]
+pub struct FleetLogArgs {
+    /// The job, as HOST/JOB.
+    pub job: String,
+    /// Where to write it [default: standard output].
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+}
+
+/// Send a span for each job that has ended, and for each tool call, to an OpenTelemetry collector.
 ///
 /// By OTLP over HTTP with JSON; the usual variables say where: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME,
 /// OTEL_RESOURCE_ATTRIBUTES. A job with TRACEPARENT is a part of that trace. Names, codes and times are sent; command lines only with
-/// --commands, output never. What was sent is noted in the home.
+/// --commands, output never, and of a tool call neither arguments nor answer. What was sent is noted in the home; from then on, MCP servers
+/// that start note their calls there.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

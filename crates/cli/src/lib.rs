@@ -37,8 +37,8 @@ pub use config::{
 pub use end::{KillArgs, PruneArgs};
 pub use events::{EventsArgs, WatchArgs};
 pub use fleet::{
-    FleetAddArgs, FleetArgs, FleetInitArgs, FleetJoinArgs, FleetRevokeArgs, FleetStatusArgs, FleetVerb,
-    NodeArgs, TelemetryArgs,
+    FleetAddArgs, FleetArgs, FleetInitArgs, FleetJoinArgs, FleetLogArgs, FleetRevokeArgs, FleetStatusArgs,
+    FleetVerb, NodeArgs, TelemetryArgs,
 };
 pub use host::{CpArgs, HostAddArgs, HostArgs, HostListArgs, HostRemoveArgs, HostTestArgs, HostVerb};
 pub use input::{

@@ -48,6 +48,9 @@ pub struct JobsArgs {
     /// Only the newest; with --fleet, the first.
     #[arg(short = 'n', long = "limit", value_name = "COUNT")]
     pub limit: Option<usize>,
+    /// With --fleet: without the first so many.
+    #[arg(long, value_name = "COUNT", requires = "fleet")]
+    pub skip: Option<usize>,
     /// Only their handles.
     #[arg(short, long)]
     pub quiet: bool,
@@ -66,8 +69,12 @@ pub struct JobsArgs {
 Examples:
   outlast top
   outlast top --running
-  outlast top --session claude-1f3a")]
+  outlast top --session claude-1f3a
+  outlast top --fleet")]
 pub struct TopArgs {
+    /// With the first hundred jobs of the fleet, by what they need.
+    #[arg(long)]
+    pub fleet: bool,
     /// Only those that run.
     #[arg(short, long)]
     pub running: bool,

@@ -139,10 +139,17 @@ pub struct OrderCancelArgs {
 
 /// Settle an order whose host does not come back, or of which nobody knows whether it was carried out.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  outlast order resolve 3f2a90b1c4d5e6f70812 --give-up")]
+#[command(after_help = "\
+Examples:
+  outlast order resolve 3f2a90b1c4d5e6f70812 --give-up
+  outlast order resolve --of gpu1 --again       all that gpu1 has and did not end")]
 pub struct OrderResolveArgs {
     /// The order.
-    pub order: String,
+    #[arg(required_unless_present = "of")]
+    pub order: Option<String>,
+    /// All open orders of a host, which was revoked or does not come back.
+    #[arg(long, value_name = "HOST", conflicts_with = "order")]
+    pub of: Option<String>,
     /// Order it again, under a new name: it may run twice.
     #[arg(long, conflicts_with = "give_up", required_unless_present = "give_up")]
     pub again: bool,

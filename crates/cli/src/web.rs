@@ -38,6 +38,12 @@ pub struct WebArgs {
     /// Nobody can change anything through it.
     #[arg(long)]
     pub read_only: bool,
+    /// With the first jobs of the fleet, by what they need.
+    #[arg(long)]
+    pub fleet: bool,
+    /// Serve /metrics for Prometheus to who brings the token in this file.
+    #[arg(long, value_name = "FILE")]
+    pub metrics_token: Option<PathBuf>,
     /// Do not open a browser.
     #[arg(long)]
     pub no_open: bool,

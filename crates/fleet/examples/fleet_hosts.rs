@@ -100,6 +100,10 @@ impl Machine for Simulated {
 
     fn kill(&self, _job: Handle, _user: &str) {}
 
+    fn log(&self, _job: Handle, _user: &str, _into: UnixStream) -> Result<(), Failure> {
+        Err(Failure::usage("its jobs print nothing"))
+    }
+
     fn boot(&self) -> String {
         "simulated".into()
     }
@@ -138,7 +142,9 @@ fn main() {
         let home: PathBuf = folder.path().join(number.to_string());
         std::fs::create_dir(&home).unwrap();
         let labels = if label.is_empty() { Vec::new() } else { vec![label.clone()] };
-        let (node, lock) = Node::new(broker, Arc::new(machine), NodeOptions { labels, slots, home }).unwrap();
+        let (node, lock) =
+            Node::new(broker, Arc::new(machine), NodeOptions { labels, slots, shared: Vec::new(), home })
+                .unwrap();
         hosts.push((begin(&node).unwrap(), node, lock));
     }
     println!("ready");

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::pull::Batch;
 use async_nats::jetstream::{Context, Message};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, Event};
 use futures_util::StreamExt;
 use outlast_protocol::{Failure, Kind};
 use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 
 use crate::config::{FleetFile, Identity};
 
@@ -34,6 +35,8 @@ pub struct Broker {
     pub me: Identity,
     /// How the fleet is set up.
     pub file: FleetFile,
+    /// Rung when the connection came back, or another server leads a queue: what was asked of the broker may be lost.
+    pub changed: Arc<Notify>,
 }
 
 impl fmt::Debug for Broker {
@@ -70,7 +73,8 @@ impl Broker {
         me: Identity,
         patience: Patience,
     ) -> Result<Self, Failure> {
-        let client = runtime.block_on(connect(file, &me, patience))?;
+        let changed = Arc::new(Notify::new());
+        let client = runtime.block_on(connect(file, &me, patience, Arc::clone(&changed)))?;
         // It begins a task of its own.
         let entered = runtime.enter();
         let streams = async_nats::jetstream::ContextBuilder::new()
@@ -78,7 +82,7 @@ impl Broker {
             .ack_timeout(REPLY_TIMEOUT)
             .build(client.clone());
         drop(entered);
-        Ok(Self { runtime, client, streams, me, file: file.clone() })
+        Ok(Self { runtime, client, streams, me, file: file.clone(), changed })
     }
 
     /// Waits for something to be done. Not to be called in async code.
@@ -109,7 +113,12 @@ pub fn runtime(threads: usize) -> Result<Arc<Runtime>, Failure> {
         .map_err(|error| Failure::system("cannot start a runtime", error))
 }
 
-async fn connect(file: &FleetFile, me: &Identity, patience: Patience) -> Result<Client, Failure> {
+async fn connect(
+    file: &FleetFile,
+    me: &Identity,
+    patience: Patience,
+    changed: Arc<Notify>,
+) -> Result<Client, Failure> {
     let kind = if me.is_host { "host" } else { "user" };
     let mut options = ConnectOptions::new()
         .name(format!("outlast {kind} {}", me.name))
@@ -117,6 +126,12 @@ async fn connect(file: &FleetFile, me: &Identity, patience: Patience) -> Result<
         .request_timeout(Some(REPLY_TIMEOUT))
         .ping_interval(PING_EVERY)
         .custom_inbox_prefix(inbox(me))
+        .event_callback(move |event| {
+            if matches!(event, Event::Connected) {
+                changed.notify_one();
+            }
+            std::future::ready(())
+        })
         .reconnect_delay_callback(|tries| {
             let tries = u32::try_from(tries.min(8)).unwrap_or(8);
             // Not all at once, when a broker comes back.

@@ -29,6 +29,9 @@ pub struct FleetFile {
     /// How many bytes of events are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_bytes: Option<i64>,
+    /// After how many seconds a host that is not heard of counts as lost: what its orders' own rules say is done then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_after_seconds: Option<u64>,
     /// Who this machine is, if it is a host of the fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostPart>,

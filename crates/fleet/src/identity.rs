@@ -274,7 +274,9 @@ impl Member {
     fn may_hear(&self) -> Vec<String> {
         let name = &self.name;
         if self.is_host {
-            vec![names::asked_of(name), format!("_INBOX_h_{name}.>")]
+            let mut may = vec![names::asked_of(name), format!("_INBOX_h_{name}.>")];
+            may.extend(self.labels.iter().map(|label| names::leader_elected(label)));
+            may
         } else {
             vec![format!("ol.say.{name}.*.*"), format!("_INBOX_u_{name}.>")]
         }

@@ -2,15 +2,18 @@
 //! only in memory.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outlast_job::client::{News, Waiting};
+use outlast_job::census::Census;
+use outlast_job::client::{News, Piece, Waiting};
 use outlast_job::outbox::follow::Changes;
 use outlast_job::outbox::{Outbox, reader};
 use outlast_job::request::{
-    Answer, AskKeepers, JobRequest, JobSpec, JobWait, List, ListedJob, Request, Subscription, WaitAny,
+    Answer, AskKeepers, JobRequest, JobSpec, JobWait, List, ListedJob, ReadBytes, Request, Subscription,
+    WaitAny,
 };
 use outlast_job::spec::CALLER_GONE;
 use outlast_job::wire::Wait;
@@ -21,6 +24,9 @@ use outlast_remote::relay::{Judge, Served, serve};
 
 /// How often an order is tried whose node was killed each time before the command ran.
 const MAX_TRIES: u32 = 20;
+
+/// How much of a log is read at once.
+const LOG_PIECE: usize = 256 << 10;
 
 /// Calls for another look. It does not block.
 pub type Knock = Arc<dyn Fn() + Send + Sync>;
@@ -71,8 +77,19 @@ pub trait Machine: Send + Sync + 'static {
     /// Ends a job.
     fn kill(&self, job: Handle, user: &str);
 
+    /// Writes the whole log of a job, without its secrets.
+    ///
+    /// # Errors
+    /// The policy's no, or that it cannot be read.
+    fn log(&self, job: Handle, user: &str, into: UnixStream) -> Result<(), Failure>;
+
     /// Changes when the machine is started anew.
     fn boot(&self) -> String;
+
+    /// What operators watch of its jobs, as Prometheus reads it.
+    fn metrics(&self) -> String {
+        String::new()
+    }
 }
 
 /// This machine, with its own jobs.
@@ -80,6 +97,7 @@ pub struct LocalMachine {
     outlast: Outlast,
     judge: Arc<dyn Judge>,
     watched: Mutex<Watched>,
+    census: Mutex<Census>,
 }
 
 /// What is listened to.
@@ -94,7 +112,7 @@ impl LocalMachine {
     /// The machine that these jobs are on, with its own policy.
     #[must_use]
     pub fn new(outlast: Outlast, judge: Arc<dyn Judge>) -> Self {
-        Self { outlast, judge, watched: Mutex::default() }
+        Self { outlast, judge, watched: Mutex::default(), census: Mutex::default() }
     }
 
     fn caller(user: &str) -> Caller {
@@ -171,7 +189,13 @@ impl Machine for LocalMachine {
         let list = List { keepers: AskKeepers::All, ..List::default() };
         let jobs = self.outlast.clone().masked().list(list);
         self.listen(&jobs);
+        self.census.lock().unwrap_or_else(PoisonError::into_inner).look(&self.outlast, &jobs);
         jobs
+    }
+
+    fn metrics(&self) -> String {
+        let jobs = self.jobs();
+        self.census.lock().unwrap_or_else(PoisonError::into_inner).text(&self.outlast, &jobs)
     }
 
     fn outboxes(&self) -> Vec<String> {
@@ -248,6 +272,26 @@ impl Machine for LocalMachine {
         let session = format!("fleet user {user}");
         let ask = JobRequest::Kill { grace_ms: 2000, session };
         let _ = self.outlast.answer(Request::Job { job, ask });
+    }
+
+    fn log(&self, job: Handle, user: &str, mut into: UnixStream) -> Result<(), Failure> {
+        let read = ReadBytes { max: LOG_PIECE, as_is: true, ..ReadBytes::default() };
+        let mut request = Request::Job { job, ask: JobRequest::ReadBytes(read) };
+        self.judge.judge(&Self::caller(user), &mut request)?;
+        let job = self.outlast.clone().masked().job(&job.number().to_string())?;
+        let mut broken = None;
+        job.read_pieces(read, |piece| match piece {
+            Piece::Bytes(bytes) => {
+                broken = into.write_all(bytes).err();
+                broken.is_none()
+            }
+            // What is gone from a log is no part of it.
+            Piece::Lost { .. } => true,
+        })?;
+        match broken {
+            Some(error) => Err(Failure::system("cannot bring the log to the broker", error)),
+            None => Ok(()),
+        }
     }
 
     fn boot(&self) -> String {

@@ -1,45 +1,68 @@
-//! What operators watch, in the text form that Prometheus reads.
+//! What operators watch of a node, in the text form that Prometheus reads: its jobs, its orders, its place in the fleet.
 
-use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use crate::directory::Need;
+use outlast_job::census::Text;
+
+use crate::directory::{self, Need};
 use crate::node::Node;
+use crate::queue;
+
+/// How long the broker may take to say how the fleet is: a scraper does not wait for long.
+const FLEET_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a node tells.
-#[must_use]
-pub fn of_node(node: &Node) -> String {
-    let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
-        let _ = writeln!(text, "# HELP outlast_{name} {help}\n# TYPE outlast_{name} {kind}");
-        for (labels, value) in rows {
-            let _ = writeln!(text, "outlast_{name}{labels} {value}");
-        }
-    };
-    let plain = |value: u64| vec![(String::new(), value)];
-    let jobs: Vec<(String, u64)> = Need::ALL
+pub async fn of_node(node: &std::sync::Arc<Node>) -> String {
+    let machine = std::sync::Arc::clone(&node.machine);
+    let jobs = tokio::task::spawn_blocking(move || machine.metrics()).await.unwrap_or_default();
+    let mut text = Text(jobs);
+    let needs: BTreeMap<&str, u64> = Need::ALL
         .iter()
         .zip(node.totals.now())
-        .map(|(need, count)| (format!("{{need=\"{}\"}}", need.word()), u64::from(count)))
+        .map(|(need, count)| (need.word(), u64::from(count)))
         .collect();
-    family("jobs", "gauge", "Jobs of this host by what they need.", &jobs);
+    text.labelled("jobs", "gauge", "Jobs of this host by what they need.", "need", &needs);
     let counts = &node.counts;
-    let count = |count: &std::sync::atomic::AtomicU64| plain(count.load(Ordering::Relaxed));
-    family("events_published_total", "counter", "Events that the broker has taken.", &count(&counts.events));
-    family(
-        "summaries_published_total",
-        "counter",
-        "Summaries that the broker has taken.",
-        &count(&counts.summaries),
-    );
-    family("orders_claimed_total", "counter", "Orders that this host has claimed.", &count(&counts.claimed));
-    family("orders_started_total", "counter", "Orders that this host has started.", &count(&counts.started));
-    family("orders_ended_total", "counter", "Orders of this host whose job has ended.", &count(&counts.done));
-    family("pipes_total", "counter", "Connections of users to this host.", &count(&counts.pipes));
-    let used = node.used.load(Ordering::Relaxed) as u64;
-    family("slots", "gauge", "Orders that this host works on at a time.", &plain(node.slots as u64));
-    family("slots_used", "gauge", "Orders that this host works on now.", &plain(used));
+    let mut count = |name: &str, about: &str, count: &AtomicU64| {
+        text.plain(name, "counter", about, count.load(Ordering::Relaxed));
+    };
+    count("events_published_total", "Events that the broker has taken.", &counts.events);
+    count("summaries_published_total", "Summaries that the broker has taken.", &counts.summaries);
+    count("orders_claimed_total", "Orders that this host has claimed.", &counts.claimed);
+    count("orders_started_total", "Orders that this host has started.", &counts.started);
+    count("orders_ended_total", "Orders of this host whose job has ended.", &counts.done);
+    count("pipes_total", "Connections of users to this host.", &counts.pipes);
+    let used = node.used.load(Ordering::Relaxed);
+    text.plain("slots", "gauge", "Orders that this host works on at a time.", node.slots);
+    text.plain("slots_used", "gauge", "Orders that this host works on now.", used);
     let connected = node.broker.client.connection_state() == async_nats::connection::State::Connected;
-    family("broker_connected", "gauge", "Whether the broker is reached.", &plain(u64::from(connected)));
-    text
+    text.plain("broker_connected", "gauge", "Whether the broker is reached.", u64::from(connected));
+    if let Ok((hosts, queues)) = tokio::time::timeout(FLEET_TIMEOUT, of_fleet(node)).await {
+        if let Some(hosts) = hosts {
+            text.labelled("fleet_hosts", "gauge", "Hosts of the fleet.", "state", &hosts);
+        }
+        text.labelled("queue_waiting", "gauge", "Orders that wait, by label.", "label", &queues);
+    }
+    text.0
+}
+
+/// How many hosts are there and away, and how many orders of this host's labels wait.
+async fn of_fleet(node: &Node) -> (Option<BTreeMap<&'static str, u64>>, BTreeMap<String, u64>) {
+    let (beats, members) = tokio::join!(directory::hosts(&node.broker), directory::members(&node.broker));
+    let hosts = match (beats, members) {
+        (Ok(beats), Ok(members)) => {
+            let away = members.iter().filter(|member| !member.left && !beats.contains_key(&member.host));
+            Some(BTreeMap::from([("here", beats.len() as u64), ("unreachable", away.count() as u64)]))
+        }
+        (_, _) => None,
+    };
+    let mut queues = BTreeMap::new();
+    for label in &node.labels {
+        if let Some(waiting) = queue::waiting(&node.broker, label).await {
+            queues.insert(label.clone(), waiting);
+        }
+    }
+    (hosts, queues)
 }

@@ -65,6 +65,12 @@ pub fn queue(label: &str, priority: &str, user: &str) -> String {
     format!("ol.q.{label}.{priority}.{user}")
 }
 
+/// Where the broker says that another server leads a reader of a label's orders.
+#[must_use]
+pub fn leader_elected(label: &str) -> String {
+    format!("$JS.EVENT.ADVISORY.CONSUMER.LEADER_ELECTED.{}.*", queue_stream(label))
+}
+
 /// How an order ended: `ol.res.LABEL.ORDER`.
 #[must_use]
 pub fn result(label: &str, order: &str) -> String {

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use outlast_protocol::{Failure, Kind};
 use rustix::fs::{FlockOperation, flock};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::broker::Broker;
 use crate::machine::Machine;
-use crate::pipe;
+use crate::queue::rules;
 use crate::queue::worker::{self, Worker};
+use crate::{logs, pipe};
 
 /// Below the home: what a node must not forget.
 pub const FOLDER: &str = "fleet";
@@ -34,6 +35,8 @@ pub struct Node {
     pub labels: Vec<String>,
     /// How many orders it works on at a time.
     pub slots: usize,
+    /// Labels that are slots of the machine, too: their orders share its places with what is started there otherwise.
+    pub shared: Vec<String>,
     /// The connection.
     pub broker: Broker,
     /// The machine.
@@ -44,6 +47,8 @@ pub struct Node {
     pub used: AtomicUsize,
     /// It takes no more orders.
     pub draining: AtomicBool,
+    /// What an earlier process has left is dealt with.
+    pub is_recovered: AtomicBool,
     /// Rung when jobs may have changed.
     pub jobs_changed: Notify,
     /// Rung when an outbox may have changed.
@@ -56,6 +61,8 @@ pub struct Node {
     pub totals: summaries::Totals,
     /// What it has done since it began.
     pub counts: Counts,
+    /// How many whole logs it may bring to the broker at once.
+    pub(crate) logs_at_once: Semaphore,
 }
 
 /// What a node has done since it began, for its operators.
@@ -88,6 +95,8 @@ pub struct NodeOptions {
     pub labels: Vec<String>,
     /// How many orders it works on at a time.
     pub slots: usize,
+    /// Labels that are slots of the machine, too.
+    pub shared: Vec<String>,
     /// The folder of its jobs.
     pub home: PathBuf,
 }
@@ -108,17 +117,20 @@ impl Node {
             host: broker.me.name.clone(),
             labels: options.labels,
             slots: options.slots,
+            shared: options.shared,
             broker,
             machine,
             folder,
             used: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            is_recovered: AtomicBool::new(false),
             jobs_changed: Notify::new(),
             outboxes_changed: Notify::new(),
             slot_free: Notify::new(),
             stop: Notify::new(),
             totals: summaries::Totals::default(),
             counts: Counts::default(),
+            logs_at_once: Semaphore::new(logs::AT_ONCE),
         };
         Ok((Arc::new(node), lock))
     }
@@ -196,6 +208,7 @@ pub fn begin(node: &Arc<Node>) -> Result<Vec<JoinHandle<()>>, Failure> {
         node.broker.spawn(events::tell(Arc::clone(node))),
         node.broker.spawn(answer(Arc::clone(node))),
         node.broker.spawn(worker::work(Worker::new(Arc::clone(node)))),
+        node.broker.spawn(rules::apply(Arc::clone(node))),
     ])
 }
 
@@ -207,7 +220,10 @@ async fn answer(node: Arc<Node>) {
             Counts::add(&serving.counts.pipes);
             serving.machine.serve(pipe, user);
         });
-        pipe::answer_all(node.broker.client.clone(), node.host.clone(), serve).await;
+        let putting = Arc::clone(&node);
+        let put_log: pipe::PutLog =
+            Arc::new(move |user, job| Box::pin(logs::put(Arc::clone(&putting), user, job)));
+        pipe::answer_all(node.broker.client.clone(), node.host.clone(), serve, put_log).await;
         tokio::time::sleep(RETRY).await;
     }
 }

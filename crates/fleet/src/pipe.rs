@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_nats::{Client, Message, Request, RequestErrorKind, Subscriber};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use outlast_protocol::{Failure, Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -35,6 +36,8 @@ const MAX_PIPES: usize = 256;
 const OPEN: u8 = 1;
 const BYTES: u8 = 2;
 const CLOSE: u8 = 3;
+/// No pipe: the whole log of the job of that number is asked for.
+const LOG: u8 = 4;
 const OPENED: &[u8] = b"opened";
 const FULL: &[u8] = b"full";
 
@@ -120,7 +123,7 @@ async fn receive(mut heard: Subscriber, mut write: OwnedWriteHalf) {
     let _ = write.shutdown().await;
 }
 
-fn random_name() -> String {
+pub(crate) fn random_name() -> String {
     let mut bytes = [0_u8; 12];
     // Should there be no random numbers, the time is unlike that of any other pipe of this process.
     if ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).is_err() {
@@ -130,11 +133,19 @@ fn random_name() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What is sent to a host to ask for a whole log.
+pub(crate) fn ask_for_log(job: u64) -> Bytes {
+    Part::encode(LOG, job, b"")
+}
+
+/// Puts the log of a job into the store for a user; what the user is answered.
+pub(crate) type PutLog = Arc<dyn Fn(String, u64) -> BoxFuture<'static, Bytes> + Send + Sync>;
+
 /// Serves one pipe in a thread of its own: the socket, and the name of the user at the other end. Returns when the pipe is over.
 pub type Serve = Arc<dyn Fn(Socket, String) + Send + Sync>;
 
 /// Answers all who ask this host, for as long as the connection lives.
-pub async fn answer_all(client: Client, host: String, serve: Serve) {
+pub(crate) async fn answer_all(client: Client, host: String, serve: Serve, put_log: PutLog) {
     let mut open: BTreeMap<String, mpsc::Sender<Part>> = BTreeMap::new();
     let Ok(mut asked) = client.subscribe(names::asked_of(&host)).await else { return };
     while let Some(Message { subject, reply, payload, .. }) = asked.next().await {
@@ -147,6 +158,13 @@ pub async fn answer_all(client: Client, host: String, serve: Serve) {
         else {
             continue;
         };
+        if part.kind == LOG {
+            if let Some(reply) = reply {
+                let (client, putting) = (client.clone(), put_log(user.to_owned(), part.number));
+                tokio::spawn(async move { client.publish(reply, putting.await).await });
+            }
+            continue;
+        }
         let key = format!("{user}.{pipe}");
         if part.kind == OPEN {
             open.retain(|_, to| !to.is_closed());

@@ -5,7 +5,9 @@
 //! broker still has the order, or exactly one host has a claim. What became of it is the value of the key.
 
 pub mod claims;
+mod polls;
 pub mod results;
+pub(crate) mod rules;
 pub mod worker;
 
 use std::time::Duration;
@@ -102,6 +104,8 @@ pub enum Retry {
 pub enum Stage {
     /// A host has it, and may start it.
     Claimed,
+    /// A host is about to start it, and nobody else may. Only orders that go to another host as long as they are not started pass here.
+    Starting,
     /// A host has started it.
     Started {
         /// The number of its job there.
@@ -172,7 +176,7 @@ impl Record {
     pub fn is_over(&self) -> bool {
         match &self.stage {
             Stage::Ended { .. } | Stage::Cancelled { .. } => true,
-            Stage::Claimed | Stage::Started { .. } | Stage::Unknown { .. } => false,
+            Stage::Claimed | Stage::Starting | Stage::Started { .. } | Stage::Unknown { .. } => false,
         }
     }
 
@@ -187,6 +191,7 @@ impl Record {
     pub fn words(&self) -> String {
         match &self.stage {
             Stage::Claimed => format!("claimed by {}", self.host),
+            Stage::Starting => format!("about to be started by {}", self.host),
             Stage::Started { job } => format!("runs as {}/{job}", self.host),
             Stage::Ended { job, end } => {
                 let job = job.map(|job| format!(" ({}/{job})", self.host)).unwrap_or_default();
@@ -351,6 +356,7 @@ pub async fn cancel(broker: &Broker, id: &str) -> Result<Cancelled, Failure> {
                 let job = match &record.stage {
                     Stage::Started { job } => Some(format!("{}/{job}", record.host)),
                     Stage::Claimed
+                    | Stage::Starting
                     | Stage::Unknown { .. }
                     | Stage::Ended { .. }
                     | Stage::Cancelled { .. } => None,

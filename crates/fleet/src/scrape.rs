@@ -46,7 +46,7 @@ pub fn serve(node: &Arc<Node>, address: SocketAddr, token: &Path) -> Result<Sock
     Ok(at)
 }
 
-async fn answer(mut stream: TcpStream, node: &Node, token: &str) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, node: &Arc<Node>, token: &str) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_HEAD {
         let mut bytes = [0; 1024];
@@ -61,7 +61,7 @@ async fn answer(mut stream: TcpStream, node: &Node, token: &str) -> std::io::Res
     } else if !has_token(&head, token) {
         ("401 Unauthorized", String::new())
     } else {
-        ("200 OK", metrics::of_node(node))
+        ("200 OK", metrics::of_node(node).await)
     };
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -21,7 +21,7 @@ const EVENTS_DAYS: u64 = 7;
 const EVENTS_BYTES: i64 = 1 << 30;
 
 impl Broker {
-    fn replicas(&self) -> usize {
+    pub(crate) fn replicas(&self) -> usize {
         self.file.replicas.unwrap_or(1)
     }
 

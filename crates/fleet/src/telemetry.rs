@@ -1,7 +1,8 @@
-//! Jobs as OpenTelemetry spans, in the JSON form of OTLP over HTTP. Names, codes and times; no command line and no output, unless asked for.
+//! Jobs and tool calls as OpenTelemetry spans, in the JSON form of OTLP over HTTP. Names, codes and times; no command line and no output, unless asked for.
 
 use std::collections::BTreeMap;
 
+use outlast_job::calls::{self, CallEntry};
 use outlast_job::lifecycle::{EndedBy, Outcome};
 use outlast_protocol::Failure;
 use outlast_protocol::info::Info;
@@ -13,6 +14,8 @@ const STATUS_OK: u32 = 1;
 const STATUS_ERROR: u32 = 2;
 /// A span inside of this program.
 const KIND_INTERNAL: u32 = 1;
+/// A span of an answer to somebody else.
+const KIND_SERVER: u32 = 2;
 
 /// Where spans go, and how they are marked: the usual variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +79,37 @@ impl Exporter {
 
 fn attributes<'a>(all: impl Iterator<Item = (&'a str, Value)>) -> Vec<Value> {
     all.map(|(key, value)| json!({ "key": key, "value": value })).collect()
+}
+
+/// The span of a tool call. Its place in the log is like no other, so the same call has the same span however often it is sent.
+#[must_use]
+pub fn call_span(call: &CallEntry, place: calls::Place, host_seed: &str) -> Value {
+    let text = |value: &str| json!({ "stringValue": value });
+    let known = [
+        ("mcp.method.name", text("tools/call")),
+        ("gen_ai.tool.name", text(&call.tool)),
+        ("outlast.session", text(&call.session)),
+    ];
+    let status = if call.ok { json!({ "code": STATUS_OK }) } else { json!({ "code": STATUS_ERROR }) };
+    let own = digest(&format!("{host_seed}:call:{}:{}:{}", place.file, place.offset, call.at));
+    let (trace, parent) = match call.traceparent.as_deref().and_then(parent_of) {
+        Some((trace, parent)) => (trace, Some(parent)),
+        None => (own[..32].to_owned(), None),
+    };
+    let mut span = json!({
+        "traceId": trace,
+        "spanId": own[32..48],
+        "name": format!("tools/call {}", call.tool),
+        "kind": KIND_SERVER,
+        "startTimeUnixNano": nanos(call.at),
+        "endTimeUnixNano": nanos(call.at + call.ms),
+        "attributes": attributes(known.into_iter()),
+        "status": status,
+    });
+    if let Some(parent) = parent {
+        span["parentSpanId"] = parent.into();
+    }
+    span
 }
 
 /// The span of a job that has ended; none while it runs.

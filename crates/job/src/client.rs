@@ -10,6 +10,7 @@ mod follow;
 mod job;
 mod lines;
 mod shells;
+mod told;
 mod wait;
 
 pub use outlast_pty::init;
@@ -28,6 +29,7 @@ pub use job::Job;
 pub(crate) use job::Place;
 pub use lines::{Given, Lines, Pace};
 pub use shells::{ShellPlace, StepBegun};
+pub use told::Told;
 pub use wait::check_wait;
 
 /// Signals to the front end itself, as something to poll.
@@ -79,6 +81,22 @@ pub trait Hosts: std::fmt::Debug + Send + Sync {
 
     /// The machines that lists ask without being told to.
     fn known(&self) -> Vec<HostName>;
+
+    /// Whether there is a fleet, and lists are to show it.
+    fn shows_fleet(&self) -> bool {
+        false
+    }
+
+    /// What machines tell without being asked, where there are too many to ask each: at most so many of their jobs, those that need
+    /// somebody first. None where there are no such machines, or nobody wants to see them.
+    fn told(&self, _most: usize) -> Option<Result<Told, Failure>> {
+        None
+    }
+
+    /// Returns when what is told may have changed, and after that time at the latest.
+    fn wait_for_change(&self, at_most: Duration) {
+        std::thread::sleep(at_most);
+    }
 }
 
 /// The other machines: those with a link, and who knows how to make more.

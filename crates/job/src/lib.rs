@@ -55,6 +55,10 @@ pub mod systemd;
 #[doc(hidden)]
 pub mod clock;
 #[doc(hidden)]
+pub mod calls;
+#[doc(hidden)]
+pub mod census;
+#[doc(hidden)]
 pub mod registry;
 #[doc(hidden)]
 pub mod log;

@@ -65,6 +65,9 @@ pub struct Settings {
     /// Shells that remember.
     #[serde(default)]
     pub shells: ShellSettings,
+    /// Whether every list shows the jobs of the fleet, too.
+    #[serde(default)]
+    pub fleet_shown: bool,
 }
 
 /// How busy the machine may be when a queued job gets its place, in percent of the last ten seconds in which nothing went on for
@@ -253,6 +256,7 @@ impl Default for Settings {
             pressure: PressureLimits::default(),
             systemd_scope: SystemdScope::default(),
             terminal: AtTerminal::default(),
+            fleet_shown: false,
         }
     }
 }
@@ -313,6 +317,8 @@ pub enum Section {
     Systemd,
     /// `[terminal]`
     Terminal,
+    /// `[fleet]`
+    Fleet,
 }
 
 /// What is wrong with the file.

@@ -24,6 +24,7 @@ pub(crate) mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_fleet::everywhere::Everywhere;
 use outlast_job::registry::format::Info;
 use outlast_job::request::{Lines, ReadBytes, ReadText, Stream};
 use outlast_job::shell::StepState;
@@ -34,6 +35,7 @@ use outlast_remote::fleet::Fleet;
 
 use crate::answer::Answer;
 use crate::call_handle::{CallHandle, Receipt};
+use crate::call_log::CallLog;
 use crate::cursors::{Cursor, Cursors};
 use crate::options::Options;
 use crate::printed;
@@ -58,6 +60,8 @@ pub(crate) struct Engine {
     heard: news::Heard,
     /// What jobs on other machines had to tell.
     far_news: far::FarNews,
+    /// Where calls are noted for who wants spans of them.
+    pub(crate) call_log: CallLog,
     asking: asking::Asking,
     left: left::Told,
     pub(crate) job_list: JobList,
@@ -117,7 +121,7 @@ impl Engine {
         };
         let hosts = outlast.settings().agents_hosts.clone();
         let fleet = Fleet::of_agents(outlast.home().path(), hosts);
-        let outlast = outlast.masked().with_hosts(fleet);
+        let outlast = outlast.masked().with_hosts(Everywhere::with(fleet, false));
         let cursors = Cursors::of(outlast.home());
         cursors.sweep();
         let adopted = adopted::Adopted::of(outlast.home());
@@ -128,11 +132,13 @@ impl Engine {
         let (heard, left) = (news::Heard::default(), left::Told::default());
         let (job_list, words) = (JobList::default(), Words(options.profile));
         let staying = parked::Staying::default();
+        let call_log = CallLog::of(outlast.home().path());
         Ok(Self {
             outlast,
             gate,
             cursors,
             heard,
+            call_log,
             far_news: far::FarNews::default(),
             asking: asking::Asking::default(),
             left,

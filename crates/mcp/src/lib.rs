@@ -20,6 +20,7 @@ mod tools;
 mod app;
 mod profiles;
 mod call_handle;
+mod call_log;
 mod calls;
 mod session;
 mod binding;

@@ -398,7 +398,11 @@ impl ServerHandler for Server {
         let incoming = Incoming { parse, arguments: &arguments, request: &request };
         let mut answering = Answering::new(&context, self.unsent.clone());
         (answering.unknown, answering.words_alone) = (unknown, self.words_alone(&context));
+        let noted = self.engine.call_log.begin(&request.name, &caller.session, &caller.env);
         let called = self.judge_and_call(caller, incoming, answering, &context).await;
+        if let Some(noted) = noted {
+            noted.end(called.is_ok());
+        }
         self.settle_when_out(&call, &context);
         self.get_ready_soon();
         Ok(match called {

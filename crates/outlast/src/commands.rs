@@ -74,6 +74,11 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
             | Verb::Order(_)
     );
     let is_relay = matches!(&cli.verb, Verb::Relay(_));
+    let shows_fleet = match &cli.verb {
+        Verb::Top(args) => args.fleet,
+        Verb::Web(args) => args.fleet,
+        _ => false,
+    };
     let open = || {
         if let Some(home) = cli.home.as_ref().filter(|home| !home.exists() && !makes_home) {
             let home = home.display();
@@ -89,7 +94,7 @@ pub(crate) fn run(cli: Cli, out: &mut Output) -> Result<i32, Failure> {
         }?;
         // What dead keepers have left to deliver.
         outlast_job::wakes::go_on(outlast.home());
-        let outlast = with_hosts(outlast, is_relay);
+        let outlast = with_hosts(outlast, is_relay, shows_fleet);
         Ok(if masks(cli.mask) { outlast.masked() } else { outlast })
     };
     match cli.verb {
@@ -162,13 +167,14 @@ pub(crate) fn shows_jobs() -> bool {
 }
 
 /// With the other machines that jobs may be on.
-fn with_hosts(outlast: Outlast, is_relay: bool) -> Outlast {
+fn with_hosts(outlast: Outlast, is_relay: bool, shows_fleet: bool) -> Outlast {
     let home = outlast.home().path().to_owned();
     if is_relay {
         return outlast.with_hosts(Fleet::of_relay(&home));
     }
     let near = Fleet::of_command_line(&home, Arc::new(|text: &str| waits_for_host(text)));
-    outlast.with_hosts(Everywhere::with(near))
+    let shows_fleet = shows_fleet || outlast.settings().fleet_shown;
+    outlast.with_hosts(Everywhere::with(near, shows_fleet))
 }
 
 /// A person who waits for a machine is told so. In a terminal that is attached to a job, lines end as they must there.

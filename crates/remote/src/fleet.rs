@@ -76,11 +76,17 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// Whether a machine of that name may be used at all.
+    #[must_use]
+    pub fn may_name(&self, name: HostName) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|known| known == name.as_str()))
+    }
+}
+
 impl Hosts for Fleet {
     fn link(&self, name: HostName) -> Result<Box<dyn Link>, Failure> {
-        if let Some(only) = &self.only
-            && !only.iter().any(|known| known == name.as_str())
-        {
+        if !self.may_name(name) {
             return Err(Failure::new(Kind::Denied, format!("agents may not use the host {name}")).hint(
                 format!("the user can allow it in config.toml: [agents] hosts = [\"{name}\"]; ask them"),
             ));
@@ -94,10 +100,7 @@ impl Hosts for Fleet {
         let mut known: BTreeSet<HostName> =
             HostFile::load().map(|file| file.all().map(|host| host.name).collect()).unwrap_or_default();
         known.extend(with_jobs(&self.home));
-        let may = |name: &HostName| {
-            self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name.as_str()))
-        };
-        known.into_iter().filter(may).collect()
+        known.into_iter().filter(|name| self.may_name(*name)).collect()
     }
 }
 

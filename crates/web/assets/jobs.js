@@ -147,8 +147,9 @@ function view(job) {
   return cards.get(job.job);
 }
 
-function changed({ changed, gone, troubles = {} }) {
+function changed({ changed, gone, troubles = {}, fleet = null }) {
   drawTroubles(troubles);
+  drawFleet(fleet);
   for (const job of changed) {
     const before = jobs.get(job.job);
     jobs.set(job.job, job);
@@ -167,6 +168,14 @@ function changed({ changed, gone, troubles = {} }) {
 }
 
 // Hosts that do not answer: their jobs are shown as they were.
+// The whole fleet in a line: the list has only its first jobs.
+function drawFleet(words) {
+  const text = words ? `Fleet: ${words}` : '';
+  if (text === $('fleet').textContent) return;
+  $('fleet').textContent = text;
+  $('fleet').hidden = !words;
+}
+
 function drawTroubles(troubles) {
   const text = JSON.stringify(troubles);
   if (text === $('troubles').dataset.shown) return;

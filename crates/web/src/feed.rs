@@ -9,7 +9,7 @@ use outlast_job::client::Waiting;
 use outlast_job::clock::now_ms;
 use outlast_job::{Failure, Handle, Outlast};
 use outlast_protocol::HostName;
-use outlast_protocol::request::{AskKeepers, List, News, Subscription};
+use outlast_protocol::request::{AskKeepers, List, ListedJob, News, Subscription};
 use tokio::sync::watch;
 
 use crate::cards::Card;
@@ -20,6 +20,9 @@ const AFTER_OUTPUT: Duration = Duration::from_millis(1000);
 /// The most jobs that are shown: the newest.
 const MAX_CARDS: usize = 500;
 
+/// What a fleet tells is looked at this often even if nothing changes, for hosts that are not heard of any more.
+const FLEET_EVERY: Duration = Duration::from_secs(5);
+
 /// A host that did not answer is asked again after this long, and then after longer times up to the second.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LAST_RETRY: Duration = Duration::from_secs(60);
@@ -29,6 +32,8 @@ const LAST_RETRY: Duration = Duration::from_secs(60);
 pub(crate) struct Listed {
     pub(crate) cards: Vec<Card>,
     pub(crate) troubles: BTreeMap<String, String>,
+    /// The fleet in a few words, if it is shown.
+    pub(crate) fleet: Option<String>,
 }
 
 pub(crate) type Cards = Arc<Listed>;
@@ -75,8 +80,28 @@ impl Bell {
     }
 }
 
-/// This machine, or another.
-type Place = Option<HostName>;
+/// Where jobs are that are listed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// This machine.
+    Here,
+    /// Another, which is asked.
+    There(HostName),
+    /// The hosts of a fleet, as they tell it.
+    Fleet,
+}
+
+impl Place {
+    /// As whose trouble it is shown.
+    fn name(self) -> String {
+        match self {
+            Self::Here => String::new(),
+            Self::There(host) => host.to_string(),
+            Self::Fleet => "fleet".into(),
+        }
+    }
+}
+
 /// What each place said last.
 type Parts = BTreeMap<Place, Vec<Card>>;
 
@@ -92,7 +117,7 @@ impl Feed {
     pub(crate) fn start(outlast: Outlast) -> Result<Self, Failure> {
         let (cards, _) = watch::channel(Cards::default());
         let feed = Self { cards, bells: Arc::default(), parts: Arc::default() };
-        feed.keep_in_thread(outlast, None)?;
+        feed.keep_in_thread(outlast, Place::Here)?;
         Ok(feed)
     }
 
@@ -112,7 +137,7 @@ impl Feed {
         }
         bells.insert(place, Arc::clone(&bell));
         drop(bells);
-        if place.is_some() {
+        if place != Place::Here {
             bell.ring(Told { event: true, output: false });
         }
         let feed = self.clone();
@@ -139,6 +164,11 @@ impl Feed {
                 Ok(cards) => {
                     patience = FIRST_RETRY;
                     self.publish(place, Ok(cards));
+                    if place == Place::Fleet {
+                        std::thread::sleep(AFTER_OUTPUT);
+                        outlast.wait_for_change(FLEET_EVERY);
+                        bell.ring(Told { event: true, output: false });
+                    }
                 }
                 Err(failure) => {
                     (list, _) = (None, followed.clear());
@@ -161,7 +191,8 @@ impl Feed {
     ) -> Result<Vec<Card>, Failure> {
         let asked = List { keepers: AskKeepers::All, last_lines: true, pins: true, ..List::default() };
         let (outlast, mut listed) = match place {
-            Some(host) => {
+            Place::Fleet => return self.look_at_fleet(outlast),
+            Place::There(host) => {
                 let there = outlast.on(host)?;
                 if list.is_none() {
                     *list = tell(&there, &Subscription::JobList, bell);
@@ -169,12 +200,15 @@ impl Feed {
                 let listed = outlast.list_on(host, asked)?;
                 (there, listed)
             }
-            None => {
+            Place::Here => {
                 if list.is_none() {
                     *list = tell(outlast, &Subscription::JobList, bell);
+                    if outlast.shows_fleet() {
+                        let _ = self.keep_in_thread(outlast.clone(), Place::Fleet);
+                    }
                 }
                 for host in outlast.known_hosts() {
-                    let _ = self.keep_in_thread(outlast.clone(), Some(host));
+                    let _ = self.keep_in_thread(outlast.clone(), Place::There(host));
                 }
                 (outlast.clone(), outlast.list(asked))
             }
@@ -194,11 +228,30 @@ impl Feed {
         Ok(listed.into_iter().map(|one| Card::new(one, now)).collect())
     }
 
+    /// The first jobs of the fleet. A host that is not heard of is told of; its jobs are shown as they were.
+    fn look_at_fleet(&self, outlast: &Outlast) -> Result<Vec<Card>, Failure> {
+        let told = outlast.told(MAX_CARDS).unwrap_or_else(|| Ok(Default::default()))?;
+        let (now, words) = (now_ms(), told.words());
+        let asked: Vec<HostName> = outlast.known_hosts();
+        let is_new = |job: &&ListedJob| job.job.handle.host().is_none_or(|host| !asked.contains(&host));
+        let cards = told.jobs.iter().filter(is_new).map(|job| Card::new(job.clone(), now)).collect();
+        self.cards.send_if_modified(|before| {
+            let mut now = Listed::clone(before);
+            now.fleet = Some(words);
+            let changed = now != **before;
+            if changed {
+                *before = Arc::new(now);
+            }
+            changed
+        });
+        Ok(cards)
+    }
+
     /// Puts what a place says beside what the others say. What a host said last is shown while it cannot be asked.
     fn publish(&self, place: Place, said: Result<Vec<Card>, String>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut now = Listed::clone(&self.cards.borrow());
-        let name = place.map(|host| host.to_string()).unwrap_or_default();
+        let name = place.name();
         match &said {
             Ok(_) => now.troubles.remove(&name),
             Err(trouble) => now.troubles.insert(name, trouble.clone()),

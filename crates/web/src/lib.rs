@@ -13,6 +13,7 @@ mod feed;
 mod guard;
 mod inbox;
 mod limits;
+mod metrics;
 mod options;
 mod qr;
 mod rights;

@@ -31,6 +31,8 @@ pub struct Options {
     pub behind_proxy: bool,
     /// Further host names by which browsers reach it.
     pub hosts: Vec<String>,
+    /// The file with the token for `/metrics`; without one there are none.
+    pub metrics_token: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Options {

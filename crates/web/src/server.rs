@@ -28,6 +28,7 @@ use crate::assets::{self, protect};
 use crate::feed::Feed;
 use crate::guard::{self, Guard, Kind, Refused};
 use crate::limits::{BODY_TIMEOUT, Connection, Connections, HEAD_TIMEOUT, MAX_BODY};
+use crate::metrics::Metrics;
 use crate::options::{Options, Ready};
 use crate::rights::Visitor;
 use crate::socket;
@@ -53,6 +54,7 @@ pub(crate) struct Door {
     pub(crate) store: Store,
     pub(crate) desk: Desk,
     pub(crate) feed: Feed,
+    metrics: Option<Arc<Metrics>>,
     calls: Arc<Semaphore>,
     sockets: Arc<Semaphore>,
 }
@@ -98,8 +100,10 @@ pub fn serve(options: Options, ready: impl FnOnce(&Ready)) -> Result<(), Failure
             cookie: format!("__Host-outlast-{}", socket.port()),
             read_only,
         };
+        let metrics = options.metrics_token.as_ref().map(|token| Metrics::new(&options.outlast, token));
         let door = Door {
             guard,
+            metrics: metrics.transpose()?.map(Arc::new),
             feed: Feed::start(options.outlast.clone())?,
             desk: Desk { outlast: options.outlast.clone(), pictures: Arc::clone(&options.pictures) },
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
@@ -245,6 +249,7 @@ async fn respond(door: &Door, connection: &Arc<Connection>, request: Request<Inc
         (Method::POST, "/api/enter") => enter(door, request).await,
         (Method::POST, "/api") => call(door, connection, request).await,
         (Method::GET, "/ws") => open_socket(door, connection, request),
+        (Method::GET, "/metrics") => metrics(door, request.headers()).await,
         (Method::GET | Method::HEAD, path) => assets::answer(path, request.headers())
             .unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "there is nothing here")),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, "this is not how it is asked for"),
@@ -275,6 +280,27 @@ async fn enter(door: &Door, request: Request<Incoming>) -> Response<Body> {
         }
         Ok(None) => refuse(Refused::Unknown),
         Err(failure) => failed(&failure),
+    }
+}
+
+/// A scraper asks.
+async fn metrics(door: &Door, headers: &http::HeaderMap) -> Response<Body> {
+    let Some(metrics) = door.metrics.clone() else {
+        return plain(StatusCode::NOT_FOUND, "there are no metrics: outlast web --metrics-token FILE");
+    };
+    if !metrics.admits(headers) {
+        return plain(StatusCode::UNAUTHORIZED, "this needs the token: Authorization: Bearer TOKEN");
+    }
+    let Ok(_place) = door.calls.acquire().await else { return refuse(Refused::Unknown) };
+    let outlast = door.desk.outlast.clone();
+    match tokio::task::spawn_blocking(move || metrics.text(&outlast)).await {
+        Ok(text) => {
+            let mut response = Response::new(full(text));
+            let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            response
+        }
+        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the jobs could not be counted"),
     }
 }
 

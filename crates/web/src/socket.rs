@@ -233,7 +233,9 @@ impl Page {
                     all.cards.iter().filter(|card| shown.get(&card.job) != Some(card)).collect();
                 let gone: Vec<&String> =
                     shown.keys().filter(|job| !all.cards.iter().any(|card| card.job == **job)).collect();
-                let said = json!({ "t": "jobs", "changed": changed, "gone": gone, "troubles": all.troubles });
+                let said = json!({
+                    "t": "jobs", "changed": changed, "gone": gone, "troubles": all.troubles, "fleet": all.fleet,
+                });
                 if !send(&out, &said).await {
                     return;
                 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::{Node, RETRY};
 use crate::directory::{Beat, Member};
+use crate::names;
 
 /// How often a host says that it is there.
 pub const EVERY: Duration = Duration::from_secs(5);
@@ -23,20 +24,20 @@ pub(super) async fn say(node: Arc<Node>) {
             Err(_) => tokio::time::sleep(RETRY).await,
         }
     };
-    while !note(&node, false).await {
-        tokio::time::sleep(RETRY).await;
-    }
-    let mut count = 0_u32;
+    let (mut count, mut is_noted) = (0_u32, false);
+    let subject = format!("$KV.{}.{}", names::HOSTS, node.host);
+    drop(hosts);
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let beat = serde_json::to_vec(&now(&node)).unwrap_or_default();
-        // One that is not taken is followed by the next.
-        let _ = hosts.put(&node.host, Bytes::from(beat)).await;
+        // Nobody asks whether it was taken: one that is not is followed by the next.
+        let _ = node.broker.client.publish(subject.clone(), Bytes::from(beat)).await;
         count += 1;
-        if count.is_multiple_of(NOTE_EVERY) {
-            note(&node, false).await;
+        // Whether this host was here before is asked first by who recovers its orders.
+        if node.is_recovered.load(Ordering::Relaxed) && (!is_noted || count.is_multiple_of(NOTE_EVERY)) {
+            is_noted = note(&node, false).await;
         }
     }
 }

@@ -14,6 +14,8 @@ use super::Order;
 
 const STARTING: &str = "starting ";
 const JOB: &str = "job ";
+/// Too short for the name of an order.
+const BOOT: &str = ".boot";
 
 /// What is known of a claim.
 #[derive(Debug)]
@@ -53,24 +55,61 @@ impl Claims {
         self.folder.join(id)
     }
 
-    /// Claims an order. It is on the disk when this returns.
+    /// Notes that an order is about to be claimed. It survives this process, which is enough: after a crash of the machine, all orders
+    /// are looked at.
+    pub fn intend(&self, id: &str) {
+        let _ = File::create(self.folder.join(format!(".{id}")));
+    }
+
+    /// It was not claimed after all, or is dealt with.
+    pub fn forget_intent(&self, id: &str) {
+        let _ = std::fs::remove_file(self.folder.join(format!(".{id}")));
+    }
+
+    /// Orders that an earlier process was about to claim.
+    #[must_use]
+    pub fn intents(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_prefix('.')?.to_owned());
+        entries.filter_map(name).filter(|id| super::check_id(id).is_ok()).collect()
+    }
+
+    /// In which run of the machine all was dealt with last.
+    #[must_use]
+    pub fn boot(&self) -> Option<String> {
+        std::fs::read_to_string(self.folder.join(BOOT)).ok()
+    }
+
+    /// All that earlier runs have left is dealt with.
+    pub fn note_boot(&self, boot: &str) {
+        // Should it not be noted, all is looked at again.
+        let _ = std::fs::write(self.folder.join(BOOT), boot);
+    }
+
+    /// Claims an order, and says at once that it may be started in this run of the machine, unless that is still to be decided. It is
+    /// on the disk when this returns. A file that was cut by a crash counts as none: nobody has acknowledged the order before.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn make(&self, order: &Order) -> Result<Claim, Failure> {
+    pub fn make(&self, order: &Order, starting_in: Option<&str>) -> Result<Claim, Failure> {
         let path = self.path(&order.id);
         let fresh = self.folder.join(format!(".{}", order.id));
         let write = || -> std::io::Result<()> {
             let mut text = serde_json::to_vec(&First { order: order.clone() })?;
             text.push(b'\n');
+            if let Some(boot) = starting_in {
+                text.extend_from_slice(format!("{STARTING}{boot}\n").as_bytes());
+            }
             let mut file = File::create(&fresh)?;
             file.write_all(&text)?;
-            file.sync_data()?;
+            // Its name first: then most file systems bring both to the disk at once.
             std::fs::rename(&fresh, &path)?;
+            file.sync_data()?;
             File::open(&self.folder)?.sync_all()
         };
         write().map_err(|error| cannot(&path, &error))?;
-        Ok(Claim { path, order: order.clone(), starting_in: None, job: None })
+        let starting_in = starting_in.map(str::to_owned);
+        Ok(Claim { path, order: order.clone(), starting_in, job: None })
     }
 
     /// The claim on an order, if there is one.
@@ -110,23 +149,24 @@ impl Claim {
     /// # Errors
     /// When it cannot be written: then it must not be started.
     pub fn starting(&mut self, boot: &str) -> Result<(), Failure> {
-        self.add(&format!("{STARTING}{boot}\n"))?;
+        self.add(&format!("{STARTING}{boot}\n"))?.sync_data().map_err(|error| cannot(&self.path, &error))?;
         self.starting_in = Some(boot.to_owned());
         Ok(())
     }
 
-    /// It has become a job.
-    pub fn started(&mut self, job: u64) {
+    /// It has become a job. What is returned is to be brought to the disk, which nobody needs to wait for: until then, a crash of the
+    /// machine leaves the outcome unknown.
+    pub fn started(&mut self, job: u64) -> Option<File> {
         self.job = Some(job);
         // Should it not be noted, the order itself is found among those that were carried out.
-        let _ = self.add(&format!("{JOB}{job}\n"));
+        self.add(&format!("{JOB}{job}\n")).ok()
     }
 
-    fn add(&self, line: &str) -> Result<(), Failure> {
-        let write = || -> std::io::Result<()> {
+    fn add(&self, line: &str) -> Result<File, Failure> {
+        let write = || -> std::io::Result<File> {
             let mut file = File::options().append(true).open(&self.path)?;
             file.write_all(line.as_bytes())?;
-            file.sync_data()
+            Ok(file)
         };
         write().map_err(|error| cannot(&self.path, &error))
     }
@@ -162,7 +202,7 @@ mod tests {
             repeats: false,
             spec: JobSpec::shell("true"),
         };
-        let mut claim = claims.make(&order).unwrap();
+        let mut claim = claims.make(&order, None).unwrap();
         assert_eq!(claims.find("order-0001").unwrap().starting_in, None);
         claim.starting("boot-a").unwrap();
         File::options().append(true).open(&claim.path).unwrap().write_all(b"job 1").unwrap();
@@ -171,5 +211,13 @@ mod tests {
         assert_eq!(claims.all().len(), 1);
         found.settle();
         assert!(claims.all().is_empty());
+        claims.intend("order-0001");
+        assert_eq!(claims.intents(), ["order-0001"], "a killed process leaves what it was about to claim");
+        claims.note_boot("boot-a");
+        let claim = claims.make(&order, Some("boot-a")).unwrap();
+        assert!(claims.intents().is_empty() && claims.boot().as_deref() == Some("boot-a"));
+        assert_eq!(claims.find("order-0001").unwrap().starting_in.as_deref(), Some("boot-a"));
+        File::options().write(true).open(&claim.path).unwrap().set_len(5).unwrap();
+        assert!(claims.find("order-0001").is_none(), "half a claim is none");
     }
 }

@@ -1,39 +1,33 @@
 //! A host that works on orders: takes them when it has a free slot, claims, acknowledges and starts them, and tells how they end.
 
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::Message;
 use async_nats::jetstream::kv::{CreateErrorKind, Store};
 use async_nats::jetstream::message::{AckKind, PublishMessage};
-use async_nats::jetstream::{Message, stream};
 use bytes::Bytes;
-use futures_util::future::select_all;
 use outlast_job::Handle;
 use outlast_protocol::lifecycle::State;
-use outlast_protocol::{Failure, Kind};
+use outlast_protocol::{Failure, Kind, Slot};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::claims::{Claim, Claims};
-use super::{End, Order, Priority, Record, Retry, Stage, change, look, value};
-use crate::broker::{REPLY_TIMEOUT, broken, gather};
+use super::polls::{Polls, consumers, heed_leaders};
+use super::{End, Order, Record, Retry, Stage, change, look, value};
+use crate::broker::broken;
 use crate::names;
 use crate::node::{Counts, Node, RETRY};
 
 /// How long the broker waits for an acknowledgement before it offers an order again.
-const ACK_WAIT: Duration = Duration::from_secs(15);
-/// How long one question for orders stays with the broker. One that a dying server has lost is asked again after this.
-const ASK_FOR: Duration = Duration::from_secs(10);
+pub(super) const ACK_WAIT: Duration = Duration::from_secs(15);
 /// How long a claim of another host is left alone before the order is offered again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long the broker may take to take an acknowledgement.
 const ACK_TIMEOUT: Duration = Duration::from_secs(3);
-/// How many acknowledgements of one label may be missing at once.
-const MAX_UNACKNOWLEDGED: i64 = 10_000;
 
 /// What the tasks of a worker share.
 pub struct Worker {
@@ -71,6 +65,7 @@ pub async fn work(worker: Worker) {
         tokio::time::sleep(RETRY).await;
     }
     let node = Arc::clone(&shop.worker.node);
+    node.is_recovered.store(true, Ordering::Relaxed);
     if node.labels.is_empty() || node.slots == 0 {
         return until_drained(&shop).await;
     }
@@ -80,24 +75,42 @@ pub async fn work(worker: Worker) {
             Err(_) => tokio::time::sleep(RETRY).await,
         }
     };
-    loop {
+    let _heeding: JoinSet<()> =
+        node.labels.iter().map(|label| heed_leaders(Arc::clone(&node), label.clone())).collect();
+    let mut polls = Polls::new(&consumers);
+    while !node.is_draining() {
         let free = node.slots.saturating_sub(node.used.load(Ordering::Relaxed));
-        if node.is_draining() {
-            return until_drained(&shop).await;
-        }
-        if free == 0 {
-            node.slot_free.notified().await;
-            continue;
-        }
-        for message in take(&consumers, free).await {
-            if node.is_draining() {
-                let _ = message.ack_with(AckKind::Nak(None)).await;
+        if free > 0 && polls.has_more {
+            let there = polls.there(free).await;
+            if !there.is_empty() {
+                shop.begin(there);
                 continue;
             }
-            node.used.fetch_add(1, Ordering::Relaxed);
-            let shop = Arc::clone(&shop);
-            tokio::spawn(async move { shop.handle(message).await });
         }
+        if free > 0 {
+            polls.ask();
+        }
+        tokio::select! {
+            came = polls.came() => {
+                if free > 0 && !node.is_draining() {
+                    shop.begin(came);
+                } else {
+                    give_back(&came).await;
+                }
+            }
+            () = node.slot_free.notified() => {}
+            () = node.broker.changed.notified() => polls.ask_anew(),
+        }
+    }
+    // What was asked for may come yet: others can have it at once.
+    drop(polls);
+    until_drained(&shop).await;
+}
+
+/// Another host may have them.
+async fn give_back(messages: &[Message]) {
+    for message in messages {
+        let _ = message.ack_with(AckKind::Nak(None)).await;
     }
 }
 
@@ -110,81 +123,16 @@ async fn until_drained(shop: &Shop) {
     node.stop.notify_one();
 }
 
-/// The readers of each label, the urgent first.
-async fn consumers(node: &Node) -> Result<Vec<PullConsumer>, Failure> {
-    let mut consumers = Vec::new();
-    for priority in Priority::ALL {
-        for label in &node.labels {
-            let queue = node.broker.queue(label).await?;
-            consumers.push(consumer(&queue, label, priority).await?);
-        }
-    }
-    Ok(consumers)
-}
-
-async fn consumer(queue: &stream::Stream, label: &str, priority: Priority) -> Result<PullConsumer, Failure> {
-    let config = pull::Config {
-        durable_name: Some(priority.word().into()),
-        ack_policy: AckPolicy::Explicit,
-        ack_wait: ACK_WAIT,
-        max_ack_pending: MAX_UNACKNOWLEDGED,
-        filter_subject: names::queue(label, priority.word(), "*"),
-        ..Default::default()
-    };
-    let made = queue.get_or_create_consumer(priority.word(), config).await;
-    made.map_err(|error| broken("cannot read a queue", error))
-}
-
-type Asked<'a> = Pin<Box<dyn Future<Output = Vec<Message>> + Send + 'a>>;
-
-/// Orders for the free slots: the urgent ones that are there, or whatever comes first.
-async fn take(consumers: &[PullConsumer], free: usize) -> Vec<Message> {
-    let mut taken = Vec::new();
-    for consumer in consumers {
-        if taken.len() < free
-            && let Ok(batch) = consumer.fetch().max_messages(free - taken.len()).messages().await
-        {
-            taken.extend(gather(batch, REPLY_TIMEOUT).await.unwrap_or_default());
-        }
-    }
-    if !taken.is_empty() {
-        return taken;
-    }
-    let mut asked: Vec<Asked<'_>> = consumers
-        .iter()
-        .map(|consumer| {
-            Box::pin(async move {
-                let batch = consumer.batch().max_messages(1).expires(ASK_FOR).messages().await;
-                let gathered = match batch {
-                    Ok(batch) => gather(batch, ASK_FOR + REPLY_TIMEOUT).await,
-                    Err(error) => Err(broken("cannot read a queue", error)),
-                };
-                match gathered {
-                    Ok(taken) => taken,
-                    Err(_) => {
-                        tokio::time::sleep(RETRY).await;
-                        Vec::new()
-                    }
-                }
-            }) as Asked<'_>
-        })
-        .collect();
-    // The first that comes ends it. Others may come at the same moment: those that do not fit are given back.
-    while !asked.is_empty() {
-        let (came, _, rest) = select_all(asked).await;
-        asked = rest;
-        taken.extend(came);
-        if !taken.is_empty() {
-            break;
-        }
-    }
-    for surplus in taken.drain(free.min(taken.len())..) {
-        let _ = surplus.ack_with(AckKind::Nak(None)).await;
-    }
-    taken
-}
-
 impl Shop {
+    /// Begins to work on orders, each in a slot.
+    fn begin(self: &Arc<Self>, messages: Vec<Message>) {
+        for message in messages {
+            self.node().used.fetch_add(1, Ordering::Relaxed);
+            let shop = Arc::clone(self);
+            tokio::spawn(async move { shop.handle(message).await });
+        }
+    }
+
     fn node(&self) -> &Arc<Node> {
         &self.worker.node
     }
@@ -210,27 +158,15 @@ impl Shop {
     /// Goes on with what an earlier process has begun, and gives back what it has only just claimed. False when the broker does not
     /// answer: nothing was done then that could not be done again.
     async fn recover(self: &Arc<Self>) -> bool {
-        let Ok(records) = super::all(&self.node().broker).await else { return false };
-        let host = &self.node().host;
-        for record in records.into_iter().filter(|record| record.host == *host && !record.is_over()) {
-            let id = &record.order.id;
-            if self.claims.find(id).is_some() {
-                continue;
-            }
-            let Ok(Some((mut record, revision))) = look(&self.orders, id).await else { return false };
-            let settled = match &record.stage {
-                // No claim is on the disk, so it was not started.
-                Stage::Claimed => self.orders.purge_expect_revision(id, Some(revision)).await.is_ok(),
-                Stage::Started { .. } => {
-                    record.stage = Stage::Unknown { why: format!("{host} has lost what it knew of it") };
-                    change(&self.node().broker, &record, revision).await.is_ok()
-                }
-                Stage::Unknown { .. } | Stage::Ended { .. } | Stage::Cancelled { .. } => true,
-            };
-            if !settled {
+        let boot = self.node().machine.boot();
+        let Ok(doubtful) = self.doubtful(&boot).await else { return false };
+        for id in doubtful {
+            if self.claims.find(&id).is_none() && self.settle_without_file(&id).await.is_err() {
                 return false;
             }
+            self.claims.forget_intent(&id);
         }
+        self.claims.note_boot(&boot);
         for claim in self.claims.all() {
             let id = claim.order.id.clone();
             if !self.is_new(&id) {
@@ -244,6 +180,44 @@ impl Shop {
             });
         }
         true
+    }
+
+    /// Orders that may be claimed for this host without a file that says so. A process that was killed leaves a note of each that it
+    /// was about to claim; after a crash of the machine, or without its folder, all orders are looked at.
+    async fn doubtful(&self, boot: &str) -> Result<Vec<String>, Failure> {
+        if self.claims.boot().as_deref() == Some(boot) {
+            return Ok(self.claims.intents());
+        }
+        let (broker, host) = (&self.node().broker, &self.node().host);
+        let members = broker.members().await?;
+        let known = members.get(host).await.map_err(|error| broken("cannot read members", error))?;
+        if known.is_none() && self.claims.boot().is_none() {
+            // It joins for the first time.
+            return Ok(Vec::new());
+        }
+        let records = super::all(broker).await?;
+        let is_ours = |record: &Record| record.host == *host && !record.is_over();
+        Ok(records.into_iter().filter(is_ours).map(|record| record.order.id).collect())
+    }
+
+    /// No claim is on the disk: one that was not started is given back, and of any other nothing is known.
+    async fn settle_without_file(&self, id: &str) -> Result<(), Failure> {
+        let host = &self.node().host;
+        let Some((mut record, revision)) = look(&self.orders, id).await? else { return Ok(()) };
+        if record.host != *host {
+            return Ok(());
+        }
+        match &record.stage {
+            Stage::Claimed => {
+                let purged = self.orders.purge_expect_revision(id, Some(revision)).await;
+                purged.map_err(|error| broken("cannot give an order back", error))
+            }
+            Stage::Starting | Stage::Started { .. } => {
+                record.stage = Stage::Unknown { why: format!("{host} has lost what it knew of it") };
+                change(&self.node().broker, &record, revision).await.map(drop)
+            }
+            Stage::Unknown { .. } | Stage::Ended { .. } | Stage::Cancelled { .. } => Ok(()),
+        }
     }
 
     /// Goes on with a claim of an earlier process.
@@ -322,6 +296,8 @@ impl Shop {
             Predecessors::Failed(because) => Stage::Ended { job: None, end: End::Skipped { because } },
         };
         let record = Record { stage, ..self.claimed(order) };
+        // Should we be killed before there is a file, this says what may be claimed.
+        tokio::task::block_in_place(|| self.claims.intend(&order.id));
         let revision = match self.orders.create(&order.id, value(&record)).await {
             Ok(revision) => revision,
             Err(error) if error.kind() == CreateErrorKind::AlreadyExists => {
@@ -331,13 +307,16 @@ impl Shop {
                     // Its host has it for certain, or it is over.
                     Stage::Ended { .. }
                     | Stage::Cancelled { .. }
+                    | Stage::Starting
                     | Stage::Started { .. }
                     | Stage::Unknown { .. } => {
+                        self.claims.forget_intent(&order.id);
                         let _ = message.ack().await;
                         return None;
                     }
                     Stage::Claimed if is_mine => revision,
                     Stage::Claimed => {
+                        self.claims.forget_intent(&order.id);
                         let _ = nak(LOOK_AGAIN).await;
                         return None;
                     }
@@ -347,16 +326,19 @@ impl Shop {
             Err(_) => return None,
         };
         if record.is_over() {
+            self.claims.forget_intent(&order.id);
             self.tell_result(&record).await;
             let _ = message.ack().await;
             return None;
         }
         Counts::add(&self.node().counts.claimed);
         test_point("claimed");
-        let (claims, of) = (self.claims.clone(), order.clone());
+        let (claims, of, boot) = (self.claims.clone(), order.clone(), self.node().machine.boot());
+        // One that may still go to another host is not about to be started yet.
+        let starting_in = (order.retry != Retry::IfNotStarted).then_some(boot);
         let made = tokio::task::spawn_blocking(move || match claims.find(&of.id) {
             Some(claim) => Ok(claim),
-            None => claims.make(&of),
+            None => claims.make(&of, starting_in.as_deref()),
         });
         let Ok(Ok(claim)) = made.await else {
             // This disk takes no claim: another host may have it.
@@ -384,6 +366,10 @@ impl Shop {
 
     /// Starts a claimed order, and tells how it ends. The slot is free again when its job has ended.
     async fn carry_out(&self, mut claim: Claim, revision: u64) {
+        let Ok(revision) = self.announce(&claim, revision).await else {
+            self.free_slot();
+            return claim.settle();
+        };
         let job = match self.start(&mut claim).await {
             Ok(job) => job,
             Err(failure) if failure.kind == Kind::OutcomeUnknown => {
@@ -422,23 +408,39 @@ impl Shop {
         self.over(claim, revision, Stage::Ended { job: Some(job.number()), end }).await;
     }
 
+    /// An order that may be given to another host while it is not started is started only if the broker still says that it is ours.
+    async fn announce(&self, claim: &Claim, revision: u64) -> Result<u64, String> {
+        match claim.order.retry {
+            Retry::IfNotStarted if claim.starting_in.is_none() && claim.job.is_none() => {
+                let record = Record { stage: Stage::Starting, ..self.claimed(&claim.order) };
+                self.report(&record, revision).await
+            }
+            Retry::Never | Retry::IfNotStarted | Retry::Always => Ok(revision),
+        }
+    }
+
     async fn start(&self, claim: &mut Claim) -> Result<Handle, Failure> {
         if let Some(job) = claim.job {
             return Ok(Handle::new(job));
         }
         let lost = |_| Failure::new(Kind::OutcomeUnknown, "the node was ended while it started the order");
         if claim.starting_in.is_none() {
-            // On the disk before anything runs.
+            // On the disk before anything runs, as it is for all others since they were claimed.
             let boot = self.node().machine.boot();
             tokio::task::block_in_place(|| claim.starting(&boot))?;
         }
         let machine = Arc::clone(&self.node().machine);
-        let Order { id, by, spec, .. } = claim.order.clone();
+        let Order { id, by, label, mut spec, .. } = claim.order.clone();
+        if spec.slot.is_none() && self.node().shared.contains(&label) {
+            spec.slot = Some(Slot::new(&label));
+        }
         let started =
             tokio::task::spawn_blocking(move || machine.start(&id, &by, spec)).await.map_err(lost)??;
         test_point("started");
         Counts::add(&self.node().counts.started);
-        tokio::task::block_in_place(|| claim.started(started.number()));
+        if let Some(noted) = tokio::task::block_in_place(|| claim.started(started.number())) {
+            tokio::task::spawn_blocking(move || noted.sync_data());
+        }
         Ok(started)
     }
 

@@ -1,7 +1,7 @@
 //! Answers the [closed set of requests](outlast_protocol::request) from this machine's own home. Requests and answers are
 //! moved as values: nothing is serialised on the way.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_protocol::request::{
     Ack, Answer, AskKeepers, BytePart, Bytes, Fact, FactKind, Files, JobRequest, List, ListedJob,
@@ -17,19 +17,22 @@ use super::wait::{PendingWait, wait_any};
 use super::{Local, LocalJob, grep};
 use crate::client::Place;
 use crate::failure::{Failure, Kind};
-use crate::lifecycle::{Outcome, Process, Receipt};
+use crate::lifecycle::{Outcome, Process, Receipt, State};
 use crate::log::timing;
 use crate::outbox::{Outbox, reader};
 use crate::registry::sweep::Swept;
 use crate::registry::{layout, orders};
 use crate::settings::{Retention, Section};
 use crate::slots;
-use crate::spec::{JobSpec, KeeperSpec};
+use crate::spec::{Handle, JobSpec, KeeperSpec};
 use crate::wakes::WakePlan;
 use crate::wire::ScreenShot;
 
 /// How many facts of a recording one answer holds.
 const MAX_FACTS: usize = 10_000;
+/// How long a keeper may take to run a command that it has noted, and how often that is looked at.
+const STARTING_TIMEOUT: Duration = Duration::from_secs(10);
+const STARTING_POLL: Duration = Duration::from_millis(10);
 
 impl Local {
     /// # Errors
@@ -84,7 +87,7 @@ impl Local {
     fn start_once(&self, order: &str, spec: JobSpec) -> Result<Answer, Failure> {
         let start = || Ok(Answer::Started(self.start(spec)?.dir.handle()));
         // An earlier attempt started it: it may also have failed to.
-        let find = |handle| match LocalJob::new(self.job(handle)?, false).info()?.state.receipt() {
+        let find = |handle| match self.past_start(handle)?.receipt() {
             Some(Receipt { outcome: Outcome::NotStarted { error }, .. }) => {
                 let said = format!("job {handle} could not start: {}", error.message);
                 Err(Failure::new(Kind::CannotStart, said).hint(error.hint.clone()))
@@ -92,6 +95,19 @@ impl Local {
             _ => Ok(Answer::Started(handle)),
         };
         orders::start_once(&self.home, order, start, find)
+    }
+
+    /// Where a job is whose keeper may still be about to run it, or to find that it may not.
+    fn past_start(&self, handle: Handle) -> Result<State, Failure> {
+        let job = LocalJob::new(self.job(handle)?, false);
+        let give_up = Instant::now() + STARTING_TIMEOUT;
+        loop {
+            let state = job.info()?.state;
+            if !matches!(state, State::Starting) || Instant::now() >= give_up {
+                return Ok(state);
+            }
+            std::thread::sleep(STARTING_POLL);
+        }
     }
 
     /// As all lists have it.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::{Home, layout};
 use crate::failure::{Failure, Kind};
-use crate::spec::Handle;
+use crate::spec::{CALLER_GONE, Handle};
 use crate::wire::WireFailure;
 
 /// How long an order is remembered: no client asks again after as long.
@@ -27,6 +27,7 @@ const MAX_NAME: usize = 64;
 
 const BEGUN: &str = "begun";
 const JOB: &str = "job ";
+const VOID: &str = "void";
 
 /// How far an order has got.
 #[derive(Debug, PartialEq)]
@@ -37,6 +38,8 @@ enum Noted {
     Begun,
     /// It has started this job.
     Job(Handle),
+    /// Nobody may start it any more, and nobody has.
+    Void,
     /// It was answered.
     Answered(serde_json::Value),
 }
@@ -84,14 +87,21 @@ impl Claim {
     }
 }
 
-/// Only whole lines count: the last word stands.
+/// Only whole lines count. Of a job and of the word that there may be none, whichever came first stands: both are appended, so a keeper
+/// and who gives it up always agree. Otherwise the last word stands.
 fn parse(text: &str) -> Noted {
     let mut noted = Noted::New;
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         if line == BEGUN {
             noted = Noted::Begun;
+        } else if line == VOID {
+            if !matches!(noted, Noted::Job(_) | Noted::Answered(_)) {
+                noted = Noted::Void;
+            }
         } else if let Some(job) = line.strip_prefix(JOB).and_then(|job| job.parse().ok()) {
-            noted = Noted::Job(Handle::new(job));
+            if noted != Noted::Void {
+                noted = Noted::Job(Handle::new(job));
+            }
         } else if let Ok(value) = serde_json::from_str(line) {
             noted = Noted::Answered(value);
         }
@@ -143,14 +153,14 @@ pub(crate) fn once(
             answer
         }
         Noted::Answered(value) => again(value),
-        Noted::Begun | Noted::Job(_) => Err(unknown()),
+        Noted::Begun | Noted::Job(_) | Noted::Void => Err(unknown()),
     }
 }
 
 /// As [`once`], for a start: `find` gives the answer for a job that an earlier attempt has started.
 ///
 /// # Errors
-/// As [`once`].
+/// As [`once`]; but an order whose process is gone, and that no keeper has taken, is known not to have been started.
 pub(crate) fn start_once(
     home: &Home,
     order: &str,
@@ -175,7 +185,13 @@ pub(crate) fn start_once(
             }
             // A keeper may be on its way, whose orderer is gone.
             Noted::Begun if Instant::now() < give_up => std::thread::sleep(START_POLL),
-            Noted::Begun => return Err(unknown()),
+            // Should one come after all, it finds this word before its own, and runs nothing.
+            Noted::Begun => claim.note(VOID)?,
+            Noted::Void => {
+                let answer = Err(never_started());
+                claim.answered(&answer);
+                return answer;
+            }
         }
     }
 }
@@ -183,11 +199,18 @@ pub(crate) fn start_once(
 /// A keeper notes which job the order has become, before its command runs.
 ///
 /// # Errors
-/// When it cannot be written.
-pub(crate) fn note_job(home: &Home, order: &str, handle: Handle) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder(home)?, order, flags, Mode::empty())?;
-    rustix::io::write(file, format!("{JOB}{}\n", handle.number()).as_bytes()).map(|_| ())
+/// When it cannot be written, or the order was given up meanwhile: then the command must not run.
+pub(crate) fn note_job(home: &Home, order: &str, handle: Handle) -> std::io::Result<()> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(folder(home)?, order, flags, Mode::empty())?);
+    file.write_all(format!("{JOB}{}\n", handle.number()).as_bytes())?;
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_string(&mut text)?;
+    match parse(&text) {
+        Noted::Void => Err(std::io::Error::other(CALLER_GONE)),
+        Noted::New | Noted::Begun | Noted::Job(_) | Noted::Answered(_) => Ok(()),
+    }
 }
 
 /// Forgets orders that nobody asks for any more.
@@ -223,6 +246,11 @@ fn again(value: serde_json::Value) -> Result<Answer, Failure> {
 fn unknown() -> Failure {
     Failure::new(Kind::OutcomeUnknown, "the order was begun, and the process that carried it out is gone")
         .hint("look at the job before you ask for it again")
+}
+
+/// Nobody has run anything, and nobody will.
+fn never_started() -> Failure {
+    Failure::new(Kind::CannotStart, format!("nothing was started: {CALLER_GONE}"))
 }
 
 #[cfg(test)]
@@ -270,5 +298,18 @@ mod tests {
             assert_eq!(check(wrong).unwrap_err().kind, Kind::Usage, "{wrong}");
         }
         assert_eq!(parse("begun\njob 1"), Noted::Begun, "half a line is not a word");
+    }
+
+    #[test]
+    fn a_keeper_and_who_gives_an_order_up_agree_on_who_was_first() {
+        let (_folder, home) = home();
+        Claim::open(&home, "order-0001").unwrap().note(BEGUN).unwrap();
+        Claim::open(&home, "order-0001").unwrap().note(VOID).unwrap();
+        let late = note_job(&home, "order-0001", Handle::new(3)).unwrap_err();
+        assert!(late.to_string().contains(CALLER_GONE), "{late}");
+        let asked = start_once(&home, "order-0001", || panic!("started"), |_| panic!("found"));
+        let failure = asked.unwrap_err();
+        assert_eq!(failure.kind, Kind::CannotStart, "it is certain that nothing ran");
+        assert_eq!(parse("begun\njob 3\nvoid\n"), Noted::Job(Handle::new(3)), "the keeper was first");
     }
 }

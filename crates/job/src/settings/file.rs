@@ -24,7 +24,7 @@ use crate::units::{parse_bytes, parse_duration, parse_processors};
 use crate::wakes;
 
 impl Section {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Retention,
         Self::Log,
         Self::Wake,
@@ -37,6 +37,7 @@ impl Section {
         Self::Pressure,
         Self::Systemd,
         Self::Terminal,
+        Self::Fleet,
     ];
 
     /// Its name in the file.
@@ -54,6 +55,7 @@ impl Section {
             Self::Pressure => "pressure",
             Self::Systemd => "systemd",
             Self::Terminal => "terminal",
+            Self::Fleet => "fleet",
         }
     }
 }
@@ -154,6 +156,7 @@ impl Reader<'_> {
                 shell: terminal.shell.filter(|shell| shell != "bash"),
                 detach_key: terminal.detach_key,
             },
+            fleet_shown: self.section::<FleetTable>(Section::Fleet).show,
         }
     }
 
@@ -355,6 +358,12 @@ struct TerminalTable {
     #[serde(deserialize_with = "interpreter")]
     shell: Option<String>,
     detach_key: DetachKey,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct FleetTable {
+    show: bool,
 }
 
 #[derive(Deserialize, Default)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use outlast_cli::{FleetAddArgs, FleetInitArgs, FleetVerb};
+use outlast_cli::{FleetAddArgs, FleetInitArgs, FleetLogArgs, FleetVerb};
 use outlast_fleet::broker::{Broker, Patience};
 use outlast_fleet::config::FleetFile;
 use outlast_fleet::directory::{self, Beat, Need};
 use outlast_fleet::identity::{Bundle, Member, Owner, Tls};
+use outlast_fleet::logs;
 use outlast_fleet::queue::{self, Stage};
 use outlast_job::{Failure, Outlast};
 use outlast_policy::OrderKind;
@@ -30,7 +31,11 @@ pub(super) fn fleet(outlast: &Outlast, verb: &FleetVerb, out: &mut Output) -> Re
             let mut owner = Owner::load(&args.folder)?;
             owner.revoke(&args.name)?;
             owner.write(&args.folder)?;
-            said(out, "revoked", &args.name, "let the broker read it: nats-server --signal reload");
+            let next = format!(
+                "let the broker read it: nats-server --signal reload; orders it has: outlast order resolve --of {}",
+                args.name
+            );
+            said(out, "revoked", &args.name, &next);
             Ok(0)
         }
         FleetVerb::Join(args) => {
@@ -42,11 +47,39 @@ pub(super) fn fleet(outlast: &Outlast, verb: &FleetVerb, out: &mut Output) -> Re
             said(out, "joined", &bundle.name, &format!("{} is written; next: {next}", path.display()));
             Ok(0)
         }
+        FleetVerb::Log(args) => {
+            allowed(outlast.home(), OrderKind::Read)?;
+            log(outlast, args, out)
+        }
         FleetVerb::Status(_) => {
             allowed(outlast.home(), OrderKind::List)?;
             status(out)
         }
     }
+}
+
+/// The whole log of a job, as its host puts it at the broker.
+fn log(outlast: &Outlast, args: &FleetLogArgs, out: &mut Output) -> Result<i32, Failure> {
+    let handle = outlast.job(&args.job)?.handle();
+    let host = handle.host().ok_or_else(|| {
+        Failure::usage(format!("{} is a job of this machine", args.job))
+            .hint(format!("read it here: outlast read {} --raw", args.job))
+    })?;
+    let broker = broker()?;
+    let Some(path) = &args.to else {
+        logs::fetch(&broker, host.as_str(), handle.number(), &mut std::io::stdout().lock())?;
+        return Ok(0);
+    };
+    let file = std::fs::File::create(path);
+    let mut file =
+        file.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    let bytes = logs::fetch(&broker, host.as_str(), handle.number(), &mut file)?;
+    if out.json {
+        out.value(&serde_json::json!({ "job": handle.to_string(), "bytes": bytes, "file": path }));
+    } else {
+        out.line(&format!("{bytes} bytes of {handle} are in {}", path.display()));
+    }
+    Ok(0)
 }
 
 fn said(out: &mut Output, what: &str, name: &str, next: &str) {
@@ -197,8 +230,8 @@ async fn look(broker: &Broker) -> Result<Status, Failure> {
     for record in queue::all(broker).await? {
         let is_here = beats.contains_key(&record.host);
         let word = match &record.stage {
-            Stage::Claimed | Stage::Started { .. } if !is_here => "outcome unknown",
-            Stage::Claimed => "claimed",
+            Stage::Claimed | Stage::Starting | Stage::Started { .. } if !is_here => "outcome unknown",
+            Stage::Claimed | Stage::Starting => "claimed",
             Stage::Started { .. } => "running",
             Stage::Ended { .. } if record.is_well() => "done",
             Stage::Ended { .. } => "failed",

@@ -1,7 +1,7 @@
 //! `outlast jobs`: what needs attention first.
 
 mod far;
-mod fleet;
+pub(super) mod fleet;
 pub(super) mod rows;
 mod watch;
 
@@ -67,7 +67,12 @@ fn list(outlast: &Outlast, args: &JobsArgs, filter: &Filter) -> Result<(Vec<Row>
     };
     let is_here = args.on.as_deref().is_none_or(|on| on == HERE);
     let jobs = if is_here { outlast.list(request.clone()) } else { Vec::new() };
-    let far = far::ask(outlast, &hosts, &request, &mine, now);
+    let mut far = far::ask(outlast, &hosts, &request, &mine, now);
+    if args.on.is_none() && args.session.is_none() {
+        let (rows, trouble) = fleet::shown(outlast, &mine, now);
+        far.rows.extend(rows);
+        far.troubles.extend(trouble);
+    }
     let wanted =
         |row: &Row| (args.all || args.session.is_some() || row.is_live() || row.mine) && filter.takes(row);
     let mut rows: Vec<Row> =

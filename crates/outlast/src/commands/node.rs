@@ -38,13 +38,17 @@ pub(super) fn node(outlast: &Outlast, args: &NodeArgs, out: &mut Output) -> Resu
     let labels = if args.labels.is_empty() { given.labels } else { args.labels.clone() };
     labels.iter().try_for_each(|label| token("label", label).map(drop))?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let slots = args.slots.or(given.slots).unwrap_or(processors);
+    // Where every label is a slot of this machine, there are as many orders at a time as these have places.
+    let places = |label: &String| outlast.settings().slots.get(label).map(|places| *places as usize);
+    let in_slots = labels.iter().map(places).sum::<Option<usize>>().filter(|places| *places > 0);
+    let slots = args.slots.or(given.slots).or(in_slots).unwrap_or(processors);
+    let shared = labels.iter().filter(|label| places(label).is_some()).cloned().collect();
     let judge = Arc::new(HostJudge::open(outlast)?);
     let machine = Arc::new(LocalMachine::new(outlast.clone(), judge));
     let signals = Signals::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1])
         .map_err(|error| Failure::system("cannot catch signals", error))?;
     let broker = Broker::connect(&file, me, Patience::Wait)?;
-    let options = NodeOptions { labels, slots, home: home.to_owned() };
+    let options = NodeOptions { labels, slots, shared, home: home.to_owned() };
     let (node, _lock) = Node::new(broker, machine, options)?;
     std::fs::write(home.join(FOLDER).join(PID), std::process::id().to_string())
         .map_err(|error| Failure::system("cannot write the node's file", error))?;

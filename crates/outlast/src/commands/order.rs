@@ -210,6 +210,7 @@ fn exit_code(record: &Record) -> i32 {
         Stage::Ended { end: End::Job { state }, .. } => state.exit_code().unwrap_or(1),
         Stage::Ended { .. }
         | Stage::Claimed
+        | Stage::Starting
         | Stage::Started { .. }
         | Stage::Unknown { .. }
         | Stage::Cancelled { .. } => 1,
@@ -310,23 +311,45 @@ fn cancel(outlast: &Outlast, broker: &Broker, id: &str, out: &mut Output) -> Res
 
 fn resolve(outlast: &Outlast, args: &OrderResolveArgs, out: &mut Output) -> Result<i32, Failure> {
     let broker = broker()?;
+    let open: Vec<String> = match &args.of {
+        Some(host) => {
+            let is_its = |record: &Record| record.host == *host && !record.is_over();
+            let all = broker.wait(queue::all(&broker))?;
+            all.into_iter().filter(is_its).map(|record| record.order.id).collect()
+        }
+        None => args.order.iter().cloned().collect(),
+    };
+    if open.is_empty() {
+        out.talk("outlast: no order is open there");
+    }
+    for order in &open {
+        resolve_one(outlast, &broker, order, args.again, out)?;
+    }
+    Ok(0)
+}
+
+fn resolve_one(
+    outlast: &Outlast,
+    broker: &Broker,
+    order: &str,
+    again: bool,
+    out: &mut Output,
+) -> Result<(), Failure> {
     // To order it again is to order it: judged like any other.
-    if args.again
-        && let Some(record) = known(&broker, &args.order)?
-    {
+    if again && let Some(record) = known(broker, order)? {
         let folder = std::env::current_dir().map_err(|_| outlast_job::spec::deleted_folder())?;
         let env = BTreeMap::new();
         let start = Start { run: &record.order.spec.run, folder: &folder, env: &env, fed: false };
         let _pass = CliGate::open(outlast.home())?.pass(OrderKind::Start(start))?;
     }
-    let decision = if args.again { Decision::Again } else { Decision::GiveUp };
-    let again = broker.wait(queue::resolve(&broker, &args.order, decision))?;
+    let decision = if again { Decision::Again } else { Decision::GiveUp };
+    let again = broker.wait(queue::resolve(broker, order, decision))?;
     if out.json {
-        out.value(&serde_json::json!({ "order": args.order, "again": again }));
+        out.value(&serde_json::json!({ "order": order, "again": again }));
     } else {
-        out.line(&again.unwrap_or_else(|| format!("{} is given up", args.order)));
+        out.line(&again.unwrap_or_else(|| format!("{order} is given up")));
     }
-    Ok(0)
+    Ok(())
 }
 
 fn results(args: &OrderResultsArgs, out: &mut Output) -> Result<i32, Failure> {

@@ -1,15 +1,17 @@
-//! `outlast telemetry`: sends a span for each job that has ended to an OpenTelemetry collector. It may be ended at any time: what was sent
+//! `outlast telemetry`: sends a span for each job that has ended, and for each tool call, to an OpenTelemetry collector. It may be ended at any time: what was sent
 //! is noted, and a job that is sent twice has the same span.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use outlast_cli::TelemetryArgs;
 use outlast_fleet::identity::write_private;
 use outlast_fleet::machine::{LocalMachine, Machine};
-use outlast_fleet::telemetry::{Exporter, span};
+use outlast_fleet::telemetry::{Exporter, call_span, span};
+use outlast_job::calls;
 use outlast_job::wakes::{PostTrouble, post_json};
 use outlast_job::{Failure, Kind, Outlast};
 use outlast_policy::OrderKind;
@@ -19,11 +21,12 @@ use super::relay::HostJudge;
 use crate::ask::allowed;
 use crate::output::Output;
 
-const FILE: &str = "telemetry.json";
 /// How many spans one request has.
 const BATCH: usize = 200;
 /// Changes are gathered for so long.
 const GATHER: Duration = Duration::from_millis(500);
+/// Tool calls are looked for this often.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// After a collector did not answer: the first pause, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -35,6 +38,9 @@ struct Sent {
     up_to: u64,
     /// And these.
     also: BTreeSet<u64>,
+    /// How far the log of tool calls was sent.
+    #[serde(default)]
+    calls: calls::Place,
 }
 
 impl Sent {
@@ -56,7 +62,7 @@ impl Sent {
 pub(super) fn telemetry(outlast: &Outlast, args: &TelemetryArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Events)?;
     let exporter = Exporter::from_environment(|name| std::env::var(name).ok())?;
-    let path = outlast.home().path().join(FILE);
+    let path = outlast.home().path().join(calls::TELEMETRY_FILE);
     let mut sent: Sent =
         std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     let machine = LocalMachine::new(outlast.clone(), Arc::new(HostJudge::open(outlast)?));
@@ -70,11 +76,11 @@ pub(super) fn telemetry(outlast: &Outlast, args: &TelemetryArgs, out: &mut Outpu
     }
     let seed = outlast_remote::message::machine_name();
     let mut pause = FIRST_PAUSE;
-    let mut total = 0;
+    let mut total = (0, 0);
     loop {
         match send_new(outlast, &machine, &exporter, (&seed, args.commands), &path, &mut sent) {
-            Ok(count) => {
-                total += count;
+            Ok(counts) => {
+                total = (total.0 + counts.0, total.1 + counts.1);
                 pause = FIRST_PAUSE;
             }
             Err(failure) if args.once || failure.kind != Kind::Unreachable => return Err(failure),
@@ -87,20 +93,21 @@ pub(super) fn telemetry(outlast: &Outlast, args: &TelemetryArgs, out: &mut Outpu
         }
         if args.once {
             if out.json {
-                out.value(&serde_json::json!({ "sent": total }));
+                out.value(&serde_json::json!({ "sent": total.0, "calls": total.1 }));
             } else {
-                out.line(&format!("{total} jobs sent to {}", exporter.url));
+                out.line(&format!("{} jobs and {} tool calls sent to {}", total.0, total.1, exporter.url));
             }
             return Ok(0);
         }
-        if knocked.recv().is_err() {
+        // Nobody knocks for a tool call.
+        if knocked.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Disconnected) {
             return Ok(0);
         }
         std::thread::sleep(GATHER);
     }
 }
 
-/// Sends what has ended since; how many that were.
+/// Sends what has ended since; how many jobs and how many tool calls that were.
 fn send_new(
     outlast: &Outlast,
     machine: &LocalMachine,
@@ -108,7 +115,7 @@ fn send_new(
     (seed, with_command): (&str, bool),
     path: &Path,
     sent: &mut Sent,
-) -> Result<usize, Failure> {
+) -> Result<(usize, usize), Failure> {
     let jobs = machine.jobs();
     let first_open = jobs.iter().filter(|job| job.is_live()).map(|job| job.job.handle.number()).min();
     let ended = jobs.iter().filter(|job| !job.is_live() && !sent.has(job.job.handle.number()));
@@ -120,20 +127,31 @@ fn send_new(
             .filter_map(|job| masked.job(&job.to_string()).ok()?.info().ok())
             .filter_map(|info| span(&info, seed, with_command))
             .collect();
-        let body = serde_json::to_vec(&exporter.request(&spans)).unwrap_or_default();
-        post_json(&exporter.url, &exporter.headers, &body).map_err(|trouble| match trouble {
-            PostTrouble::Retry(why) => {
-                Failure::new(Kind::Unreachable, format!("the collector did not take spans: {why}"))
-            }
-            PostTrouble::Final(why) => Failure::usage(format!("the collector refuses spans: {why}")),
-        })?;
+        post(exporter, &spans)?;
         sent.note(some);
         keep(path, sent)?;
     }
     let next = || jobs.iter().map(|job| job.job.handle.number()).max().map_or(0, |last| last + 1);
     sent.compact(first_open.unwrap_or_else(next));
+    let (found, end) = calls::after(outlast.home().path(), sent.calls);
+    for some in found.chunks(BATCH) {
+        let spans: Vec<serde_json::Value> =
+            some.iter().map(|(place, call)| call_span(call, *place, seed)).collect();
+        post(exporter, &spans)?;
+    }
+    sent.calls = end;
     keep(path, sent)?;
-    Ok(ended.len())
+    Ok((ended.len(), found.len()))
+}
+
+fn post(exporter: &Exporter, spans: &[serde_json::Value]) -> Result<(), Failure> {
+    let body = serde_json::to_vec(&exporter.request(spans)).unwrap_or_default();
+    post_json(&exporter.url, &exporter.headers, &body).map_err(|trouble| match trouble {
+        PostTrouble::Retry(why) => {
+            Failure::new(Kind::Unreachable, format!("the collector did not take spans: {why}"))
+        }
+        PostTrouble::Final(why) => Failure::usage(format!("the collector refuses spans: {why}")),
+    })
 }
 
 fn keep(path: &Path, sent: &Sent) -> Result<(), Failure> {

@@ -48,6 +48,8 @@ const LIST_DEBOUNCE: Duration = Duration::from_millis(150);
 const LIST_WHILE_PRINTING: Duration = Duration::from_secs(1);
 /// How often the screen of the chosen job is drawn while it prints.
 const FRAME: Duration = Duration::from_millis(40);
+/// How often a job is looked at that nobody tells of when it prints.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon the rest of a sequence of bytes follows a lone Escape.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How many merged lines are kept.
@@ -143,6 +145,7 @@ impl<'a> Top<'a> {
         let mailbox = Mailbox::open(outlast)?;
         let looker = Looker::start(outlast, args, mailbox.sender.clone())?;
         far::tell_of_all(outlast, args, &mailbox.sender)?;
+        far::tell_of_fleet(outlast, args, &mailbox.sender)?;
         let now = Instant::now();
         Ok(Self {
             outlast,
@@ -276,7 +279,19 @@ impl<'a> Top<'a> {
                     self.relist();
                 }
             }
-            Found::Now(handle, picture) => self.picture = Some((handle, picture)),
+            Found::Fleet(said) => {
+                self.far.take_in_fleet(said);
+                if self.has_list {
+                    self.relist();
+                }
+            }
+            Found::Now(handle, picture) => {
+                self.picture = Some((handle, picture));
+                let is_live = self.jobs.chosen().is_some_and(|row| row.handle == handle && row.is_live());
+                if is_live && self.far.is_only_told(handle) {
+                    self.look_soon(LOOK_AGAIN);
+                }
+            }
             Found::Then(handle, ms, picture) => {
                 if matches!(self.mode, Mode::Timeline(of, at) if of == handle && at == ms) {
                     self.then = Some((ms, picture));

@@ -58,6 +58,7 @@ fn view(outlast: &Outlast, args: &WebArgs, out: &mut Output) -> Result<i32, Fail
         tls: args.tls_cert.clone().zip(args.tls_key.clone()),
         behind_proxy: args.behind_proxy,
         hosts: args.hosts.clone(),
+        metrics_token: args.metrics_token.clone(),
     };
     // Passwords come this way: no core file, and nobody looks into our memory.
     outlast_job::wiped::keep_memory_private();

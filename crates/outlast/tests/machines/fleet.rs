@@ -1,6 +1,7 @@
 //! A fleet with a real broker: nodes, far jobs, events, and orders that run once whoever dies.
 
 mod broker;
+mod doors;
 mod events;
 mod identity;
 mod jobs;

@@ -49,6 +49,7 @@ pub(super) const KEYS: &[Key] = &[
     other("secrets.not_env", "[]", "variables whose values are not hidden"),
     other("secrets.patterns", "[]", "texts that are hidden wherever they are"),
     other("secrets.redact_log", "false", "hide secrets in the log itself, too"),
+    other("fleet.show", "false", "every list shows the jobs of the fleet, too"),
     other("agents.hosts", "[]", "the other machines that agents may use"),
     text(
         "agents.sandbox.network",

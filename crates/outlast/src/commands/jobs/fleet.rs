@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use outlast_cli::{JobsArgs, StatusFilter};
-use outlast_fleet::broker::Broker;
-use outlast_fleet::directory::{self, Beat, Card, Need};
-use outlast_job::Failure;
+use outlast_fleet::directory::{Card, Need};
+use outlast_fleet::overview::{self, Overview, Wanted};
+use outlast_job::client::Told;
+use outlast_job::request::ListedJob;
+use outlast_job::{Failure, Outlast};
 use outlast_protocol::HostName;
 use serde::Serialize;
 
@@ -23,13 +25,25 @@ struct List<'a> {
     unreachable: Vec<String>,
     /// How many jobs there are, by what they need.
     totals: BTreeMap<&'static str, u64>,
+    /// How many are before these.
+    skipped: usize,
     jobs: &'a [Row],
 }
 
 pub(super) fn list(args: &JobsArgs, filter: &Filter, out: &mut Output) -> Result<i32, Failure> {
     let broker = broker()?;
     let now = outlast_job::clock::now_ms();
-    let Found { beats, gone, cards } = broker.wait(look(&broker, args))?;
+    let (first, skip) = (args.limit.unwrap_or(FIRST), args.skip.unwrap_or(0));
+    // What is filtered by more than its class is looked for among all.
+    let is_filtered = args.name.is_some() || !args.status.is_empty();
+    let wanted = Wanted {
+        needs: Need::ALL.into_iter().filter(|need| is_wanted(*need, args)).collect(),
+        host: args.on.clone(),
+        most: if is_filtered { usize::MAX } else { first.saturating_add(skip) },
+    };
+    let found = broker.wait(overview::look(&broker, &wanted))?;
+    let totals = found.totals();
+    let Overview { beats, gone, cards } = found;
     let row = |(host, card): (String, Card)| -> Option<Row> {
         let name: HostName = host.parse().ok()?;
         let row = Row::new(card.listed(name), "", now);
@@ -38,17 +52,12 @@ pub(super) fn list(args: &JobsArgs, filter: &Filter, out: &mut Output) -> Result
             Some(seen) => row.unreachable(now.saturating_sub(*seen)),
         })
     };
-    let mut rows: Vec<Row> = cards.into_iter().filter_map(row).filter(|row| filter.takes(row)).collect();
-    rows.truncate(args.limit.unwrap_or(FIRST));
-    let mut totals: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for beat in beats.values() {
-        for (need, count) in Need::ALL.iter().zip(beat.jobs) {
-            *totals.entry(need.word()).or_default() += u64::from(count);
-        }
-    }
+    let rows = cards.into_iter().filter_map(row).filter(|row| filter.takes(row));
+    let rows: Vec<Row> = rows.skip(skip).take(first).collect();
     let unreachable: Vec<String> = gone.into_keys().collect();
     if out.json {
-        out.value(&List { hosts: beats.len(), unreachable, totals, jobs: &rows });
+        let totals = totals.into_iter().collect();
+        out.value(&List { hosts: beats.len(), unreachable, totals, skipped: skip, jobs: &rows });
         return Ok(0);
     }
     if args.quiet {
@@ -67,31 +76,33 @@ pub(super) fn list(args: &JobsArgs, filter: &Filter, out: &mut Output) -> Result
     for line in rows::table(&rows, terminal::columns(), out) {
         out.line(&line);
     }
+    if rows.len() == first {
+        out.talk(&format!("the next: outlast jobs --fleet --skip {}", skip + first));
+    }
     Ok(0)
 }
 
-struct Found {
-    beats: BTreeMap<String, Beat>,
-    /// Hosts that are not there, and when they were seen last.
-    gone: BTreeMap<String, u64>,
-    cards: Vec<(String, Card)>,
+/// The jobs that hosts of the fleet tell of, where every list shows them; and what could not be had.
+pub(super) fn shown(outlast: &Outlast, mine: &str, now: u64) -> (Vec<Row>, Option<String>) {
+    match outlast.told(FIRST) {
+        None => (Vec::new(), None),
+        Some(Err(failure)) => (Vec::new(), Some(failure.message)),
+        Some(Ok(told)) => (rows_of(told, mine, now), None),
+    }
 }
 
-async fn look(broker: &Broker, args: &JobsArgs) -> Result<Found, Failure> {
-    let beats = directory::hosts(broker).await?;
-    let members = directory::members(broker).await?;
-    let gone = members.into_iter().filter(|member| !beats.contains_key(&member.host));
-    let gone = gone.map(|member| (member.host, member.seen)).collect();
-    // What is filtered by more than its class is looked for among all.
-    let limit = args.limit.unwrap_or(FIRST);
-    let most = if args.name.is_some() || !args.status.is_empty() { usize::MAX } else { limit };
-    let mut cards = Vec::new();
-    for need in Need::ALL.into_iter().filter(|need| is_wanted(*need, args)) {
-        if cards.len() < most {
-            cards.extend(directory::jobs(broker, need, args.on.as_deref(), most - cards.len()).await?);
+/// What hosts tell, as rows.
+pub(in crate::commands) fn rows_of(told: Told, mine: &str, now: u64) -> Vec<Row> {
+    let Told { jobs, away, .. } = told;
+    let row = |job: ListedJob| {
+        let gone = job.job.handle.host().and_then(|host| away.get(&host).copied());
+        let row = Row::new(job, mine, now);
+        match gone {
+            Some(ms) => row.unreachable(ms),
+            None => row,
         }
-    }
-    Ok(Found { beats, gone, cards })
+    };
+    jobs.into_iter().map(row).collect()
 }
 
 /// Whether jobs of this class are looked for.

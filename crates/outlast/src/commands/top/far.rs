@@ -14,6 +14,7 @@ use outlast_protocol::HostName;
 
 use super::looker::Found;
 use super::mailbox::Sender;
+use crate::commands::jobs::fleet::rows_of;
 use crate::commands::jobs::rows::Row;
 
 /// How long is waited before a host that did not answer is tried again, at first and at last.
@@ -22,14 +23,41 @@ const LAST_RETRY: Duration = Duration::from_secs(60);
 /// Changes of a host closer together than this are listed together.
 const DEBOUNCE: Duration = Duration::from_millis(300);
 
+/// How many jobs of a fleet are shown.
+const MAX_TOLD: usize = 100;
+/// What a fleet tells is looked at no more often than this.
+const TOLD_DEBOUNCE: Duration = Duration::from_secs(1);
+/// It is looked at this often even if nothing changes, for hosts that are not heard of any more.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+
 /// What the hosts said last.
 #[derive(Debug, Default)]
 pub(super) struct Far {
     rows: BTreeMap<HostName, (Instant, Vec<Row>)>,
     troubles: BTreeMap<HostName, String>,
+    /// What the hosts of the fleet told last.
+    fleet: Option<(Instant, Vec<Row>)>,
+    /// The fleet in a few words, if it is shown.
+    pub(super) fleet_words: Option<String>,
 }
 
 impl Far {
+    /// What the hosts of the fleet tell. Should the broker be gone, what was told last stays.
+    pub(super) fn take_in_fleet(&mut self, said: Result<(Vec<Row>, String), String>) {
+        match said {
+            Ok((rows, words)) => {
+                self.fleet = Some((Instant::now(), rows));
+                self.fleet_words = Some(words);
+            }
+            Err(trouble) => self.fleet_words = Some(trouble),
+        }
+    }
+
+    /// Whether a job is only known from what its host tells: nobody says when it prints.
+    pub(super) fn is_only_told(&self, job: Handle) -> bool {
+        job.host().is_some_and(|host| !self.rows.contains_key(&host))
+    }
+
     pub(super) fn take_in(&mut self, host: HostName, said: Result<Vec<Row>, String>) {
         match said {
             Ok(rows) => {
@@ -44,9 +72,13 @@ impl Far {
 
     /// All their jobs, as of now.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
-        self.rows.values().flat_map(|(since, rows)| {
+        // One that is asked directly need not be told of.
+        let told = self.fleet.iter().map(|(since, rows)| (since, rows, true));
+        let asked = self.rows.values().map(|(since, rows)| (since, rows, false));
+        asked.chain(told).flat_map(move |(since, rows, is_told)| {
             let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-            rows.iter().map(move |row| row.later(ms))
+            let is_shown = move |row: &&Row| !is_told || self.is_only_told(row.handle);
+            rows.iter().filter(is_shown).map(move |row| row.later(ms))
         })
     }
 
@@ -80,6 +112,33 @@ pub(super) fn tell_of_all(outlast: &Outlast, args: &TopArgs, to: &Sender) -> Res
             .map_err(|error| Failure::system("cannot start a thread", error))?;
     }
     Ok(())
+}
+
+/// Starts to tell of what the hosts of the fleet tell, if they are to be shown.
+pub(super) fn tell_of_fleet(outlast: &Outlast, args: &TopArgs, to: &Sender) -> Result<(), Failure> {
+    let (outlast, to, running) = (outlast.clone(), to.clone(), args.running);
+    if args.session.is_some() {
+        // Sessions are not told.
+        return Ok(());
+    }
+    let tell = move || {
+        while let Some(said) = outlast.told(MAX_TOLD) {
+            let said = said.map_err(|failure| failure.message).map(|told| {
+                let words = told.words();
+                let mut rows = rows_of(told, &session::current(), now_ms());
+                rows.retain(|row| !running || row.is_live());
+                (rows, words)
+            });
+            to.found(Found::Fleet(said));
+            std::thread::sleep(TOLD_DEBOUNCE);
+            outlast.wait_for_change(TOLD_EVERY);
+        }
+    };
+    std::thread::Builder::new()
+        .name("fleet".into())
+        .spawn(tell)
+        .map(drop)
+        .map_err(|error| Failure::system("cannot start a thread", error))
 }
 
 struct Teller {

@@ -44,6 +44,8 @@ pub(super) enum Found {
     Jobs(Vec<Row>),
     /// The jobs of another machine, or why they are not known.
     Far(HostName, Result<Vec<Row>, String>),
+    /// What the hosts of the fleet tell, and all of it in a few words; or why that is not known.
+    Fleet(Result<(Vec<Row>, String), String>),
     Now(Handle, Picture),
     Then(Handle, u64, Picture),
     Story(Handle, Box<Story>),

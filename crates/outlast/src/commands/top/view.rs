@@ -127,7 +127,8 @@ fn header(top: &Top<'_>, paint: &mut Paint) {
     let silent: Vec<&str> = top.far.silent().map(outlast_protocol::HostName::as_str).collect();
     let silent =
         if silent.is_empty() { String::new() } else { format!(" · not reached: {}", silent.join(", ")) };
-    paint.bar((0, 0), width, &format!("outlast · {said}{filter}{silent}"), reversed());
+    let fleet = top.far.fleet_words.as_ref().map(|words| format!(" · fleet: {words}")).unwrap_or_default();
+    paint.bar((0, 0), width, &format!("outlast · {said}{filter}{silent}{fleet}"), reversed());
 }
 
 fn list_and_job(top: &Top<'_>, paint: &mut Paint, body: Rect) {

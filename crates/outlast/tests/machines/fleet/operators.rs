@@ -97,3 +97,44 @@ fn jobs_become_spans_of_their_trace_without_their_command_lines() {
     assert!(!body.to_string().contains("secret-word"), "{body}");
     assert_eq!(send().run().ok().json()["sent"], 0, "what was sent is not sent again");
 }
+
+#[test]
+fn tool_calls_become_spans_of_the_callers_trace_without_their_arguments() {
+    let here = sandbox();
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    let mut talk =
+        here.call(["mcp", "--session", "agent", "--own", "allow"]).env(endpoint.0, endpoint.1).converse();
+    let client = serde_json::json!({ "name": "test", "version": "1" });
+    let asked =
+        serde_json::json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let _hello = talk.call("initialize", asked);
+    talk.notify("notifications/initialized", serde_json::json!({}));
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let arguments = serde_json::json!({ "command": "echo secret-word" });
+    let _done = talk.call(
+        "tools/call",
+        serde_json::json!({ "name": "run_shell_command", "arguments": arguments, "_meta": { "traceparent": trace } }),
+    );
+    let entry = eventually("the call is noted", TEST_TIMEOUT, || {
+        let text = std::fs::read_to_string(here.home().join("calls.jsonl")).map_err(|_| "no file")?;
+        if text.ends_with('\n') { Ok(text) } else { Err("half a line") }
+    });
+    assert!(!entry.contains("secret-word"), "{entry}");
+    let (mut found, mut last) = (Vec::new(), String::new());
+    // Jobs and calls come in requests of their own.
+    for _ in 0..2 {
+        let (url, taken) = collector();
+        let sent =
+            here.call(["--json", "telemetry", "--once"]).env("OTEL_EXPORTER_OTLP_ENDPOINT", &url).run();
+        let (_, body) = taken.join().unwrap();
+        found.extend(body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone());
+        last = sent.to_string();
+        if found.iter().any(|span| span["name"] == "tools/call run_shell_command") {
+            break;
+        }
+    }
+    let span = found.iter().find(|span| span["name"] == "tools/call run_shell_command");
+    let span = span.unwrap_or_else(|| panic!("no span of the call: {found:?} {last}"));
+    assert_eq!(span["traceId"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(span["parentSpanId"], "b7ad6b7169203331");
+}

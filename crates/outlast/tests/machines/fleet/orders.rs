@@ -181,3 +181,47 @@ fn a_node_that_drains_finishes_what_it_has_and_leaves() {
     assert_eq!(record(&user, &id).unwrap()["stage"], "ended");
     sees(&user, &[]);
 }
+
+/// Orders of a lost host are looked for after 15 s at the earliest: too long for every run.
+#[test]
+fn an_order_that_a_lost_host_has_not_started_goes_elsewhere_and_stays_there() {
+    if std::env::var_os("OUTLAST_LONG_TESTS").is_none_or(|value| value != "1") {
+        return;
+    }
+    let Some(broker) = Broker::start() else { return };
+    let user = sandbox();
+    broker.tell(&user, "alice");
+    let judge = user.root().join("judge");
+    let options = ["--label", "build", "--slots", "1"];
+    let soon = |host: &Host| {
+        let path = host.box_.root().join("config/outlast/fleet.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("lost_after_seconds = 3\n{text}")).unwrap();
+    };
+    let mut one = Host::join(&broker, "one", &["--label", "none"]);
+    sees(&user, &["one"]);
+    one.kill();
+    let kept = order(&user, &judge, 0..1, &["--retry", "never"]);
+    one.start(&options, &[("OUTLAST_NODE_STOPS_AT", "acknowledged")]);
+    one.gone();
+    let moved = order(&user, &judge, 1..2, &["--retry", "if-not-started"]);
+    one.start(&options, &[("OUTLAST_NODE_STOPS_AT", "acknowledged")]);
+    // It goes on with the first, and dies again with the second.
+    one.gone();
+    let mut two = Host { box_: sandbox(), name: "two".into(), node: None };
+    broker.tell(&two.box_, "two");
+    soon(&two);
+    two.start(&options, &[]);
+    eventually("another host runs it", TEST_TIMEOUT, || {
+        let lines = ran(&judge);
+        if lines.contains(&"0001".to_owned()) { Ok(()) } else { Err(lines.join(" ")) }
+    });
+    one.start(&options, &[]);
+    all_over(&user, &kept);
+    eventually("the first host has let go of it", TEST_TIMEOUT, || {
+        let record = record(&user, &moved[0]).unwrap();
+        if record["stage"] == "cancelled" { Ok(()) } else { Err(record) }
+    });
+    sees(&user, &["one", "two"]);
+    assert_eq!(ran(&judge), ["0000", "0001"], "each once");
+}

@@ -42,7 +42,7 @@ pub(super) fn of(verb: Verb, words: Words<'_>) -> Vec<Inner> {
         Verb::Run(args) => run(*args, words),
         Verb::Jobs(args) => jobs(&args),
         // Its keys end jobs, type into them and start them again.
-        Verb::Top(TopArgs { running: _, session: _ }) => serves(),
+        Verb::Top(TopArgs { fleet: _, running: _, session: _ }) => serves(),
         Verb::Show(ShowArgs { job: _, name: _ }) => looks(Tool::Jobs),
         Verb::Read(args) => read(&args),
         Verb::Logs(LogsArgs { jobs: _, follow: _, tail: _, since: _, timestamps: _, raw: _ })
@@ -283,6 +283,7 @@ fn jobs(args: &JobsArgs) -> Vec<Inner> {
         on: _,
         fleet: _,
         limit: _,
+        skip: _,
         quiet: _,
         watch: _,
     } = args;
@@ -456,6 +457,8 @@ fn web(args: &WebArgs) -> Vec<Inner> {
         bind: _,
         port: _,
         read_only: _,
+        fleet: _,
+        metrics_token: _,
         no_open: _,
         tls_cert: _,
         tls_key: _,

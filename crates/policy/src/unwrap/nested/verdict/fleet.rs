@@ -1,7 +1,7 @@
 //! What the verbs of a fleet do.
 
 use outlast_cli::{
-    FleetArgs, FleetStatusArgs, FleetVerb, NodeArgs, OrderArgs, OrderCancelArgs, OrderListArgs,
+    FleetArgs, FleetLogArgs, FleetStatusArgs, FleetVerb, NodeArgs, OrderArgs, OrderCancelArgs, OrderListArgs,
     OrderResolveArgs, OrderResultsArgs, OrderShowArgs, OrderVerb, SubmitOrderArgs, TelemetryArgs,
 };
 
@@ -20,6 +20,11 @@ pub(super) fn node(args: &NodeArgs) -> Vec<Inner> {
 pub(super) fn fleet(args: &FleetArgs) -> Vec<Inner> {
     match &args.verb {
         FleetVerb::Status(FleetStatusArgs {}) => looks(Tool::Jobs),
+        FleetVerb::Log(FleetLogArgs { job: _, to: None }) => looks(Tool::Read),
+        // It writes a file of any name.
+        FleetVerb::Log(FleetLogArgs { job: _, to: Some(_) }) => {
+            vec![Inner::Tool(Tool::Read), Inner::Opaque(ELSEWHERE)]
+        }
         FleetVerb::Init(_) | FleetVerb::Add(_) | FleetVerb::Revoke(_) | FleetVerb::Join(_) => {
             vec![Inner::Opaque(ELSEWHERE)]
         }
@@ -53,7 +58,7 @@ pub(super) fn order(args: &OrderArgs) -> Vec<Inner> {
         | OrderVerb::Show(OrderShowArgs { order: _ })
         | OrderVerb::Results(OrderResultsArgs { follow: _ }) => looks(Tool::Jobs),
         OrderVerb::Cancel(OrderCancelArgs { orders: _ }) => acts(Tool::Kill),
-        OrderVerb::Resolve(OrderResolveArgs { order: _, again: _, give_up: _ }) => {
+        OrderVerb::Resolve(OrderResolveArgs { order: _, of: _, again: _, give_up: _ }) => {
             vec![Inner::Opaque(ELSEWHERE)]
         }
     }
