@@ -142,7 +142,12 @@ pub(crate) fn first_read(stream: Stream, from: u64) -> JobRequest {
 /// A job that has ended by the time it is followed is shown whole without another question. Its record comes first: it says whether what comes
 /// after it is final.
 fn expect_all(job: &Job, from: u64) {
-    job.expect([answer::RECORD, first_read(Stream::Output, from), first_read(Stream::Stderr, 0), answer::SHOWN]);
+    job.expect([
+        answer::RECORD,
+        first_read(Stream::Output, from),
+        first_read(Stream::Stderr, 0),
+        answer::SHOWN,
+    ]);
 }
 
 /// Takes in all that has come; says whether that was the end.

@@ -71,7 +71,7 @@ impl Outlast {
             (Answer::FoundShell(Some(handle)), Some(host)) => {
                 let there = ElsewhereJob::new(Arc::clone(host), handle, self.masked, Ahead::default());
                 Ok(Some(Job::there(there)))
-            },
+            }
             (other, _) => Err(crate::elsewhere::unexpected(&other)),
         }
     }

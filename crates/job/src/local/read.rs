@@ -143,9 +143,7 @@ pub(crate) fn text_from_elsewhere(
             matches!(going, Ok(true))
         })
     })?;
-    if going?
-        && let Some(mut fold) = fold
-    {
+    if going? && let Some(mut fold) = fold {
         fold.finish();
         each(&hidden(&fold.text)?);
     }

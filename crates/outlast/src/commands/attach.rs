@@ -25,7 +25,11 @@ pub(super) fn own_terminal() -> OwnTerminal {
 }
 
 pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
-    let job = named_or_last_running(&outlast.expecting([answer::SHOWN, JobRequest::Status]), args.job.as_deref(), out)?;
+    let job = named_or_last_running(
+        &outlast.expecting([answer::SHOWN, JobRequest::Status]),
+        args.job.as_deref(),
+        out,
+    )?;
     let read_only = args.read_only;
     allowed(outlast.home(), OrderKind::Attach { read_only })?;
     let handle = job.handle();

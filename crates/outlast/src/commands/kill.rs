@@ -75,7 +75,8 @@ fn tell_of_step(step: u64, killed: &Killed, out: &mut Output) {
 }
 
 fn named(outlast: &Outlast, args: &KillArgs) -> Result<Vec<Job>, Failure> {
-    let jobs: Result<Vec<Job>, Failure> = args.jobs.iter().map(|job| outlast.expecting([answer::RECORD]).job(job)).collect();
+    let jobs: Result<Vec<Job>, Failure> =
+        args.jobs.iter().map(|job| outlast.expecting([answer::RECORD]).job(job)).collect();
     jobs.map_err(|failure| nothing_was_done(failure, args.jobs.len()))
 }
 

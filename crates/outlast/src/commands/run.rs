@@ -31,6 +31,7 @@ use outlast_protocol::{After, DetachKey, JobReport, Slot};
 use crate::answer;
 use crate::ask::CliGate;
 use crate::choices;
+use crate::last_job::reference;
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
@@ -295,11 +296,7 @@ pub(super) fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Resu
         out.value(&JobReport { reason: Some(Reason::Started), wakes, ..answer::report(job, &info) });
     } else {
         let handle = job.handle();
-        let name = match (&info.name, handle.host()) {
-            (Some(name), Some(host)) => format!("{host}/{name}"),
-            (Some(name), None) => name.clone(),
-            (None, _) => handle.to_string(),
-        };
+        let name = reference(handle, info.name.as_deref());
         out.line_for_scripts(&handle.to_string());
         for wake in &wakes {
             let will = if wake.fires { "will wake" } else { "will NOT wake" };

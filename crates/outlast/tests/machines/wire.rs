@@ -72,7 +72,9 @@ impl Wire {
                         decoder.push(bytes);
                         while let Ok(Some(frame)) = decoder.next_frame() {
                             let kind = MessageKind::of(frame.kind);
-                            if matches!(kind, Some(MessageKind::Request | MessageKind::Subscribe)) && !frame.more {
+                            if matches!(kind, Some(MessageKind::Request | MessageKind::Subscribe))
+                                && !frame.more
+                            {
                                 count.asked.fetch_add(1, Ordering::SeqCst);
                             }
                         }
