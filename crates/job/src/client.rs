@@ -261,7 +261,7 @@ impl Outlast {
     fn there(&self, host: &Arc<Elsewhere>, request: Request) -> Result<Job, Failure> {
         let ahead = Ahead::default();
         ahead.expect(self.expected.clone());
-        match host.ask_with(self.masked, request, ahead.go_along(host.name))? {
+        match host.ask_with(self.masked, request, ahead.go_along(host.name, None))? {
             Answer::Found(handle) | Answer::Started(handle) => {
                 Ok(Job::there(ElsewhereJob::new(Arc::clone(host), handle, self.masked, ahead)))
             }
@@ -312,11 +312,19 @@ impl Outlast {
     /// # Errors
     /// [`Kind::NoSuchJob`], or an unknown host.
     pub fn job(&self, reference: &str) -> Result<Job, Failure> {
-        let JobRef { host, job } = reference.parse()?;
+        let reference: JobRef = reference.parse()?;
+        let handle = reference.handle();
+        let JobRef { host, job } = reference;
         let Some(host) = host else {
             return Ok(Job::here(LocalJob::new(self.local.find(&job)?, self.masked)));
         };
         let host = self.host(host)?;
+        if let (false, Some(handle)) = (self.expected.is_empty(), handle) {
+            // Its number is known: what will be asked first says whether there is one.
+            let ahead = Ahead::default();
+            ahead.expect(self.expected.clone());
+            return Ok(Job::there(ElsewhereJob::new(Arc::clone(&host), handle, self.masked, ahead)));
+        }
         self.there(&host, Request::Find { job })
     }
 

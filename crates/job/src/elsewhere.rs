@@ -190,7 +190,7 @@ impl ElsewhereJob {
         if let Some(answer) = self.ahead.take(&ask) {
             return answer;
         }
-        let also = self.ahead.go_along(self.host.name);
+        let also = self.ahead.go_along(self.host.name, Some(&ask));
         self.host.ask_with(self.masked, Request::Job { job: self.handle, ask }, also)
     }
 
@@ -247,7 +247,7 @@ impl ElsewhereJob {
         let news = Arc::clone(&inbox);
         let tell = Box::new(move |one| news.push_news(one));
         let to = Subscription::Job { job: self.handle };
-        let also = self.ahead.go_along(self.host.name);
+        let also = self.ahead.go_along(self.host.name, None);
         let subscribed = self.host.subscribe_with(self.masked, to, also, tell)?;
         Ok(ElsewhereFollower { job: self.clone(), inbox, is_over: false, _subscribed: subscribed })
     }
@@ -475,7 +475,7 @@ impl ElsewhereWait {
                 inbox.push(answer);
             });
             let request = Request::Wait(WaitAny { waits, timeout_ms });
-            let also = self.job.ahead.go_along(self.job.host.name);
+            let also = self.job.ahead.go_along(self.job.host.name, None);
             self.begun = Some(self.job.host.begin_with(self.job.masked, request, also, answered)?);
         }
         match self.inbox.pop().transpose()? {

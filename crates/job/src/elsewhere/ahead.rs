@@ -6,12 +6,16 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use outlast_protocol::HostName;
 use outlast_protocol::request::{Answer, JobRequest, News};
 
 use crate::failure::Failure;
 use crate::wire::event::EventKind;
+
+/// How long an answer that came along is true. Whoever expected it asks at once; a person may have been asked in between.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// How the answers that came along are told.
 type Told = Box<dyn FnOnce(Vec<Result<Answer, Failure>>) + Send>;
@@ -52,6 +56,7 @@ struct State {
     expected: Vec<JobRequest>,
     /// What came, with the question that it answers.
     answers: Vec<(String, Result<Answer, Failure>)>,
+    came_at: Option<Instant>,
 }
 
 /// Of one job; clones share it.
@@ -71,7 +76,7 @@ impl Ahead {
     }
 
     pub(crate) fn expect(&self, asks: Vec<JobRequest>) {
-        self.lock().expected = asks;
+        self.lock().expected.extend(asks);
     }
 
     /// The answer to a question, if it came along with an earlier one.
@@ -80,28 +85,40 @@ impl Ahead {
         if state.answers.is_empty() {
             return None;
         }
+        if state.came_at.is_none_or(|at| at.elapsed() > FRESH) {
+            state.answers.clear();
+            return None;
+        }
         let sent = as_sent(ask);
         let at = state.answers.iter().position(|(one, _)| *one == sent)?;
         Some(state.answers.remove(at).1)
     }
 
-    /// What goes along with a request that is sent now. Answers that were not used are forgotten: none may be older than what is asked now.
-    pub(crate) fn go_along(&self, host: HostName) -> Also {
+    /// What goes along with a request that is sent now, but for the request itself. Answers that were not used are forgotten: none may be older than
+    /// what is asked now.
+    pub(crate) fn go_along(&self, host: HostName, request: Option<&JobRequest>) -> Also {
         let mut state = self.lock();
         state.answers.clear();
-        let asks = std::mem::take(&mut state.expected);
+        let mut asks = std::mem::take(&mut state.expected);
         drop(state);
         if asks.is_empty() {
             return Also::default();
         }
-        let sent: Vec<String> = asks.iter().map(as_sent).collect();
+        let mut sent: Vec<String> = asks.iter().map(as_sent).collect();
+        let request = request.map(as_sent);
+        if let Some(at) = sent.iter().position(|one| Some(one) == request.as_ref()) {
+            asks.remove(at);
+            sent.remove(at);
+        }
         let ahead = self.clone();
         let told = move |answers: Vec<Result<Answer, Failure>>| {
             let seen = |answer: Result<Answer, Failure>| {
                 let answer = answer.map(|answer| answer.seen_from_here(host));
                 answer.map_err(|failure| failure.seen_from_here(host))
             };
-            ahead.lock().answers = sent.into_iter().zip(answers.into_iter().map(seen)).collect();
+            let mut state = ahead.lock();
+            state.answers = sent.into_iter().zip(answers.into_iter().map(seen)).collect();
+            state.came_at = Some(Instant::now());
         };
         Also { asks, told: Some(Box::new(told)) }
     }
