@@ -3,8 +3,9 @@
 
 Usage, as root: machines.py OUTLAST [HOSTS JOBS CUTS]. Prints docs/machines.md. Every command appends its own name to a file outside of every
 home: that file says what was started, and how often. Each job also prints a known number of lines, which are read back over the link and compared.
-Beside it, the same cuts for plain `ssh host command`.
+Beside it, the same cuts for plain `ssh host command`, and for Codex's exec-server if CODEX names the program. LOG_GIB is the length of the long log.
 """
+import json
 import os
 import random
 import shutil
@@ -16,13 +17,19 @@ import tempfile
 import threading
 import time
 
+import exec_server
+
 PROGRAM = os.path.abspath(sys.argv[1])
 HOSTS, JOBS, CUTS = (int(word) for word in (sys.argv[2:5] if len(sys.argv) >= 5 else (5, 500, 200)))
 LINES = 20
+LOG_GIB = int(os.environ.get("LOG_GIB", "10"))
+CODEX = os.environ.get("CODEX")
+RELAYS = 100
 ROOT = tempfile.mkdtemp(prefix="outlast-net-")
 PREFIX = f"ol{os.getpid() % 10000}"
 JUDGE = f"{ROOT}/judge"
 PLAIN_JUDGE = f"{ROOT}/plain-judge"
+CODEX_JUDGE = f"{ROOT}/codex-judge"
 
 
 def run(*words, check=True, **options):
@@ -69,13 +76,20 @@ ForceCommand {self.folder}/shell
 MaxStartups 100
 LogLevel ERROR
 """)
-        self.sshd = None
+        self.sshd = self.codex = None
         self.start_sshd()
 
     def start_sshd(self):
         self.sshd = subprocess.Popen(
             ["ip", "netns", "exec", self.space, "/usr/sbin/sshd", "-D", "-e", "-f", f"{self.folder}/sshd"],
             stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def start_codex(self):
+        os.makedirs(f"{self.folder}/codex", exist_ok=True)
+        self.codex = subprocess.Popen(
+            ["ip", "netns", "exec", self.space, CODEX, "exec-server", "--listen", f"ws://{self.address}:{exec_server.PORT}"],
+            env={**os.environ, "HOME": f"{self.folder}/home", "CODEX_HOME": f"{self.folder}/codex"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def pids(self, word):
         found = []
@@ -102,17 +116,21 @@ LogLevel ERROR
             time.sleep(dice.uniform(0.1, 1.0))
             run("ip", "link", "set", self.near, "up", check=False)
         elif kind == "sshd":
-            os.killpg(self.sshd.pid, signal.SIGKILL)
-            self.sshd.wait()
-            for pid in self.pids(b"sshd:"):
+            server = self.codex or self.sshd
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+            for pid in [] if self.codex else self.pids(b"sshd:"):
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
             time.sleep(dice.uniform(0, 0.5))
-            self.start_sshd()
+            if self.codex:
+                self.start_codex()
+            else:
+                self.start_sshd()
         else:
-            frozen = self.pids(b"relay")
+            frozen = self.pids(b"exec-server" if self.codex else b"relay")
             for pid in frozen:
                 try:
                     os.kill(pid, signal.SIGSTOP)
@@ -127,10 +145,11 @@ LogLevel ERROR
         return kind
 
     def end(self):
-        try:
-            os.killpg(self.sshd.pid, signal.SIGKILL)
-        except OSError:
-            pass
+        for server in filter(None, (self.sshd, self.codex)):
+            try:
+                os.killpg(server.pid, signal.SIGKILL)
+            except OSError:
+                pass
         for pid in run("ip", "netns", "pids", self.space, check=False).stdout.split():
             try:
                 os.kill(int(pid), signal.SIGKILL)
@@ -288,17 +307,126 @@ def plain(hosts, jobs):
     return results
 
 
+def by_codex(hosts, jobs):
+    """The same commands through Codex's exec-server, over its own connections. Where sshd was killed, here it is the server."""
+    results = {"whole": 0, "cut": 0, "hung": 0}
+    for host in hosts:
+        host.start_codex()
+    time.sleep(5)
+
+    def work(number):
+        name, host = f"codex-{number}", hosts[number % len(hosts)]
+        try:
+            printed, code = exec_server.Client(host.address).run(name, command(name, CODEX_JUDGE))
+            whole = code == 0 and printed.splitlines() == [f"{name} line {i}" for i in range(1, LINES + 1)]
+        except (OSError, ValueError, exec_server.Refused):
+            whole = False
+        results["whole" if whole else "cut"] += 1
+    results["kinds"] = under_cuts(hosts, CUTS, lambda: in_threads(jobs, work))
+    return results
+
+
+def clock(pids):
+    """CPU seconds of processes so far."""
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = open(f"/proc/{pid}/stat").read().rsplit(") ", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        except OSError:
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def timed(count, call):
+    times = []
+    for _ in range(count):
+        began = time.monotonic()
+        call()
+        times.append(time.monotonic() - began)
+    return statistics.median(times) * 1000
+
+
+class Mcp:
+    """A session with the MCP server: its connection to a host stays open."""
+
+    def __init__(self):
+        config = f"{ROOT}/config/outlast/config.toml"
+        with open(config, "w") as file:
+            file.write('[agents]\nhosts = ["h1"]\n')
+        self.server = subprocess.Popen([PROGRAM, "mcp", "--session", "net"], env=environment(), stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.number = 0
+        self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "machines", "version": "1"}})
+        self.say({"method": "notifications/initialized"})
+
+    def say(self, message):
+        self.server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.server.stdin.flush()
+
+    def ask(self, method, params):
+        self.number += 1
+        self.say({"id": self.number, "method": method, "params": params})
+        while True:
+            answer = json.loads(self.server.stdout.readline())
+            if answer.get("id") == self.number:
+                return answer
+
+    def tail(self, handle):
+        answer = self.ask("tools/call", {"name": "read_output", "arguments": {"handle": handle, "tail": 5}})
+        assert "the end" in json.dumps(answer), answer
+
+    def end(self):
+        self.server.stdin.close()
+        self.server.wait()
+
+
+def over_an_open_connection(host):
+    """A call of the MCP server about a far job, beside the same about a job here, and beside a byte through ssh and back."""
+    outlast("run", "-d", "--name", "near", "seq 1000; echo the end")
+    outlast("wait", "near", "--exit")
+    mcp = Mcp()
+    mcp.tail(f"{host.name}/big")
+    far, near = timed(60, lambda: mcp.tail(f"{host.name}/big")), timed(60, lambda: mcp.tail("near"))
+    mcp.end()
+    echo = subprocess.Popen([f"{ROOT}/bin/ssh", "-o", "BatchMode=yes", host.name, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def there_and_back():
+        echo.stdin.write(b"x")
+        echo.stdin.flush()
+        assert os.read(echo.stdout.fileno(), 1) == b"x"
+    there_and_back()
+    trip = timed(60, there_and_back)
+    echo.kill()
+    echo.wait()
+    return far, near, trip
+
+
+def cold_relays():
+    """`jobs` over many relays that are started for it, beside starting and ending them and nothing else."""
+    env = {**environment(), "XDG_CONFIG_HOME": f"{ROOT}/many", "OUTLAST_HOME": f"{ROOT}/many-near"}
+    os.makedirs(f"{ROOT}/many/outlast")
+    with open(f"{ROOT}/many/outlast/hosts.toml", "w") as hosts:
+        for number in range(RELAYS):
+            hosts.write(f'[host.r{number}]\nreach = "command:OUTLAST_HOME={ROOT}/many-{number % 4} exec {PROGRAM} relay"\n')
+    jobs = lambda: subprocess.run([PROGRAM, "jobs"], env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    bare = lambda: subprocess.run(f"seq {RELAYS} | xargs -P32 -I@ sh -c 'OUTLAST_HOME={ROOT}/many-bare exec {PROGRAM} relay < /dev/null > /dev/null'",
+                                  shell=True, env=env, check=True)
+    jobs()
+    return timed(5, jobs), timed(5, bare)
+
+
 def cost(hosts):
     host = hosts[0]
 
     def received():
         return int(open(f"/sys/class/net/{host.near}/statistics/rx_bytes").read())
 
-    size = 1 << 30
-    made = outlast("run", "--on", host.name, "-d", "--pipe", "--name", "big", "--log-cap", "2GiB",
-                   f"yes 'a line of a large log, which is about sixty bytes long' | head -c {size}; echo the end", timeout=600)
+    size = LOG_GIB << 30
+    made = outlast("run", "--on", host.name, "-d", "--pipe", "--name", "big", "--log-cap", f"{LOG_GIB + 1}GiB",
+                   f"yes 'a line of a large log, which is about sixty bytes long' | head -c {size}; echo the end", timeout=3600)
     assert made.returncode == 0, made.stderr
-    outlast("wait", f"{host.name}/big", "--exit", "--deadline", "300s", timeout=600)
+    outlast("wait", f"{host.name}/big", "--exit", "--deadline", "3000s", timeout=3600)
     outlast("read", f"{host.name}/big", "--tail", "1")
     times, moved = [], []
     for _ in range(10):
@@ -316,44 +444,71 @@ def cost(hosts):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if outlast(
         "run", "--on", host.name, "-d", "--name", "idle", "sleep 1000").returncode == 0 else None
     time.sleep(3)
-    before = received()
-    time.sleep(30)
-    idle = (received() - before) * 2
+    before, began = received(), time.monotonic()
+    there = [int(pid) for pid in run("ip", "netns", "pids", host.space).stdout.split()]
+    used = clock(there)
+    time.sleep(60)
+    busy = (clock(there) - used) / (time.monotonic() - began) * 100
+    idle = received() - before
     follower.kill()
     follower.wait()
     outlast("kill", f"{host.name}/idle")
-    return {"ms": statistics.median(times) * 1000, "moved": max(moved), "ssh": statistics.median(bare) * 1000, "idle": idle, "bytes": size}
+    kill = []
+    for _ in range(5):
+        handle = outlast("run", "--on", host.name, "-d", "sleep 1000").stdout.strip()
+        began = time.monotonic()
+        outlast("kill", handle)
+        kill.append(time.monotonic() - began)
+    show = timed(10, lambda: outlast("show", f"{host.name}/big"))
+    far, near, trip = over_an_open_connection(host)
+    jobs, bare_relays = cold_relays()
+    return {"busy": busy, "kill": statistics.median(kill) * 1000, "show": show, "far": far, "near": near, "trip": trip, "jobs": jobs,
+            "relays": bare_relays, "ms": statistics.median(times) * 1000, "moved": max(moved), "ssh": statistics.median(bare) * 1000, "idle": idle, "bytes": size}
 
 
-def page(our, other, costs, plain_jobs):
+def column(results, judge, jobs):
+    """The cells of a table about another way."""
+    if results is None:
+        return ["not there"] * 7
+    counts = counted(judge)
+    return [jobs, len(counts), sum(1 for count in counts.values() if count > 1), jobs - len(counts), results["whole"], results["cut"],
+            results["hung"]]
+
+
+def page(our, other, codex, costs, plain_jobs):
+    ours_column = [JOBS, our["started"], our["twice"], our["never"], our["started"] - len(our["wrong"]), len(our["wrong"]), our["hung"]]
+    columns = [ours_column, column(other, PLAIN_JUDGE, plain_jobs), column(codex, CODEX_JUDGE, plain_jobs)]
+    names = ["jobs asked for", "started", "started twice", "never started", "output and end came back whole",
+             "output or end lost, or a line doubled", "calls that hung"]
+    rows = "\n".join(f"| {name} | " + " | ".join(str(one[at]) for one in columns) + " |" for at, name in enumerate(names))
+    build = "release" if "/release/" in PROGRAM else "debug"
+    load = os.getloadavg()[0]
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(our["kinds"].items()))
     print(f"""# Other machines: what is left when links are cut
 
-Written by `cargo xtask machines`; `cargo xtask test --full machines-net` runs it again. {HOSTS} hosts, each a real sshd in a network namespace of its own on one machine, {JOBS} jobs over them from
+Written by `cargo xtask machines` (`cargo xtask test --full machines-net` runs it again). {HOSTS} hosts, each a real sshd in a network namespace of its own on one machine, {JOBS} jobs over them from
 {6} callers at once, {sum(our["kinds"].values())} cuts at random moments ({kinds}: packets dropped or reset by nft, the link down, sshd and its sessions killed, relays frozen). Every
-command appends its name to a file outside of every home: that file is the judge. Each job prints {LINES} lines, which are read back over the same link.
+command appends its name to a file outside of every home: that file is the judge. Each job prints {LINES} lines, which are read back over the same link. Beside it, with cuts of the same kinds: plain `ssh host command`, and
+Codex's `exec-server` with a client that comes back to its session for 25 s, as its own does; there the server itself is killed or frozen where it is sshd and relays here.
 
-| | Outlast | `ssh host command` |
-|---|---|---|
-| jobs asked for | {JOBS} | {plain_jobs} |
-| started | {our["started"]} | {len(counted(PLAIN_JUDGE))} |
-| started twice | {our["twice"]} | {sum(1 for count in counted(PLAIN_JUDGE).values() if count > 1)} |
-| never started | {our["never"]} | {plain_jobs - len(counted(PLAIN_JUDGE))} |
-| output and end came back whole | {our["started"] - len(our["wrong"])} | {other["whole"]} |
-| output or end lost, or a line doubled | {len(our["wrong"])} | {other["cut"]} |
-| calls that hung | {our["hung"]} | {other["hung"]} |
+| | Outlast | `ssh host command` | Codex's exec-server |
+|---|---|---|---|
+{rows}
 
 Calls that failed for want of a connection (a first one that cannot be made fails at once) and were made again by the caller: {our["retried"]}. Refused for another reason: {len(our["failed"])}. The whole took {our["seconds"]:.0f} s.
 
-What it costs, over the same link without cuts, as calls of the command line through a connection that is already there:
+What it costs, over the same link without cuts. Calls of the command line go through a connection that is already there.
 
 | | |
 |---|---|
 | the last 200 lines of a log of {costs["bytes"] >> 30} GiB | {costs["ms"]:.0f} ms, {costs["moved"] / 1024:.0f} KiB moved |
+| `show`, and `kill` of a job | {costs["show"]:.0f} ms, {costs["kill"]:.0f} ms |
 | `ssh host true` beside it, told to use the same connection | {costs["ssh"]:.0f} ms |
-| a wait in which nothing happens | {costs["idle"] / 1024:.1f} KiB received a minute, from half a minute |
+| MCP: the last lines of a far job over an open connection | {costs["far"]:.2f} ms; of a job here {costs["near"]:.2f} ms; a byte through `ssh host cat` and back {costs["trip"]:.2f} ms |
+| a wait in which nothing happens, a minute | {costs["idle"] / 1024:.1f} KiB received, {costs["busy"]:.3f} % of a core for all processes of the host |
+| `jobs` over {RELAYS} relays that are started for it by `command:` | {costs["jobs"]:.0f} ms; starting and ending the same relays with `xargs -P32` and nothing else {costs["relays"]:.0f} ms |
 
-Times are those of a debug build on a busy machine, and good only beside each other.""")
+A {build} build; the load of the machine was {load:.1f} at the end. Times on a busy machine are good only beside each other.""")
 
 
 def main():
@@ -364,7 +519,8 @@ def main():
         our = ours(hosts)
         plain_jobs = min(JOBS, 100)
         other = plain(hosts, plain_jobs)
-        page(our, other, costs, plain_jobs)
+        codex = by_codex(hosts, plain_jobs) if CODEX else None
+        page(our, other, codex, costs, plain_jobs)
         broken = our["twice"] or our["never"] or our["wrong"] or our["hung"] or our["failed"]
         if broken:
             print(our, file=sys.stderr)

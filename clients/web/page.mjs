@@ -10,7 +10,17 @@ const same = (page, job) => eventually('the page and outlast screen show the sam
 });
 
 async function enter(page, server) {
+  const ticket = server.url.split('#ticket=')[1];
+  const told = [];
+  page.on('request', (request) => told.push(request.url(), request.headers().referer ?? ''));
   await page.goto(server.url);
+  await page.waitForSelector('#jobs .card');
+  const key = await page.evaluate(() => sessionStorage.getItem('outlast-key'));
+  check(!told.some((text) => text.split('#')[0].includes(ticket) || text.includes(key)), 'no address and no referrer has the token or the key');
+  check(await page.evaluate((token) => ![location.href, document.referrer, JSON.stringify(history.state), document.documentElement.outerHTML].some((text) => text?.includes(token)), ticket), 'nor the page and its history');
+  await page.goBack().catch(() => null);
+  check(!page.url().includes(ticket), 'going back does not bring the token back');
+  await page.goto(address(server, '/'));
   await page.waitForSelector('#jobs .card');
   check(!page.url().includes('ticket'), 'the token is gone from the address');
   check(!(await page.evaluate(() => performance.getEntriesByType('navigation')[0].name)).includes('outlast-key'), 'no key in the address');

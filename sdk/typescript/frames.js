@@ -6,7 +6,7 @@ export const MAX_MESSAGE = 64 << 20;
 const MAX_BEFORE_MARKER = 64 << 10;
 const HEADER = 10;
 const MORE = 1;
-export const KINDS = ['hello', 'request', 'subscribe', 'answer', 'failure', 'news', 'began', 'credit', 'cancel', 'ping', 'pong'];
+export const KINDS = ['hello', 'request', 'subscribe', 'answer', 'failure', 'news', 'began', 'credit', 'cancel', 'ping', 'pong', 'also'];
 
 /** A message as frames, one after the other. */
 export function encode(stream, kind, body) {

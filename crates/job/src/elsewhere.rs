@@ -3,6 +3,8 @@
 //! A link is all that a relay has to implement. Nothing of this machine goes over it but what a request holds: no
 //! environment, no folder, no descriptor. What comes back names its jobs with their host.
 
+mod ahead;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use outlast_protocol::HostName;
 use outlast_protocol::request::{
-    Answer, BytePart, Fact, JobRequest, JobWait, News, ReadBytes, Request, Stream, Subscription, WaitAny,
+    Answer, BytePart, Fact, JobRequest, JobWait, News, ReadBytes, Request, Subscription, WaitAny,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
@@ -21,9 +23,11 @@ use crate::local::read::Piece;
 use crate::local::waiter::Waiting;
 use crate::spec::Handle;
 use crate::wire::{Attach, Send as Input, Wait, Waited, base64};
+pub(crate) use ahead::Ahead;
+pub use ahead::Also;
 
 /// How many bytes of a log are asked for at once.
-const BYTES_PER_ANSWER: usize = 256 << 10;
+pub(crate) const BYTES_PER_ANSWER: usize = 256 << 10;
 /// More news than this, and a slow reader is told that there is no more: it looks again then.
 const MAX_UNREAD_NEWS: usize = 4096;
 
@@ -48,6 +52,36 @@ pub trait Link: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the machine cannot be reached, or refuses.
     fn subscribe(&self, masked: bool, to: Subscription, tell: Tell) -> Result<Waiting, Failure>;
+
+    /// As [`begin`](Self::begin), with more questions about the same job. They may stay without an answer.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    fn begin_with(
+        &self,
+        masked: bool,
+        request: Request,
+        also: Also,
+        answered: Answered,
+    ) -> Result<Waiting, Failure> {
+        drop(also);
+        self.begin(masked, request, answered)
+    }
+
+    /// As [`subscribe`](Self::subscribe), with questions about the same job. They may stay without an answer.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    fn subscribe_with(
+        &self,
+        masked: bool,
+        to: Subscription,
+        also: Also,
+        tell: Tell,
+    ) -> Result<Waiting, Failure> {
+        drop(also);
+        self.subscribe(masked, to, tell)
+    }
 }
 
 /// Another machine.
@@ -64,11 +98,16 @@ impl Elsewhere {
 
     /// Asks, and waits for the answer.
     pub(crate) fn ask(&self, masked: bool, request: Request) -> Result<Answer, Failure> {
+        self.ask_with(masked, request, Also::default())
+    }
+
+    /// As [`ask`](Self::ask), with what will be asked next.
+    pub(crate) fn ask_with(&self, masked: bool, request: Request, also: Also) -> Result<Answer, Failure> {
         let (tell, told) = mpsc::sync_channel(1);
         let answered = Box::new(move |answer| {
             let _ = tell.send(answer);
         });
-        let _waiting = self.begin(masked, request, answered)?;
+        let _waiting = self.begin_with(masked, request, also, answered)?;
         told.recv().unwrap_or_else(|_| {
             Err(Failure::new(Kind::Keeper, format!("lost the connection to {}", self.name)))
         })
@@ -80,17 +119,37 @@ impl Elsewhere {
         request: Request,
         answered: Answered,
     ) -> Result<Waiting, Failure> {
+        self.begin_with(masked, request, Also::default(), answered)
+    }
+
+    fn begin_with(
+        &self,
+        masked: bool,
+        request: Request,
+        also: Also,
+        answered: Answered,
+    ) -> Result<Waiting, Failure> {
         let host = self.name;
         let seen = move |answer: Result<Answer, Failure>| {
             let answer = answer.map(|answer| answer.seen_from_here(host));
             answered(answer.map_err(|failure| failure.seen_from_here(host)));
         };
-        let begun = self.link.begin(masked, request.as_its_host_knows_it(), Box::new(seen));
+        let begun = self.link.begin_with(masked, request.as_its_host_knows_it(), also, Box::new(seen));
         begun.map_err(|failure| failure.seen_from_here(host))
     }
 
     pub(crate) fn subscribe(&self, masked: bool, to: Subscription, tell: Tell) -> Result<Waiting, Failure> {
-        let begun = self.link.subscribe(masked, to.as_its_host_knows_it(), tell);
+        self.subscribe_with(masked, to, Also::default(), tell)
+    }
+
+    fn subscribe_with(
+        &self,
+        masked: bool,
+        to: Subscription,
+        also: Also,
+        tell: Tell,
+    ) -> Result<Waiting, Failure> {
+        let begun = self.link.subscribe_with(masked, to.as_its_host_knows_it(), also, tell);
         begun.map_err(|failure| failure.seen_from_here(self.name))
     }
 }
@@ -101,11 +160,17 @@ pub(crate) struct ElsewhereJob {
     host: Arc<Elsewhere>,
     handle: Handle,
     masked: bool,
+    ahead: Ahead,
 }
 
 impl ElsewhereJob {
-    pub(crate) fn new(host: Arc<Elsewhere>, handle: Handle, masked: bool) -> Self {
-        Self { host, handle, masked }
+    pub(crate) fn new(host: Arc<Elsewhere>, handle: Handle, masked: bool, ahead: Ahead) -> Self {
+        Self { host, handle, masked, ahead }
+    }
+
+    /// What will be asked after the next request.
+    pub(crate) fn expect(&self, asks: Vec<JobRequest>) {
+        self.ahead.expect(asks);
     }
 
     pub(crate) fn handle(&self) -> Handle {
@@ -113,7 +178,8 @@ impl ElsewhereJob {
     }
 
     pub(crate) fn masked(self) -> Self {
-        Self { masked: true, ..self }
+        // What came along was not masked.
+        Self { masked: true, ahead: Ahead::default(), ..self }
     }
 
     pub(crate) fn is_masked(&self) -> bool {
@@ -121,18 +187,20 @@ impl ElsewhereJob {
     }
 
     pub(crate) fn ask(&self, ask: JobRequest) -> Result<Answer, Failure> {
-        self.host.ask(self.masked, Request::Job { job: self.handle, ask })
+        if let Some(answer) = self.ahead.take(&ask) {
+            return answer;
+        }
+        let also = self.ahead.go_along(self.host.name, Some(&ask));
+        self.host.ask_with(self.masked, Request::Job { job: self.handle, ask }, also)
     }
 
     /// Hands out the bytes of a range in order, each piece with its offset, until `each` says stop.
     pub(crate) fn pieces(
         &self,
-        stream: Stream,
-        from: u64,
-        to: Option<u64>,
+        read: ReadBytes,
         mut each: impl FnMut(u64, Piece<'_>) -> bool,
     ) -> Result<(), Failure> {
-        let mut read = ReadBytes { stream, from, to, lines: None, max: BYTES_PER_ANSWER, as_is: false };
+        let mut read = ReadBytes { max: BYTES_PER_ANSWER, ..read };
         loop {
             let bytes = match self.ask(JobRequest::ReadBytes(read))? {
                 Answer::Bytes(bytes) => bytes,
@@ -153,7 +221,7 @@ impl ElsewhereJob {
                 return Ok(());
             }
             // From here on the range is known: what is printed meanwhile is not part of it.
-            (read.from, read.to) = (bytes.next, Some(bytes.end));
+            (read.from, read.to, read.lines) = (bytes.next, Some(bytes.end), None);
         }
     }
 
@@ -179,7 +247,8 @@ impl ElsewhereJob {
         let news = Arc::clone(&inbox);
         let tell = Box::new(move |one| news.push_news(one));
         let to = Subscription::Job { job: self.handle };
-        let subscribed = self.host.subscribe(self.masked, to, tell)?;
+        let also = self.ahead.go_along(self.host.name, None);
+        let subscribed = self.host.subscribe_with(self.masked, to, also, tell)?;
         Ok(ElsewhereFollower { job: self.clone(), inbox, is_over: false, _subscribed: subscribed })
     }
 
@@ -299,6 +368,9 @@ impl ElsewhereFollower {
             return Some(News::Over);
         }
         let news = self.inbox.pop();
+        if let Some(news) = &news {
+            self.job.ahead.heard(news);
+        }
         self.is_over = matches!(news, Some(News::Over));
         news
     }
@@ -403,7 +475,8 @@ impl ElsewhereWait {
                 inbox.push(answer);
             });
             let request = Request::Wait(WaitAny { waits, timeout_ms });
-            self.begun = Some(self.job.host.begin(self.job.masked, request, answered)?);
+            let also = self.job.ahead.go_along(self.job.host.name, None);
+            self.begun = Some(self.job.host.begin_with(self.job.masked, request, also, answered)?);
         }
         match self.inbox.pop().transpose()? {
             Some(Answer::Waited { waited, .. }) => Ok(Some(waited)),

@@ -156,7 +156,12 @@ impl Engine {
 
     /// The job of a handle, a name, or the pid of its command.
     pub(crate) fn job(&self, reference: &str) -> Result<Job, Failure> {
-        let found = self.outlast.job(reference.trim());
+        // One on another machine is asked all at once for what every answer says.
+        let found = if reference.contains('/') {
+            self.outlast.expecting(Answer::asks()).job(reference.trim())
+        } else {
+            self.outlast.job(reference.trim())
+        };
         match (found, reference.trim().parse::<u64>()) {
             (Err(failure), Ok(pid)) if failure.kind == Kind::NoSuchJob => match self.job_of_pid(pid) {
                 // Where processes go by pid, one tool is not to be stricter than another.

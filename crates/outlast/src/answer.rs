@@ -2,7 +2,7 @@
 
 use outlast_job::lifecycle::Receipt;
 use outlast_job::registry::format::Info;
-use outlast_job::request::{ReadText, Stream, Text};
+use outlast_job::request::{JobRequest, ReadText, Stream, Text};
 use outlast_job::{Failure, Job, Waited};
 use outlast_protocol::JobReport;
 
@@ -15,6 +15,25 @@ pub(crate) fn report(job: &Job, info: &Info) -> JobReport {
         ..JobReport::new(info, job.files(), job.log_end())
     }
 }
+
+/// What [`report`] asks of a job: for [`Job::expect`].
+pub(crate) fn report_asks() -> Vec<JobRequest> {
+    vec![JobRequest::LeftBehind, JobRequest::Files, JobRequest::End { stream: Stream::Output }]
+}
+
+/// What [`waited`] asks of a job, after its record.
+pub(crate) fn waited_asks(from: u64, max: usize) -> Vec<JobRequest> {
+    let text = |stream, from| JobRequest::ReadText(ReadText { stream, from, max, ..ReadText::default() });
+    let mut asks = vec![SHOWN, text(Stream::Stderr, 0), JobRequest::Outcome];
+    asks.extend(report_asks());
+    asks.push(text(Stream::Output, from));
+    asks
+}
+
+/// Its record, for somebody.
+pub(crate) const SHOWN: JobRequest = JobRequest::Info { shown: true };
+/// Its record, for ourselves.
+pub(crate) const RECORD: JobRequest = JobRequest::Info { shown: false };
 
 /// Adds what was printed.
 pub(crate) fn with_text(report: JobReport, text: &Text, reference: &str) -> JobReport {

@@ -1,7 +1,7 @@
 //! Which job is meant when none is named: the last of this session.
 
 use outlast_job::request::{List, ListedJob};
-use outlast_job::{Failure, Job, Kind, Outlast, session};
+use outlast_job::{Failure, Handle, Job, Kind, Outlast, session};
 
 use crate::human::cut;
 use crate::output::Output;
@@ -34,6 +34,15 @@ pub(crate) fn all_named_or_last(
         return Ok(vec![last(outlast, false, out)?]);
     }
     named.iter().map(|name| outlast.job(name)).collect()
+}
+
+/// What a job is called on the command line: by its name if it has one, and with its host where that is another.
+pub(crate) fn reference(handle: Handle, name: Option<&str>) -> String {
+    match (name, handle.host()) {
+        (Some(name), Some(host)) => format!("{host}/{name}"),
+        (Some(name), None) => name.to_owned(),
+        (None, _) => handle.to_string(),
+    }
 }
 
 /// The newest jobs that run, by name: whoever closed a terminal looks for them in another.

@@ -7,7 +7,7 @@ use outlast_job::client::Piece;
 use outlast_job::client::signals::{Signal, Signals};
 use outlast_job::client::{Follower, News};
 use outlast_job::registry::format::Info;
-use outlast_job::request::{ReadBytes, Stream};
+use outlast_job::request::{JobRequest, ReadBytes, Stream};
 use outlast_job::shell::{Step, StepState};
 use outlast_job::wire::INPUT_PIECE;
 use outlast_job::wire::event::EventKind;
@@ -15,6 +15,7 @@ use outlast_job::{Condition, Failure, Job, Send, Wait};
 use outlast_stream::{FoldOutput, Pipeline};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::answer;
 use crate::output::Output;
 use crate::terminal::Shown;
 
@@ -65,6 +66,7 @@ pub(crate) fn follow(job: &Job, stdin: bool, out: &mut Output) -> Result<Left, F
         expect_question(job);
     }
     let mut printer = Printer::new(&info, 0, false);
+    expect_all(job, 0);
     let mut follower = job.follow()?;
     loop {
         match hear(job, &mut follower, &mut printer)? {
@@ -106,6 +108,7 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
     let info = job.info()?;
     let mut printer = Printer::new(&info, show.from, show.raw);
     if show.follow {
+        expect_all(job, show.from);
         let mut follower = job.follow()?;
         loop {
             let left = hear(job, &mut follower, &mut printer)?;
@@ -123,11 +126,28 @@ pub(crate) fn show(job: &Job, show: &Show, _out: &mut Output) -> Result<(), Fail
             }
         }
     } else {
+        job.expect([answer::SHOWN]);
         printer.print(job)?;
     }
     printer.finish();
     // A person who saw what an ended job printed has read it.
     job.info_to_show().map(drop)
+}
+
+/// What is read first of a job that is shown from an offset on.
+pub(crate) fn first_read(stream: Stream, from: u64) -> JobRequest {
+    JobRequest::ReadBytes(ReadBytes { stream, from, max: PIECE, ..ReadBytes::default() })
+}
+
+/// A job that has ended by the time it is followed is shown whole without another question. Its record comes first: it says whether what comes
+/// after it is final.
+fn expect_all(job: &Job, from: u64) {
+    job.expect([
+        answer::RECORD,
+        first_read(Stream::Output, from),
+        first_read(Stream::Stderr, 0),
+        answer::SHOWN,
+    ]);
 }
 
 /// Takes in all that has come; says whether that was the end.
@@ -153,7 +173,10 @@ fn hear(job: &Job, follower: &mut Follower, printer: &mut Printer) -> Result<Opt
             break;
         }
     }
-    ended |= job.has_ended_on_record();
+    ended = ended || !follower.tells_the_end() && job.has_ended_on_record();
+    if ended {
+        printer.expect_rest(job);
+    }
     // What can't be read now may be readable later, and how it ends is worth knowing all the same.
     printer.trouble = printer.print(job).err();
     if ended {
@@ -376,6 +399,12 @@ impl Printer {
         }
         self.reader_gone |= gone;
         Ok(())
+    }
+
+    /// The rest of a job that has ended: nothing is asked after it but how it ended.
+    fn expect_rest(&self, job: &Job) {
+        let errors = self.streams.get(1).map(|printed| first_read(printed.stream, printed.offset));
+        job.expect(errors.into_iter().chain([answer::SHOWN]));
     }
 
     /// Somebody else shows what comes next.

@@ -45,11 +45,13 @@ pub enum MessageKind {
     Ping,
     /// Yes.
     Pong,
+    /// Answers to what the client will ask next about the same job. The answer to the request itself follows.
+    Also,
 }
 
 impl MessageKind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Hello,
         Self::Request,
         Self::Subscribe,
@@ -61,6 +63,7 @@ impl MessageKind {
         Self::Cancel,
         Self::Ping,
         Self::Pong,
+        Self::Also,
     ];
 
     /// The number in a header.
@@ -78,6 +81,7 @@ impl MessageKind {
             Self::Cancel => 8,
             Self::Ping => 9,
             Self::Pong => 10,
+            Self::Also => 11,
         }
     }
 
@@ -102,6 +106,7 @@ impl MessageKind {
             Self::Cancel => "cancel",
             Self::Ping => "ping",
             Self::Pong => "pong",
+            Self::Also => "also",
         }
     }
 
@@ -109,7 +114,7 @@ impl MessageKind {
     #[must_use]
     pub fn takes_credit(self) -> bool {
         match self {
-            Self::Answer | Self::Failure | Self::News => true,
+            Self::Answer | Self::Failure | Self::News | Self::Also => true,
             Self::Hello
             | Self::Request
             | Self::Subscribe

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use outlast_job::client::{Answered, Link, Tell, Waiting};
+use outlast_job::client::{Also, Answered, Link, Tell, Waiting};
 use outlast_job::request::{Request, Subscription};
 use outlast_job::{Failure, Kind};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -163,12 +163,32 @@ impl Drop for RelayLink {
 
 impl Link for RelayLink {
     fn begin(&self, masked: bool, request: Request, answered: Answered) -> Result<Waiting, Failure> {
-        self.open(Pending::request(masked, request, answered, self.options.patience))
+        self.begin_with(masked, request, Also::default(), answered)
+    }
+
+    fn begin_with(
+        &self,
+        masked: bool,
+        request: Request,
+        also: Also,
+        answered: Answered,
+    ) -> Result<Waiting, Failure> {
+        self.open(Pending::request(masked, request, also, answered, self.options.patience))
     }
 
     fn subscribe(&self, masked: bool, to: Subscription, tell: Tell) -> Result<Waiting, Failure> {
+        self.subscribe_with(masked, to, Also::default(), tell)
+    }
+
+    fn subscribe_with(
+        &self,
+        masked: bool,
+        to: Subscription,
+        also: Also,
+        tell: Tell,
+    ) -> Result<Waiting, Failure> {
         let (opened, is_open) = mpsc::sync_channel(1);
-        let waiting = self.open(Pending::subscription(masked, to, tell, opened))?;
+        let waiting = self.open(Pending::subscription(masked, to, also, tell, opened))?;
         let late = |_| Err(unreachable(&self.options.name, "no answer"));
         is_open.recv_timeout(self.options.patience).unwrap_or_else(late)?;
         Ok(waiting)
@@ -274,7 +294,9 @@ impl Thread {
     }
 
     fn open(&mut self, id: u32, mut pending: Pending) {
-        if let Some(connection) = self.connection.as_mut().filter(|connection| connection.is_greeted) {
+        let may_go_first = pending.may_go_first();
+        let is_there = |connection: &&mut Connection| connection.is_greeted || may_go_first;
+        if let Some(connection) = self.connection.as_mut().filter(is_there) {
             connection.ask(id, &mut pending);
         }
         self.asked.insert(id, pending);
@@ -311,7 +333,13 @@ impl Thread {
     fn connect(&mut self, now: Instant) {
         self.gone_since.get_or_insert(now);
         match Connection::run(&self.options) {
-            Ok(connection) => self.connection = Some(connection),
+            Ok(mut connection) => {
+                // What only looks need not wait for the greeting: that saves the time of a way there and back.
+                for (id, pending) in self.asked.all().filter(|(_, pending)| pending.may_go_first()) {
+                    connection.ask(id, pending);
+                }
+                self.connection = Some(connection);
+            }
             Err(failure) => self.cut(failure.message),
         }
     }
@@ -339,11 +367,11 @@ impl Thread {
         self.retry_after = (self.retry_after * 2).min(SLOWEST_RETRY);
     }
 
-    /// A relay is there: now it is asked. Not before: what is asked of nobody certainly was not done.
+    /// A relay is there: now it is asked for what must not be done twice.
     fn greeted(&mut self) {
         let is_again = std::mem::replace(&mut self.was_there, true);
         if let Some(connection) = &mut self.connection {
-            for (id, pending) in self.asked.all() {
+            for (id, pending) in self.asked.all().filter(|(_, pending)| !pending.may_go_first()) {
                 connection.ask(id, pending);
             }
             if is_again {

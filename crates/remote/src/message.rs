@@ -1,7 +1,8 @@
 //! What the messages say: the JSON in the [frames](crate::frame). Unknown fields are ignored, and all but a few may be left out, so
 //! that old and new sides understand each other.
 
-use outlast_protocol::request::{Request, Subscription};
+use outlast_protocol::request::{Answer, JobRequest, Request, Subscription};
+use outlast_protocol::wire::WireFailure;
 use outlast_protocol::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +144,10 @@ pub struct Ask {
     /// The host to ask, for a relay that reaches others; none for its own machine, or that of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// What the client will ask next about the same job, and nothing that must not be done twice: answered with [`Also`] on
+    /// the way, by a relay that knows this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<JobRequest>,
 }
 
 /// Opens a stream with a subscription.
@@ -156,6 +161,44 @@ pub struct Subscribe {
     /// As [`Ask::host`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// As [`Ask::also`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<JobRequest>,
+}
+
+/// The answers to what will be asked next, in its order.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Also {
+    /// One for each, as far as the relay went.
+    pub answers: Vec<AlsoAnswer>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlsoAnswer {
+    /// As for a request of its own.
+    Answer(Box<Answer>),
+    /// The same.
+    Failure(WireFailure),
+}
+
+impl From<Result<Answer, Failure>> for AlsoAnswer {
+    fn from(answer: Result<Answer, Failure>) -> Self {
+        match answer {
+            Ok(answer) => Self::Answer(Box::new(answer)),
+            Err(failure) => Self::Failure(failure.into()),
+        }
+    }
+}
+
+impl From<AlsoAnswer> for Result<Answer, Failure> {
+    fn from(answer: AlsoAnswer) -> Self {
+        match answer {
+            AlsoAnswer::Answer(answer) => Ok(*answer),
+            AlsoAnswer::Failure(failure) => Err(failure.into()),
+        }
+    }
 }
 
 /// Where each job of a wait began.

@@ -3,6 +3,7 @@
 //! A relay keeps nothing. When the pipe is cut it finishes what it has begun, and ends; the next relay answers what is asked again. An
 //! order that was carried out is not carried out again: see `Outlast::answer_once`.
 
+mod also;
 mod lanes;
 mod outgoing;
 
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 use crate::frame::{Assembler, Decoder, Message, MessageKind};
 use crate::link::pending::last_event;
 use crate::message::{Ask, Began, Caller, Credit, Hello, Subscribe, machine_name};
+use also::{Along, jobs_of};
 use lanes::Lanes;
 use outgoing::Outgoing;
 
@@ -222,6 +224,7 @@ impl Relay {
             | MessageKind::Answer
             | MessageKind::Failure
             | MessageKind::News
+            | MessageKind::Also
             | MessageKind::Began
             | MessageKind::Pong => {}
         }
@@ -284,7 +287,7 @@ impl Relay {
     }
 
     fn request(self: &Arc<Self>, stream: u32, body: &[u8]) -> Result<(), Failure> {
-        let Ask { mut ask, masked, order, host } = parse(body)?;
+        let Ask { mut ask, masked, order, host, also } = parse(body)?;
         let mut host = host.map(|host| host.parse()).transpose()?.or(ask.host());
         if let Request::Find { job } = &mut ask
             && let Ok(JobRef { host: Some(named), job: bare }) = job.parse()
@@ -314,11 +317,13 @@ impl Relay {
                 let from = wait.waits.iter().map(|one| one.wait.from.unwrap_or(0)).collect();
                 self.out.control(stream, MessageKind::Began, &json(&Began { from }));
             }
-            let answered = move |answer| relay.answered(stream, answer);
+            let along = Along { also, caller, outlast: outlast.clone(), jobs: jobs_of(&ask) };
+            let answered = move |answer| relay.waited(stream, along, answer);
             let waiting = outlast.begin(ask, Box::new(answered))?;
             self.can_be_cancelled(stream, waiting);
             return Ok(());
         }
+        let along = Along { also, caller: caller.clone(), outlast: outlast.clone(), jobs: jobs_of(&ask) };
         self.lanes.put(
             lane(stream, &ask),
             Box::new(move || {
@@ -330,6 +335,7 @@ impl Relay {
                         Some(order) => outlast.answer_once(&order, ask),
                         None => outlast.answer(ask),
                     });
+                    relay.say_also(stream, &along, &answer);
                     relay.answered(stream, answer);
                 }
             }),
@@ -338,15 +344,17 @@ impl Relay {
     }
 
     fn subscribe(self: &Arc<Self>, stream: u32, body: &[u8]) -> Result<(), Failure> {
-        let Subscribe { to, masked, host } = parse(body)?;
+        let Subscribe { to, masked, host, also } = parse(body)?;
         let host = host.map(|host| host.parse()).transpose()?.or(to.host());
         let outlast = self.at(masked, host)?;
         // A subscription may have to wait for a keeper, and comes after what was asked of the job before.
-        let lane = match &to {
-            Subscription::Job { job } | Subscription::Attach { job, .. } => job.number(),
-            Subscription::JobList | Subscription::Session { .. } => no_job(stream),
+        let job = match &to {
+            Subscription::Job { job } | Subscription::Attach { job, .. } => Some(*job),
+            Subscription::JobList | Subscription::Session { .. } => None,
         };
+        let lane = job.map_or_else(|| no_job(stream), |job| job.number());
         let relay = Arc::clone(self);
+        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let begin = move || {
             let from = match &to {
                 Subscription::Job { job } if job.host().is_none() => vec![last_event(&outlast, *job)],
@@ -368,7 +376,12 @@ impl Relay {
             };
             match outlast.subscribe(&to, tell) {
                 Ok(waiting) => {
-                    relay.out.control(stream, MessageKind::Began, &json(&Began { from }));
+                    // Looked up after the subscription has begun: nothing can be missed between the two.
+                    if let (Some(job), None) = (job, host) {
+                        let along = Along { also, caller, outlast: outlast.clone(), jobs: vec![job] };
+                        relay.say_answers(stream, &along, job);
+                    }
+                    relay.out.say(stream, MessageKind::Began, json(&Began { from }));
                     relay.can_be_cancelled(stream, waiting);
                 }
                 Err(failure) => relay.answered(stream, Err(failure)),

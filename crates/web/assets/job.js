@@ -83,7 +83,7 @@ function open(history) {
   if (!job.has_terminal && me.visitor === 'owner') { socket?.send({ t: 'tiles', jobs: [name] }); return; }
   if (!view) return;
   channel = (channel + 1) % 65536;
-  socket?.send({ t: 'open', job: name, channel, bytes: view.usesBytes(), history, size: mine ? view.ownSize() : null });
+  socket?.send({ t: 'open', job: name, channel, bytes: view.usesBytes(), history: history || !view.whole, size: mine ? view.ownSize() : null });
 }
 
 function setMine(to, why) {

@@ -102,7 +102,11 @@ class Xterm {
   }
 
   frame({ kind, bytes }) {
-    if (kind === BEFORE) { this.term.reset(); this.term.write(bytes); this.before = true; }
+    // What has left the screen comes after the screen itself, which is then drawn once more.
+    if (kind === BEFORE) {
+      this.whole = true;
+      if (bytes.length) { this.term.reset(); this.term.write(bytes); this.before = true; }
+    }
     if (kind === SNAPSHOT) {
       if (this.before) this.term.write('\r\n'.repeat(this.term.rows));
       else this.term.write('\x1b[!p');

@@ -11,7 +11,7 @@ MAX_MESSAGE = 64 << 20
 MAX_BEFORE_MARKER = 64 << 10
 MORE = 1
 
-KINDS = ("hello", "request", "subscribe", "answer", "failure", "news", "began", "credit", "cancel", "ping", "pong")
+KINDS = ("hello", "request", "subscribe", "answer", "failure", "news", "began", "credit", "cancel", "ping", "pong", "also")
 NUMBERS = {name: number for number, name in enumerate(KINDS)}
 
 _HEADER = struct.Struct(">IIBB")

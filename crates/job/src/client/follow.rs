@@ -41,6 +41,15 @@ impl Follower {
         }
     }
 
+    /// Whether the end of the job is always told: then nobody need look for it on the record, which over a long link takes time.
+    #[must_use]
+    pub fn tells_the_end(&self) -> bool {
+        match &self.place {
+            FollowerPlace::Here(_) => false,
+            FollowerPlace::There(_) => true,
+        }
+    }
+
     /// Waits for news, until the deadline; none when it has come.
     ///
     /// # Errors

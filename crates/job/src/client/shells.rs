@@ -1,11 +1,13 @@
 //! Shells that remember, for front ends: found by their name, made when a step needs one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_protocol::request::{Answer, Request};
 use outlast_protocol::shell::{ShellKind, Step, StepOrder};
 
 use super::{Job, Outlast};
+use crate::elsewhere::{Ahead, ElsewhereJob};
 use crate::failure::{Failure, Kind};
 use crate::spec::JobSpec;
 use crate::wire::Wait;
@@ -66,7 +68,10 @@ impl Outlast {
         match (self.ask(ask)?, &self.at) {
             (Answer::FoundShell(None), _) => Ok(None),
             (Answer::FoundShell(Some(handle)), None) => self.job(&handle.to_string()).map(Some),
-            (Answer::FoundShell(Some(handle)), Some(host)) => Ok(Some(self.there(host, handle))),
+            (Answer::FoundShell(Some(handle)), Some(host)) => {
+                let there = ElsewhereJob::new(Arc::clone(host), handle, self.masked, Ahead::default());
+                Ok(Some(Job::there(there)))
+            }
             (other, _) => Err(crate::elsewhere::unexpected(&other)),
         }
     }

@@ -17,8 +17,8 @@ use crate::log::timing::{Fact, FactKind};
 const SPACING: u64 = 1 << 20;
 /// Nearer than this there is none, whatever happens.
 const MIN_SPACING: u64 = 16 << 10;
-/// More of them, or more bytes of them, are thinned out.
-const MAX_KEYFRAMES: usize = 512;
+/// More of them, or more bytes of them, are thinned out: a log of 1 GiB keeps them 1 MiB apart.
+const MAX_KEYFRAMES: usize = 1280;
 const MAX_WEIGHT: usize = 16 << 20;
 
 /// Where a recording is: the fact that comes next, and how much of each stream came before it.

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, statat};
 
 use super::LocalJob;
 use super::log_slice::{Folded, LogSlice};
-use crate::elsewhere::ElsewhereJob;
+use crate::elsewhere::{BYTES_PER_ANSWER, ElsewhereJob};
 use crate::failure::Failure;
 use crate::log::gone::Gone;
 use crate::log::writer::read_exact_at;
@@ -122,12 +122,6 @@ pub(crate) fn text_from_elsewhere(
     read: &ReadText,
     mut each: impl FnMut(&[u8]) -> bool,
 ) -> Result<(), Failure> {
-    let (stream, from, to) = (read.stream, read.from, read.to);
-    let lines = ReadBytes { stream, from, to, lines: read.lines, ..ReadBytes::default() };
-    let (from, to) = match job.ask(JobRequest::ReadBytes(lines))? {
-        Answer::Bytes(bytes) => (bytes.from, bytes.end),
-        other => return Err(crate::elsewhere::unexpected(&other)),
-    };
     // A program that goes back and forth on its screen may put a secret together only in the text.
     let hidden = |text: &[u8]| -> Result<Vec<u8>, Failure> {
         if !job.is_masked() {
@@ -138,20 +132,29 @@ pub(crate) fn text_from_elsewhere(
             other => Err(crate::elsewhere::unexpected(&other)),
         }
     };
-    let mut fold = Fold::new(streams, from);
+    // Where the range begins is known with its first bytes.
+    let mut fold: Option<Fold> = None;
     let mut going = Ok(true);
-    job.pieces(read.stream, from, Some(to), |at, piece| {
+    job.pieces(first_bytes(read), |at, piece| {
+        let fold = fold.get_or_insert_with(|| Fold::new(streams, at));
         fold.piece(at, &piece);
         fold.take_settled(&mut |settled| {
             going = hidden(settled).map(|text| each(&text));
             matches!(going, Ok(true))
         })
     })?;
-    if going? {
+    if going? && let Some(mut fold) = fold {
         fold.finish();
         each(&hidden(&fold.text)?);
     }
     Ok(())
+}
+
+/// What is asked for first where all of a range is read as text.
+#[must_use]
+pub fn first_bytes(read: &ReadText) -> ReadBytes {
+    let ReadText { stream, from, to, lines, .. } = *read;
+    ReadBytes { stream, from, to, lines, max: BYTES_PER_ANSWER, as_is: false }
 }
 
 /// A fold for a job's output that knows nothing of what came before an offset.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outlast_protocol::request::{FactKind, Moment, Stream};
+use outlast_protocol::request::{FactKind, Moment, ReadBytes, Stream};
 use outlast_stream::{Config, FoldOutput, Pipeline};
 
 use super::LocalJob;
@@ -59,7 +59,9 @@ impl Source {
             Self::Here(range) => range.part(from.min(range.to()), to.min(range.to())).pieces(piece),
             Self::There { job, stream, end } => {
                 // A machine that is gone by now has no more bytes for us.
-                let _ = job.pieces(*stream, from.min(*end), Some(to.min(*end)), &mut piece);
+                let (from, to) = (from.min(*end), Some(to.min(*end)));
+                let range = ReadBytes { stream: *stream, from, to, ..ReadBytes::default() };
+                let _ = job.pieces(range, &mut piece);
             }
         }
         going

@@ -2,7 +2,9 @@
 
 use outlast_job::clock::now_ms;
 use outlast_job::lifecycle::{Process, State};
-use outlast_job::request::{AskKeepers, Lines, List as ListRequest, ListedJob, ReadText, Summary};
+use outlast_job::request::{
+    AskKeepers, JobRequest, Lines, List as ListRequest, ListedJob, ReadText, Summary,
+};
 use outlast_job::wire::brief_status::BriefStatus;
 use outlast_job::wire::{Activity, Awaiting};
 use outlast_job::{Failure, Handle};
@@ -105,7 +107,8 @@ impl Engine {
         let news = news.with(self.claim_adopted(caller)).with(self.take_far_news(caller));
         let request = ListRequest { keepers, ..ListRequest::default() };
         let mut listed = self.outlast.list(request.clone());
-        let away = self.add_far(&mut listed, &request);
+        // What is asked of each job of another machine by itself takes long.
+        let away = self.add_far(&mut listed, &ListRequest { last_lines: true, ..request });
         let left = self.left_behind(caller, &listed, &adopted);
         let everybody = listed.len();
         listed.retain(|one| wanted(&one.job));
@@ -143,8 +146,9 @@ impl Engine {
 
     fn entry(&self, (caller, own): (&Caller, bool), one: ListedJob, cursor: Cursor) -> Entry {
         let unread_bytes = unread(&one, cursor);
-        let ListedJob { job, log_end, now, .. } = one;
-        let last_line = now.as_ref().map(|now| now.last_line.clone()).filter(|line| !line.is_empty());
+        let ListedJob { job, log_end, now, last_line, .. } = one;
+        let last_line = now.as_ref().map_or(last_line, |now| now.last_line.clone());
+        let last_line = Some(last_line).filter(|line| !line.is_empty());
         let last_line = last_line.or_else(|| self.last_line(job.handle, log_end)).unwrap_or_default();
         let mut note = self.take_note(caller, job.handle, cursor);
         if !job.state.is_live() && !cursor.ended && own && !caller.call.is_cancelled() {
@@ -189,7 +193,8 @@ impl Engine {
 
     /// What its tools counted, in a line.
     fn reported(&self, handle: Handle) -> Option<String> {
-        let outcome = self.outlast.job(&handle.to_string()).ok()?.outcome().ok()??;
+        let outlast = self.outlast.expecting([JobRequest::Outcome]);
+        let outcome = outlast.job(&handle.to_string()).ok()?.outcome().ok()??;
         let counts: Vec<String> = outcome.tools.iter().map(ToolOutcome::headline).collect();
         (!counts.is_empty()).then(|| counts.join("; "))
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_job::lifecycle::Process;
+use outlast_job::request::JobRequest;
 use outlast_job::wire::Killed;
 use outlast_job::{Failure, Job, Reason, Wait, Waited};
 use outlast_policy::Pass;
@@ -38,6 +39,8 @@ impl Engine {
         {
             return self.kill_step(caller, job, step, &order);
         }
+        let live = JobRequest::Info { shown: false };
+        job.expect([live].into_iter().chain(Answer::asks()));
         let killed = match &order.signal {
             Some(signal) => job.signal(signal, &caller.session)?,
             None => job.kill(patience.allowed, &caller.session)?,

@@ -1,6 +1,6 @@
 //! Reads what a job printed.
 
-use outlast_job::request::{Grep, Lines, ReadBytes, ReadText, Stream};
+use outlast_job::request::{Grep, JobRequest, Lines, ReadBytes, ReadText, Stream};
 use outlast_job::{Failure, Job, Reason, Waited};
 
 use super::{Caller, Engine, Shown};
@@ -59,11 +59,12 @@ impl Engine {
         let lines = lines.or(order.head.map(|head| Lines::First(count(head))));
         let read = ReadText { stream, from, to, lines, ..ReadText::default() };
         let mut notes = Vec::new();
+        let bytes = ReadBytes { stream, from, to, lines, max: 0, as_is: true };
+        job.expect([JobRequest::ReadBytes(bytes)]);
         let info = job.info_to_show()?;
         let answer = Answer::of((job, self.words), &info);
         // What is said besides needs room too.
         let room = order.budget.saturating_sub(OTHER_WORDS);
-        let bytes = ReadBytes { stream, from, to, lines, max: 0, as_is: true };
         let mut answer = match &order.pattern {
             Some(pattern) => {
                 let grep = Grep { range: ReadText { max: room, ..read }, pattern: pattern.clone() };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use outlast_job::request::{JobRequest, Screen as Shot};
 use outlast_job::{Failure, Handle, Job, Kind};
 
 use super::Engine;
@@ -52,6 +53,8 @@ impl Engine {
         scrollback: usize,
         budget: usize,
     ) -> Result<Answer, Failure> {
+        let now = Shot { at: None, styled: true, scrollback };
+        job.expect([JobRequest::Screen(now)]);
         let info = job.info_to_show()?;
         let mut answer = Answer::of((job, self.words), &info);
         answer.budget = budget;

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use outlast_cli::AttachArgs;
+use outlast_job::request::JobRequest;
 use outlast_job::wire::{Activity, Attach};
 use outlast_job::{Failure, Outlast, session};
 use outlast_policy::OrderKind;
@@ -24,7 +25,11 @@ pub(super) fn own_terminal() -> OwnTerminal {
 }
 
 pub(super) fn attach(outlast: &Outlast, args: &AttachArgs, out: &mut Output) -> Result<i32, Failure> {
-    let job = named_or_last_running(outlast, args.job.as_deref(), out)?;
+    let job = named_or_last_running(
+        &outlast.expecting([answer::SHOWN, JobRequest::Status]),
+        args.job.as_deref(),
+        out,
+    )?;
     let read_only = args.read_only;
     allowed(outlast.home(), OrderKind::Attach { read_only })?;
     let handle = job.handle();

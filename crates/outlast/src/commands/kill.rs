@@ -43,6 +43,10 @@ pub(super) fn kill(outlast: &Outlast, args: &KillArgs, out: &mut Output) -> Resu
         tell_of_step(step, &killed, out);
         return Ok(0);
     }
+    for job in &jobs {
+        let report = if out.json { answer::report_asks() } else { Vec::new() };
+        job.expect([vec![answer::SHOWN], report].concat());
+    }
     let killed = match &args.signal {
         Some(signal) => jobs.iter().map(|job| job.signal(signal, session)).collect(),
         None => end_all(&jobs, args.grace.unwrap_or_else(|| default_grace(outlast, out)), session, out)?,
@@ -71,7 +75,8 @@ fn tell_of_step(step: u64, killed: &Killed, out: &mut Output) {
 }
 
 fn named(outlast: &Outlast, args: &KillArgs) -> Result<Vec<Job>, Failure> {
-    let jobs: Result<Vec<Job>, Failure> = args.jobs.iter().map(|job| outlast.job(job)).collect();
+    let jobs: Result<Vec<Job>, Failure> =
+        args.jobs.iter().map(|job| outlast.expecting([answer::RECORD]).job(job)).collect();
     jobs.map_err(|failure| nothing_was_done(failure, args.jobs.len()))
 }
 

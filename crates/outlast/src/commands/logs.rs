@@ -9,6 +9,7 @@ use outlast_job::request::{Answer, Fact, FactKind, JobRequest, Lines, ReadBytes,
 use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
 
+use crate::answer;
 use crate::ask::allowed;
 use crate::last_job::all_named_or_last;
 use crate::live;
@@ -16,7 +17,7 @@ use crate::output::Output;
 
 pub(super) fn logs(outlast: &Outlast, args: &LogsArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Follow)?;
-    let jobs = all_named_or_last(outlast, &args.jobs, out)?;
+    let jobs = all_named_or_last(&outlast.expecting(expected(args)), &args.jobs, out)?;
     if let ([job], false, false) = (jobs.as_slice(), args.timestamps, out.json) {
         let from = beginning(job, args, Stream::Output)?;
         live::show(job, &live::Show { from, follow: args.follow, raw: args.raw }, out)?;
@@ -28,6 +29,18 @@ pub(super) fn logs(outlast: &Outlast, args: &LogsArgs, out: &mut Output) -> Resu
     }
     by_line::show(&jobs, args, out)?;
     Ok(0)
+}
+
+/// What is asked of each job first.
+fn expected(args: &LogsArgs) -> Vec<JobRequest> {
+    if let Some(lines) = args.tail {
+        let read = ReadBytes { lines: Some(Lines::Last(lines)), ..ReadBytes::default() };
+        return vec![JobRequest::ReadBytes(read), answer::RECORD];
+    }
+    match (args.since, args.follow) {
+        (None, false) => vec![answer::RECORD, live::first_read(Stream::Output, 0), answer::SHOWN],
+        (None, true) | (Some(_), _) => vec![answer::RECORD],
+    }
 }
 
 /// The offset to begin at.

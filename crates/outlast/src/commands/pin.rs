@@ -8,7 +8,11 @@ use crate::ask::CliGate;
 use crate::output::Output;
 
 pub(super) fn pin(outlast: &Outlast, args: &PinArgs, out: &mut Output) -> Result<i32, Failure> {
-    let jobs: Vec<_> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
+    let jobs: Vec<_> = args
+        .jobs
+        .iter()
+        .map(|job| outlast.expecting([crate::answer::RECORD]).job(job))
+        .collect::<Result<_, _>>()?;
     let gate = CliGate::open(outlast.home())?;
     let pinned = !args.remove;
     for job in &jobs {

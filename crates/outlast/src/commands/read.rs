@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use outlast_cli::ReadArgs;
-use outlast_job::client::{MAX_OUTPUT, Piece};
-use outlast_job::request::{Grep, Lines, ReadBytes, ReadText, Stream};
+use outlast_job::client::{MAX_OUTPUT, Piece, first_bytes};
+use outlast_job::request::{Grep, JobRequest, Lines, ReadBytes, ReadText, Stream};
 use outlast_job::shell::Step;
 use outlast_job::{Failure, Job, Outlast, Wait, check_wait};
 use outlast_policy::OrderKind;
@@ -20,49 +20,37 @@ const RAW_PIECE: usize = 256 << 10;
 
 pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Read)?;
-    let job = named_or_last(outlast, args.job.as_deref(), out)?;
+    let mut range = asked_range(args, out);
+    let job = named_or_last(&outlast.expecting(expected(args, &range, out)), args.job.as_deref(), out)?;
     // Reading what an ended job printed is reading its result.
     let _ = job.info_to_show();
     if let Some(pattern) = &args.grep {
         check_wait(&Wait::for_pattern(pattern))?;
     }
-    let stream = if args.stderr { Stream::Stderr } else { Stream::Output };
-    let (mut from, mut to) = match args.step {
-        Some(number) => {
-            let step = find_step(&job, number)?;
-            (step.from, step.to)
-        }
-        None => (args.since.unwrap_or(0), args.until),
-    };
+    if let Some(number) = args.step {
+        let step = find_step(&job, number)?;
+        (range.from, range.to) = (step.from, step.to);
+    }
     if let (Some(head), Some(_)) = (args.head, args.tail) {
         // The last lines of the first ones.
+        let ReadText { stream, from, to, .. } = range;
         let lines = Some(Lines::First(head));
         let (begin, end) = job.borders(ReadBytes { stream, from, to, lines, ..ReadBytes::default() })?;
-        (from, to) = (begin, Some(end));
+        (range.from, range.to) = (begin, Some(end));
     }
-    let lines = args.tail.map(Lines::Last).or(args.head.map(Lines::First));
     if args.raw && !out.json {
-        return raw(&job, ReadBytes { stream, from, to, lines, max: RAW_PIECE, as_is: true }, out)
-            .map(|()| 0);
+        return raw(&job, raw_bytes(&range), out).map(|()| 0);
     }
-    let bounded = out.json || std::io::stdout().is_terminal();
-    let max = match args.max {
-        Some(0) => usize::MAX,
-        Some(max) => usize::try_from(max).unwrap_or(usize::MAX),
-        None if bounded => MAX_OUTPUT,
-        None => usize::MAX,
-    };
-    let range = ReadText { stream, from, to, lines, max, reserve: None };
     if let Some(pattern) = &args.grep {
         return grep(&job, Grep { range, pattern: pattern.clone() }, out);
     }
-    if max == usize::MAX && !out.json {
+    if range.max == usize::MAX && !out.json {
         job.write_text(&range, |text| out.data(text))?;
         return Ok(0);
     }
     let named = args.job.clone().unwrap_or_else(|| job.handle().to_string());
     let reference = if args.stderr { format!("{named} --stderr") } else { named };
-    let text = job.read(ReadText { max: max.min(1 << 30), ..range })?;
+    let text = job.read(bounded(&range))?;
     if out.json {
         let info = job.info()?;
         out.value(&answer::with_text(answer::report(&job, &info), &text, &reference));
@@ -70,6 +58,56 @@ pub(super) fn read(outlast: &Outlast, args: &ReadArgs, out: &mut Output) -> Resu
         out.data(answer::joined(&text, &reference).as_bytes());
     }
     Ok(0)
+}
+
+/// The range that the options name, where that needs no look at the job.
+fn asked_range(args: &ReadArgs, out: &Output) -> ReadText {
+    let is_bounded = out.json || std::io::stdout().is_terminal();
+    let max = match args.max {
+        Some(0) => usize::MAX,
+        Some(max) => usize::try_from(max).unwrap_or(usize::MAX),
+        None if is_bounded => MAX_OUTPUT,
+        None => usize::MAX,
+    };
+    ReadText {
+        stream: if args.stderr { Stream::Stderr } else { Stream::Output },
+        from: args.since.unwrap_or(0),
+        to: args.until,
+        lines: args.tail.map(Lines::Last).or(args.head.map(Lines::First)),
+        max,
+        reserve: None,
+    }
+}
+
+/// What is asked of the job first.
+fn expected(args: &ReadArgs, range: &ReadText, out: &Output) -> Vec<JobRequest> {
+    let mut asks = vec![answer::SHOWN];
+    if args.step.is_some() || args.head.is_some() && args.tail.is_some() {
+        // The range is not known yet.
+    } else if args.raw && !out.json {
+        asks.extend([answer::RECORD, JobRequest::ReadBytes(raw_bytes(range))]);
+    } else if let Some(pattern) = &args.grep {
+        asks.push(JobRequest::Grep(Grep { range: *range, pattern: pattern.clone() }));
+    } else if range.max == usize::MAX && !out.json {
+        asks.extend([answer::RECORD, JobRequest::ReadBytes(first_bytes(range))]);
+    } else {
+        asks.push(JobRequest::ReadText(bounded(range)));
+        if out.json {
+            asks.push(answer::RECORD);
+            asks.extend(answer::report_asks());
+        }
+    }
+    asks
+}
+
+fn raw_bytes(range: &ReadText) -> ReadBytes {
+    let ReadText { stream, from, to, lines, .. } = *range;
+    ReadBytes { stream, from, to, lines, max: RAW_PIECE, as_is: true }
+}
+
+/// One answer, however much is wanted.
+fn bounded(range: &ReadText) -> ReadText {
+    ReadText { max: range.max.min(1 << 30), ..*range }
 }
 
 /// A step of a shell by its number.

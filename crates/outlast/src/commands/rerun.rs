@@ -12,6 +12,7 @@ use outlast_policy::{OrderKind, Start};
 
 use super::kill::default_grace;
 use super::run::{self, Foreground};
+use crate::answer;
 use crate::ask::CliGate;
 use crate::choices;
 use crate::last_job::named_or_last;
@@ -19,7 +20,7 @@ use crate::output::Output;
 use crate::terminal;
 
 pub(super) fn rerun(outlast: &Outlast, args: &RerunArgs, out: &mut Output) -> Result<i32, Failure> {
-    let job = named_or_last(outlast, args.job.as_deref(), out)?;
+    let job = named_or_last(&outlast.expecting([answer::RECORD]), args.job.as_deref(), out)?;
     let info = job.info()?;
     let mut spec = spec(&info, args);
     spec.check()?;

@@ -1,16 +1,20 @@
 //! `outlast rm`.
 
 use outlast_cli::RmArgs;
+use outlast_job::request::JobRequest;
 use outlast_job::{Failure, Job, Outlast};
 use outlast_policy::OrderKind;
 use outlast_protocol::{Call, Hint};
 
 use super::kill::default_grace;
+use crate::answer;
 use crate::ask::CliGate;
 use crate::human;
 use crate::output::Output;
 
 pub(super) fn rm(outlast: &Outlast, args: &RmArgs, out: &mut Output) -> Result<i32, Failure> {
+    let asks = [answer::RECORD, answer::RECORD, JobRequest::LeftBehind];
+    let outlast = &outlast.expecting(asks);
     let jobs: Vec<_> = args.jobs.iter().map(|job| outlast.job(job)).collect::<Result<_, _>>()?;
     let gate = CliGate::open(outlast.home())?;
     // All or none: the first that may not be removed stops it.

@@ -14,6 +14,7 @@ use outlast_job::client::MAX_OUTPUT;
 use outlast_job::lifecycle::{EndedBy, Receipt};
 use outlast_job::limits::Limits;
 use outlast_job::notify::Notify;
+use outlast_job::request::JobRequest;
 use outlast_job::sandbox::{By, Network, Sandbox};
 use outlast_job::spec::deleted_folder;
 use outlast_job::units::parse_processors;
@@ -29,6 +30,7 @@ use outlast_protocol::{After, DetachKey, JobReport, Slot};
 use crate::answer;
 use crate::ask::CliGate;
 use crate::choices;
+use crate::last_job::reference;
 use crate::live::{self, Left};
 use crate::output::{DEADLINE, Output};
 use crate::terminal;
@@ -68,7 +70,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
     spec.guard = may_run(outlast, &args, &spec)?.guard_request();
     let wakes = outlast.wakes_of(&spec)?;
     let below = start_below_prompt(&mut spec, !args.background && !goes_on(&args) && !out.json);
-    let job = place::start(outlast, &places, spec)?;
+    let job = place::start(outlast, &places, spec, &expected(&args, out))?;
     if !out.json
         && !args.quiet
         && args.on.is_none()
@@ -80,6 +82,7 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         return started(&job, wakes, out);
     }
     if goes_on(&args) {
+        job.expect(answer::waited_asks(0, MAX_OUTPUT));
         let waited = job.wait(&wait, Some(args.deadline.unwrap_or(DEADLINE_OF_RUN)))?;
         let info = job.info_to_show()?;
         let code = match waited.reason {
@@ -122,6 +125,17 @@ pub(super) fn run(outlast: &Outlast, args: RunArgs, out: &mut Output) -> Result<
         detach_key: choices::detach_key(outlast, args.detach_key, out),
     };
     foreground(&job, &front, out)
+}
+
+/// What is asked of the job when it runs.
+fn expected(args: &RunArgs, out: &Output) -> Vec<JobRequest> {
+    match (args.background, out.json) {
+        (true, true) => [vec![answer::RECORD], answer::report_asks()].concat(),
+        (true, false) => vec![answer::RECORD],
+        // Whether it is queued, and how to show it.
+        (false, false) if !goes_on(args) => vec![answer::RECORD, answer::RECORD],
+        (false, _) => Vec::new(),
+    }
 }
 
 /// A line that another program than bash is to read. One plain word is a program, unless it was asked for with `--with`.
@@ -276,11 +290,7 @@ pub(super) fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Resu
         out.value(&JobReport { reason: Some(Reason::Started), wakes, ..answer::report(job, &info) });
     } else {
         let handle = job.handle();
-        let name = match (&info.name, handle.host()) {
-            (Some(name), Some(host)) => format!("{host}/{name}"),
-            (Some(name), None) => name.clone(),
-            (None, _) => handle.to_string(),
-        };
+        let name = reference(handle, info.name.as_deref());
         out.line_for_scripts(&handle.to_string());
         for wake in &wakes {
             let will = if wake.fires { "will wake" } else { "will NOT wake" };
@@ -299,6 +309,7 @@ pub(super) fn started(job: &Job, wakes: Vec<WakePlan>, out: &mut Output) -> Resu
 
 /// Waits for the end, or for a question that nobody here can answer; then says all that came.
 pub(super) fn answer_at_end(job: &Job, out: &mut Output) -> Result<i32, Failure> {
+    job.expect(answer::waited_asks(0, MAX_OUTPUT));
     let waited = job.wait(&Wait::for_exit().or(Condition::AwaitingInput), None)?;
     let info = job.info_to_show()?;
     let answer = answer::waited((job, &info), &waited, (0, MAX_OUTPUT))?;

@@ -1,7 +1,7 @@
 //! `outlast screen`.
 
 use outlast_cli::ScreenArgs;
-use outlast_job::request::Moment;
+use outlast_job::request::{JobRequest, Moment, Screen};
 use outlast_job::{Failure, Job, Kind, Outlast};
 use outlast_policy::OrderKind;
 
@@ -12,11 +12,13 @@ use crate::svg;
 
 pub(super) fn screen(outlast: &Outlast, args: &ScreenArgs, out: &mut Output) -> Result<i32, Failure> {
     allowed(outlast.home(), OrderKind::Screen)?;
-    let job = named_or_last(outlast, args.job.as_deref(), out)?;
+    let styled = args.svg || out.colour && !args.plain && !out.json;
+    let scrollback = if args.svg { 0 } else { args.scrollback };
+    let asks = [JobRequest::Screen(Screen { at: None, styled, scrollback })];
+    let job = named_or_last(&outlast.expecting(asks), args.job.as_deref(), out)?;
     if args.svg {
         return picture(&job, out);
     }
-    let styled = out.colour && !args.plain && !out.json;
     let shot = match job.screen(styled, args.scrollback) {
         Err(failure) if failure.kind == Kind::NotRunning => return last_screen(&job, out, failure),
         shot => shot?,

@@ -14,7 +14,7 @@ use crate::ask::CliGate;
 use crate::output::{DEADLINE, Output};
 
 pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Result<i32, Failure> {
-    let job = outlast.job(&args.job)?;
+    let job = outlast.expecting([answer::RECORD]).job(&args.job)?;
     if args.text.is_none() && args.keys.is_empty() && !args.eof && !args.stdin {
         return Err(Failure::usage("there is nothing to type")
             .hint("give a text, --key KEY, --eof or --stdin; for example: outlast send 3 yes"));
@@ -61,6 +61,7 @@ pub(super) fn send(outlast: &Outlast, args: &SendArgs, out: &mut Output) -> Resu
         return Ok(0);
     }
     let default = if args.pattern.is_empty() { ANSWER } else { PATTERN };
+    job.expect(answer::waited_asks(sent.offset, MAX_OUTPUT));
     let waited = job.wait(&wait.from(sent.offset), Some(args.deadline.unwrap_or(default)))?;
     let info = job.info_to_show()?;
     let answer = answer::waited((&job, &info), &waited, (sent.offset, MAX_OUTPUT))?;

@@ -6,7 +6,7 @@ use outlast_cli::ShowArgs;
 use outlast_job::lifecycle::{Receipt, State};
 use outlast_job::limits::{LimitedBy, Limits};
 use outlast_job::registry::format::Info;
-use outlast_job::request::Details;
+use outlast_job::request::{Details, JobRequest};
 use outlast_job::sandbox::Sandbox;
 use outlast_job::units::print_millis;
 use outlast_job::wire::{Activity, Status};
@@ -62,7 +62,9 @@ pub(super) fn show(outlast: &Outlast, args: &ShowArgs, out: &mut Output) -> Resu
         }
         (_, None) | (None, Some(_)) => {}
     }
-    let job = named_or_last(outlast, args.job.as_deref(), out)?;
+    let mut asks = vec![answer::SHOWN, JobRequest::Status, JobRequest::Details, JobRequest::Outcome];
+    asks.extend(answer::report_asks());
+    let job = named_or_last(&outlast.expecting(asks), args.job.as_deref(), out)?;
     let info = job.info_to_show()?;
     // A keeper that does not answer hides nothing of what the files say.
     let status = if info.state.is_live() { job.status().ok().flatten() } else { None };

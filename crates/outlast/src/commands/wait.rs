@@ -2,6 +2,7 @@
 
 use outlast_cli::WaitArgs;
 use outlast_job::client::MAX_OUTPUT;
+use outlast_job::request::JobRequest;
 use outlast_job::{Condition, Failure, Job, Outlast, Reason, Wait, wait_any};
 use outlast_policy::OrderKind;
 use outlast_protocol::{JobOutcome, JobReport};
@@ -31,6 +32,13 @@ pub(super) fn wait(outlast: &Outlast, args: &WaitArgs, out: &mut Output) -> Resu
     let begins: Vec<u64> = jobs.iter().map(|job| from.unwrap_or_else(|| job.log_end())).collect();
     let waits: Vec<(&Job, Wait)> =
         jobs.iter().zip(&begins).map(|(job, begin)| (job, wait.clone().from(*begin))).collect();
+    for (job, begin) in jobs.iter().zip(&begins) {
+        job.expect(if out.json {
+            answer::waited_asks(*begin, MAX_OUTPUT)
+        } else {
+            vec![answer::SHOWN, JobRequest::Outcome]
+        });
+    }
     let (which, waited) = wait_any(&waits, args.deadline, None)?;
     let (job, begin) = (&jobs[which], begins[which]);
     let info = job.info_to_show()?;

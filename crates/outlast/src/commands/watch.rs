@@ -9,7 +9,7 @@ use crate::ask::allowed;
 use crate::output::Output;
 
 pub(super) fn watch(outlast: &Outlast, args: &WatchArgs, out: &mut Output) -> Result<i32, Failure> {
-    let job = outlast.job(&args.job)?;
+    let job = outlast.expecting([crate::answer::RECORD]).job(&args.job)?;
     let kind = match &args.remove {
         Some(_) => OrderKind::Unwatch { job: &job },
         None if args.list => OrderKind::Watches,

@@ -24,13 +24,18 @@ fn shell(line: &str) -> JobSpec {
     JobSpec { session: "far".into(), streams: Streams::Pipes, ..JobSpec::shell(line) }
 }
 
-/// Cuts the wire at random moments while something is done.
+/// Cuts the wire at random moments while something is done. Most cuts come after a relay has said something: on a slow machine one that never gets
+/// that far would never get anything done.
 fn while_it_is_cut<T>(wire: &Wire, act: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut dice = Dice::new();
             while !over.load(Ordering::SeqCst) {
+                let heard = wire.bytes_back();
+                while dice.below(400) > 0 && wire.bytes_back() == heard && !over.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
                 std::thread::sleep(Duration::from_millis(dice.below(120) + 5));
                 wire.cut();
             }

@@ -176,3 +176,54 @@ fn a_label_takes_the_host_with_a_free_place_and_queues_where_there_is_none() {
     });
     near.run(["kill", third]).ok();
 }
+
+/// Each question that is waited for costs the time of a way there and back: over ssh a call has three, and two of them are taken by opening a
+/// channel and by an order, which is not sent before the relay is there.
+#[test]
+fn a_call_asks_its_host_once_or_twice_and_moves_little() {
+    let (near, wire) = two();
+    let cost = |words: &[&str]| {
+        let (asked, back) = (wire.asked(), wire.bytes_back());
+        let ran = near.run(words.iter().copied());
+        (ran, wire.asked() - asked, wire.bytes_back() - back)
+    };
+    let (ran, asked, _) = cost(&["run", "--on", "gpu1", "-d", "--name", "j", "seq 100000; read x; exit 7"]);
+    assert_eq!((ran.ok().text().as_str(), asked), ("gpu1/1\n", 2), "what wakes it, and the start");
+    near.run(["wait", "gpu1/j", "--pattern", "^100000$", "--since", "0"]).ok();
+    let looks: &[&[&str]] = &[
+        &["show", "gpu1/j"],
+        &["show", "gpu1/j", "--json"],
+        &["screen", "gpu1/j"],
+        &["read", "gpu1/j", "--tail", "200"],
+        &["read", "gpu1/j", "--tail", "200", "--json"],
+        &["read", "gpu1/j", "--tail", "3", "--raw"],
+        &["read", "gpu1/j", "--grep", "^99999$"],
+        &["jobs", "--on", "gpu1"],
+    ];
+    for words in looks {
+        let (ran, asked, back) = cost(words);
+        assert_eq!(asked, 1, "{words:?}: {ran}");
+        assert!(back < 64 << 10, "{words:?} moved {back} bytes");
+        ran.ok();
+    }
+    let (tail, ..) = cost(looks[3]);
+    let wanted: Vec<String> = (99_801..=100_000).map(|number| number.to_string()).collect();
+    assert_eq!(tail.ok().text().lines().collect::<Vec<_>>(), wanted);
+    let (ran, asked, _) = cost(&["logs", "gpu1/j", "--tail", "2"]);
+    assert_eq!((ran.ok().text().as_str(), asked), ("99999\n100000\n", 2));
+    let (ran, asked, _) = cost(&["send", "gpu1/j", "--no-wait", "go"]);
+    ran.ok();
+    assert_eq!(asked, 2, "who it is, and the order");
+    let (waited, asked, _) = cost(&["wait", "gpu1/j", "--exit"]);
+    assert_eq!((waited.code(7).text().as_str(), asked), ("gpu1/1 exit\n", 2));
+    near.run(["run", "--on", "gpu1", "-d", "--name", "k", "sleep 1000"]).ok();
+    let (killed, asked, _) = cost(&["kill", "gpu1/k"]);
+    assert!(killed.ok().text().contains("nothing is left"));
+    assert_eq!(asked, 2, "who it is, and the order");
+    let (removed, asked, _) = cost(&["rm", "gpu1/k"]);
+    removed.ok();
+    assert_eq!(asked, 2);
+    let (ran, asked, _) = cost(&["run", "--on", "gpu1", "echo hi; exit 5"]);
+    assert_eq!(ran.code(5).text(), "hi\n", "what came along was not older than its end");
+    assert!((3..=4).contains(&asked), "{asked} questions: what wakes it, the start, and what it prints");
+}

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast_job::Outlast;
+use outlast_remote::frame::{Decoder, MessageKind};
 use outlast_remote::link::{Dial, LinkOptions, RelayLink};
 use outlast_remote::message::Caller;
 use outlast_testkit::Sandbox;
@@ -23,6 +24,8 @@ struct Shared {
     /// Bytes from the relay to the client.
     back: AtomicU64,
     cuts: AtomicU64,
+    /// Requests and subscriptions of the client.
+    asked: AtomicU64,
 }
 
 pub(crate) struct Wire {
@@ -62,11 +65,27 @@ impl Wire {
                     .unwrap();
                 let (input, output) = (relay.stdin.take().unwrap(), relay.stdout.take().unwrap());
                 let (there, back) = (connection.try_clone().unwrap(), connection.try_clone().unwrap());
-                std::thread::spawn(move || pump(there, input, None));
+                let count = Arc::clone(&ours);
+                std::thread::spawn(move || {
+                    let mut decoder = Decoder::of_client();
+                    pump(there, input, |bytes| {
+                        decoder.push(bytes);
+                        while let Ok(Some(frame)) = decoder.next_frame() {
+                            let kind = MessageKind::of(frame.kind);
+                            if matches!(kind, Some(MessageKind::Request | MessageKind::Subscribe))
+                                && !frame.more
+                            {
+                                count.asked.fetch_add(1, Ordering::SeqCst);
+                            }
+                        }
+                    });
+                });
                 let count = Arc::clone(&ours);
                 std::thread::spawn(move || {
                     let end = back.try_clone().unwrap();
-                    pump(output, back, Some(&count));
+                    pump(output, back, |bytes| {
+                        count.back.fetch_add(bytes.len() as u64, Ordering::SeqCst);
+                    });
                     let _ = end.shutdown(std::net::Shutdown::Both);
                 });
                 ours.connections.lock().unwrap().push(connection);
@@ -104,6 +123,11 @@ impl Wire {
         self.shared.back.load(Ordering::SeqCst)
     }
 
+    /// How many requests and subscriptions have gone there so far.
+    pub(crate) fn asked(&self) -> u64 {
+        self.shared.asked.load(Ordering::SeqCst)
+    }
+
     /// The command that gives a pipe.
     pub(crate) fn command(&self) -> Vec<String> {
         ["socat", "STDIO", &format!("UNIX-CONNECT:{}", self.path.display())].map(ToOwned::to_owned).to_vec()
@@ -134,12 +158,10 @@ impl Drop for Wire {
     }
 }
 
-fn pump(mut from: impl Read, mut to: impl Write, count: Option<&Shared>) {
+fn pump(mut from: impl Read, mut to: impl Write, mut sees: impl FnMut(&[u8])) {
     let mut bytes = [0; 4096];
     while let Ok(n @ 1..) = from.read(&mut bytes) {
-        if let Some(count) = count {
-            count.back.fetch_add(n as u64, Ordering::SeqCst);
-        }
+        sees(&bytes[..n]);
         if to.write_all(&bytes[..n]).and_then(|()| to.flush()).is_err() {
             return;
         }

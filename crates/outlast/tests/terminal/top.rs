@@ -395,6 +395,9 @@ fn jobs_of_other_machines_are_in_the_list() {
     // The list of this machine was there first, and its job is chosen.
     shell.press(&["Up"]);
     sees(&shell, "its screen", |rows| rows.iter().any(|row| row.contains("from afar")));
+    sees(&shell, "the command with its host", |rows| {
+        rows.iter().any(|row| row.contains("$ outlast screen gpu1/there"))
+    });
     far.run(["send", "1", "--no-wait", "hello"]).ok();
     sees(&shell, "it told that something changed", |rows| {
         rows[0].contains("2 running") && rows.iter().any(|row| row.contains("got hello"))

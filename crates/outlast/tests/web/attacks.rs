@@ -222,3 +222,47 @@ fn a_folder_that_others_can_write_into_is_not_used() {
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     sandbox.run(["web", "--no-open"]).code(1).says("not a folder for you alone");
 }
+
+/// What another user of the machine can see: folders, the command lines of all processes, and a port of loopback.
+#[test]
+fn another_user_of_this_machine_finds_nothing_that_gets_in() {
+    use std::os::unix::fs::PermissionsExt;
+    let (sandbox, served, page) = served();
+    let folder = sandbox.home().join("web");
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let mut files = vec![folder.clone()];
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{} has mode {mode:o}", path.display());
+        // Even a copy of the folder gets nobody in: there are only hashes.
+        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+        let secret = page.cookie.split_once('=').unwrap().1;
+        for known in [page.key.as_str(), secret, &served.ticket()] {
+            assert!(!text.contains(known), "{} has it in plain text", path.display());
+        }
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        for guess in [stem, text.trim()] {
+            let used = page.request("/api").with("X-Outlast-Key", &guess.replace(char::is_whitespace, ""));
+            assert_eq!(used.body(&hello()).send().status, 401, "a hash is not a key");
+            assert!(served.enter(json!({ "ticket": guess })).is_none(), "a hash is not a ticket");
+        }
+    }
+    let words = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|one| {
+        std::fs::read(one.path().join("cmdline"))
+            .ok()
+            .map(|words| String::from_utf8_lossy(&words).into_owned())
+    });
+    for line in words {
+        let leaks = [&page.key, &served.ticket()].iter().any(|known| line.contains(known.as_str()));
+        assert!(!leaks, "it is in the arguments of a process: {line}");
+    }
+    all_refused(
+        || page.request("/api").body(&hello()),
+        &[401],
+        &[&|request| request.without("Cookie").without("X-Outlast-Key")],
+    );
+}

@@ -122,6 +122,71 @@ fn two_runs_are_compared_and_steps_are_in_the_timeline() {
     assert_eq!((&steps[1]["command"], &steps[1]["exit_code"]), (&json!("(exit 3)"), &json!(3)), "{timeline}");
 }
 
+#[test]
+fn only_screens_in_view_are_sent() {
+    let sandbox = sandbox();
+    let line = "while read line; do echo got $line; done";
+    let (seen, unseen) = (sandbox.start(["sh", "-c", line]), sandbox.start(["sh", "-c", line]));
+    let (_served, page) = Served::start(&sandbox, &[]).into_page();
+    let mut socket = page.socket();
+    let rows_until = |socket: &mut crate::client::WebSocket, text: &str| {
+        let mut jobs = Vec::new();
+        loop {
+            let rows = socket.hear_of("rows").unwrap();
+            jobs.push(rows["job"].as_str().unwrap().to_owned());
+            if rows["rows"].to_string().contains(text) {
+                return jobs;
+            }
+        }
+    };
+    socket.say(&json!({ "t": "tiles", "jobs": [seen.to_string()] }));
+    for number in 0..3 {
+        sandbox.run(["send", &unseen.to_string(), &format!("hidden {number}")]).ok();
+        sandbox.run(["send", &seen.to_string(), &format!("shown {number}")]).ok();
+        let sent = rows_until(&mut socket, &format!("got shown {number}"));
+        assert!(sent.iter().all(|job| *job == seen.to_string()), "{sent:?}");
+    }
+    // It scrolls into view, and the other out of it.
+    socket.say(&json!({ "t": "tiles", "jobs": [unseen.to_string()] }));
+    rows_until(&mut socket, "got hidden 2");
+    sandbox.run(["send", &seen.to_string(), "no longer shown"]).ok();
+    sandbox.run(["send", &unseen.to_string(), "the last"]).ok();
+    let sent = rows_until(&mut socket, "got the last");
+    assert!(sent.iter().all(|job| *job == unseen.to_string()), "{sent:?}");
+}
+
+/// A log of any length opens as fast as a short one: what has left the screen comes after the screen.
+#[test]
+fn an_opened_terminal_is_shown_before_what_has_left_its_screen() {
+    const SNAPSHOT: u8 = 1;
+    const BEFORE: u8 = 3;
+    let sandbox = sandbox();
+    sandbox.start(["seq 1 3000; echo the last line; sleep 600"]);
+    sandbox.wait_for_text(1, "the last line");
+    let (_served, page) = Served::start(&sandbox, &[]).into_page();
+    let mut socket = page.socket();
+    socket.say(&json!({ "t": "open", "job": "1", "channel": 7, "bytes": true, "history": true }));
+    let mut frame = || loop {
+        let (kind, payload) = socket.hear().unwrap();
+        if kind == 2 {
+            return (payload[0], String::from_utf8_lossy(&payload[12..]).into_owned());
+        }
+    };
+    let (kind, screen) = frame();
+    assert!(kind == SNAPSHOT && screen.contains("the last line"), "{kind}: {screen}");
+    let (kind, before) = frame();
+    assert_eq!(kind, BEFORE, "{before}");
+    assert!(
+        before.lines().any(|line| line.starts_with("2900")) && !before.contains("the last line"),
+        "{before}"
+    );
+    let (kind, again) = frame();
+    assert!(
+        kind == SNAPSHOT && again.contains("the last line"),
+        "it is drawn below what was before: {kind}: {again}"
+    );
+}
+
 impl Served {
     fn into_page(self) -> (Self, crate::client::Page) {
         let page = self.page();

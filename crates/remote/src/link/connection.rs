@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use super::pending::{Asked, Pending};
 use super::{CONNECT_TIMEOUT, Dial, IDLE_CLOSE, IDLE_PING, LinkOptions, PING_AFTER, PONG_TIMEOUT, as_fds};
 use crate::frame::{Assembler, Decoder, Frame, Message, MessageKind, encode};
-use crate::message::{Began, Credit, Hello};
+use crate::message::{Also, Began, Credit, Hello};
 
 /// How much a relay may send on a stream before it is given credit.
 const WINDOW: u64 = 1 << 20;
@@ -272,6 +272,10 @@ impl Connection {
                         self.cancel(stream);
                     }
                 }
+            }
+            MessageKind::Also => {
+                let also: Also = serde_json::from_slice(&body).map_err(broken)?;
+                asked.also(stream, also.answers.into_iter().map(Into::into).collect());
             }
             MessageKind::Began => {
                 let began: Began = serde_json::from_slice(&body).map_err(broken)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use outlast_job::client::{Answered, News, Tell};
+use outlast_job::client::{Also, Answered, News, Tell};
 use outlast_job::request::{Answer, JobRequest, Request, Subscription};
 use outlast_job::wire::event::Event;
 use outlast_job::wire::{Reason, Waited};
@@ -31,6 +31,9 @@ enum What {
         /// A relay was asked.
         was_sent: bool,
         answered: Answered,
+        also: Also,
+        /// What came along, until the answer itself is here.
+        came_along: Vec<Result<Answer, Failure>>,
         begun: Instant,
         /// For a wait with a limit: when it is over.
         over_at: Option<Instant>,
@@ -39,6 +42,7 @@ enum What {
     Subscription {
         to: Subscription,
         tell: Tell,
+        also: Also,
         /// Who waits to know whether there is something to be told of.
         opened: Option<SyncSender<Result<(), Failure>>>,
         /// The last event that was told.
@@ -57,7 +61,13 @@ enum Patience {
 }
 
 impl Pending {
-    pub(super) fn request(masked: bool, request: Request, answered: Answered, patience: Duration) -> Self {
+    pub(super) fn request(
+        masked: bool,
+        request: Request,
+        also: Also,
+        answered: Answered,
+        patience: Duration,
+    ) -> Self {
         let begun = Instant::now();
         let (over_at, patience) = match request.as_wait() {
             Some(wait) => (wait.timeout_ms.map(|ms| begun + Duration::from_millis(ms)), Patience::Any),
@@ -71,6 +81,8 @@ impl Pending {
                 order,
                 was_sent: false,
                 answered,
+                also,
+                came_along: Vec::new(),
                 begun,
                 over_at,
                 patience,
@@ -81,29 +93,41 @@ impl Pending {
     pub(super) fn subscription(
         masked: bool,
         to: Subscription,
+        also: Also,
         tell: Tell,
         opened: SyncSender<Result<(), Failure>>,
     ) -> Self {
         let opened = Some(opened);
-        Self { masked, what: What::Subscription { to, tell, opened, last: None, held: None } }
+        Self { masked, what: What::Subscription { to, tell, also, opened, last: None, held: None } }
+    }
+
+    /// Whether a relay may be asked before it has said that it is there. Not for what must not be done twice: what was asked of
+    /// nobody certainly was not done.
+    pub(super) fn may_go_first(&self) -> bool {
+        match &self.what {
+            What::Request { order, .. } => order.is_none(),
+            What::Subscription { .. } => true,
+        }
     }
 
     /// The message that asks for it now.
     pub(super) fn message(&mut self) -> (MessageKind, Vec<u8>) {
         let json = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
         match &mut self.what {
-            What::Request { request, order, over_at, was_sent, .. } => {
+            What::Request { request, order, over_at, was_sent, also, .. } => {
                 *was_sent = true;
                 let mut ask = (**request).clone();
                 if let (Request::Wait(wait), Some(at)) = (&mut ask, over_at) {
                     let left = at.saturating_duration_since(Instant::now()).as_millis();
                     wait.timeout_ms = Some(u64::try_from(left).unwrap_or(u64::MAX).saturating_add(1));
                 }
-                let ask = Ask { ask, masked: self.masked, order: order.clone(), host: None };
+                let also = also.asks().to_vec();
+                let ask = Ask { ask, masked: self.masked, order: order.clone(), host: None, also };
                 (MessageKind::Request, json(serde_json::to_vec(&ask)))
             }
-            What::Subscription { to, .. } => {
-                let subscribe = Subscribe { to: to.clone(), masked: self.masked, host: None };
+            What::Subscription { to, also, .. } => {
+                let also = also.asks().to_vec();
+                let subscribe = Subscribe { to: to.clone(), masked: self.masked, host: None, also };
                 (MessageKind::Subscribe, json(serde_json::to_vec(&subscribe)))
             }
         }
@@ -117,7 +141,8 @@ impl Pending {
         };
         held.get_or_insert_default();
         let ask = Request::Job { job: *job, ask: JobRequest::EventLines { max: EVENT_BYTES } };
-        serde_json::to_vec(&Ask { ask, masked: self.masked, order: None, host: None }).ok()
+        let ask = Ask { ask, masked: self.masked, order: None, host: None, also: Vec::new() };
+        serde_json::to_vec(&ask).ok()
     }
 
     fn fail(self, failure: &Failure) {
@@ -227,11 +252,23 @@ impl Asked {
 
     pub(super) fn answered(&mut self, id: u32, answer: Result<Answer, Failure>) {
         match self.all.remove(&id).map(|pending| pending.what) {
-            Some(What::Request { answered, .. }) => answered(answer),
+            Some(What::Request { answered, also, came_along, .. }) => {
+                also.tell(came_along);
+                answered(answer);
+            }
             Some(What::Subscription { tell, opened, .. }) => {
                 let failure = answer.err().unwrap_or_else(|| Failure::new(Kind::Keeper, "unexpected answer"));
                 refuse(tell, opened, failure);
             }
+            None => {}
+        }
+    }
+
+    /// What will be asked next was answered on the way.
+    pub(super) fn also(&mut self, id: u32, answers: Vec<Result<Answer, Failure>>) {
+        match self.all.get_mut(&id).map(|pending| &mut pending.what) {
+            Some(What::Request { came_along, .. }) => *came_along = answers,
+            Some(What::Subscription { also, .. }) => std::mem::take(also).tell(answers),
             None => {}
         }
     }

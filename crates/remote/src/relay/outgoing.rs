@@ -70,6 +70,13 @@ impl Outgoing {
         state.streams.insert(stream, Stream { credit, ..Stream::default() });
     }
 
+    /// A message of a stream that goes on.
+    pub(super) fn say(&self, stream: u32, kind: MessageKind, body: Vec<u8>) {
+        let mut state = self.lock();
+        queue(&mut state, stream, Unsent { kind, body, sent: 0, is_growth: false });
+        self.changed.notify_one();
+    }
+
     /// The last message of a stream.
     pub(super) fn finish(&self, stream: u32, kind: MessageKind, body: Vec<u8>) {
         let mut state = self.lock();
@@ -196,7 +203,9 @@ impl State {
             unsent.sent += length;
             let more = unsent.sent < unsent.body.len();
             let frame = Frame { stream, kind: unsent.kind.number(), more, body };
-            if let Some(credit) = &mut one.credit {
+            if unsent.kind.takes_credit()
+                && let Some(credit) = &mut one.credit
+            {
                 *credit -= length as u64;
             }
             if !more {

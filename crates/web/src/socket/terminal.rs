@@ -103,12 +103,12 @@ impl Shown {
     async fn run(self, before: Option<JoinHandle<()>>) -> Result<(), Failure> {
         let (own, told) = (self.clone(), Arc::new(Told::default()));
         let ours = Arc::clone(&told);
-        let begun = blocking(move || own.begin(&ours)).await;
+        let begun = blocking(move || own.subscribe(&own.job()?, &ours)).await;
         if let Some(before) = before {
             before.abort();
         }
         match begun {
-            Ok((waiting, history)) => self.follow(&told, waiting, history).await,
+            Ok(waiting) => self.follow(&told, waiting).await,
             Err(failure) if failure.kind == Kind::NotRunning => self.show_end().await,
             Err(failure) => Err(failure),
         }
@@ -118,19 +118,11 @@ impl Shown {
         self.desk.job(&self.visitor, &self.opened.job)
     }
 
-    /// Sits down in front of it; and what has left the screen before that.
-    fn begin(&self, told: &Arc<Told>) -> Result<(Waiting, Vec<u8>), Failure> {
-        let job = self.job()?;
-        let mut history = Vec::new();
-        if self.opened.history
-            && let Ok(shot) = job.screen(true, HISTORY)
-        {
-            for row in shot.scrollback {
-                history.extend_from_slice(row.as_bytes());
-                history.extend_from_slice(b"\x1b[0m\r\n");
-            }
-        }
-        Ok((self.subscribe(&job, told)?, history))
+    /// What has left the screen; nothing where that cannot be had.
+    fn history(&self) -> Vec<u8> {
+        let shot = self.job().and_then(|job| job.screen(true, HISTORY));
+        let rows = shot.map(|shot| shot.scrollback).unwrap_or_default();
+        rows.iter().flat_map(|row| [row.as_bytes(), b"\x1b[0m\r\n"].concat()).collect()
     }
 
     fn subscribe(&self, job: &Job, told: &Arc<Told>) -> Result<Waiting, Failure> {
@@ -153,13 +145,20 @@ impl Shown {
         })
     }
 
-    async fn follow(&self, told: &Arc<Told>, waiting: Waiting, history: Vec<u8>) -> Result<(), Failure> {
+    async fn follow(&self, told: &Arc<Told>, waiting: Waiting) -> Result<(), Failure> {
         let mut waiting = Some(waiting);
         let mut at: Option<u64> = None;
-        if !history.is_empty() {
-            self.frame(BEFORE, 0, &history).await?;
-        }
+        let mut history = History::wanted(self.opened.history);
         loop {
+            if let Some(rows) = history.take().await {
+                // It goes above the screen, so that is drawn once more after it. An empty one says that there is none.
+                self.frame(BEFORE, 0, &rows).await?;
+                if !rows.is_empty() {
+                    let (own, told) = (self.clone(), Arc::clone(told));
+                    waiting = Some(blocking(move || own.subscribe(&own.job()?, &told)).await?);
+                    at = None;
+                }
+            }
             let unseen = told.take();
             if let Some(attached) = &unseen.attached {
                 let size = json!({
@@ -189,7 +188,14 @@ impl Shown {
                 drop(waiting.take());
                 return self.over().await;
             }
-            told.changed.notified().await;
+            if at.is_some() {
+                let own = self.clone();
+                history.ask(move || own.history());
+            }
+            tokio::select! {
+                () = told.changed.notified() => {}
+                () = history.finished() => {}
+            }
         }
     }
 
@@ -261,6 +267,50 @@ impl Shown {
         frame.put_u64(offset);
         frame.put_slice(bytes);
         self.out.send(Message::binary(frame.freeze())).await.map_err(|_| gone())
+    }
+}
+
+/// What has left the screen: asked for when the screen is shown, so that nobody waits for it.
+enum History {
+    /// Nobody wants it, or it is sent.
+    Over,
+    Wanted,
+    Asked(JoinHandle<Vec<u8>>),
+    Come(Vec<u8>),
+}
+
+impl History {
+    fn wanted(is_wanted: bool) -> Self {
+        if is_wanted { Self::Wanted } else { Self::Over }
+    }
+
+    fn ask(&mut self, read: impl FnOnce() -> Vec<u8> + Send + 'static) {
+        if matches!(self, Self::Wanted) {
+            *self = Self::Asked(spawn_blocking(read));
+        }
+    }
+
+    /// Until it is there; for ever, if nobody asked for it.
+    async fn finished(&mut self) {
+        if let Self::Asked(reading) = self {
+            *self = Self::Come(reading.await.unwrap_or_default());
+        } else {
+            std::future::pending().await
+        }
+    }
+
+    /// What has come, once.
+    async fn take(&mut self) -> Option<Vec<u8>> {
+        if matches!(self, Self::Asked(reading) if reading.is_finished()) {
+            self.finished().await;
+        }
+        match std::mem::replace(self, Self::Over) {
+            Self::Come(rows) => Some(rows),
+            other @ (Self::Over | Self::Wanted | Self::Asked(_)) => {
+                *self = other;
+                None
+            }
+        }
     }
 }
 

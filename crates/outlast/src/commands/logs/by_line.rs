@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{beginning, facts};
 use crate::human;
+use crate::last_job::reference;
 use crate::output::Output;
 
 /// How much of a log is read at once.
@@ -62,7 +63,7 @@ pub(super) fn show(jobs: &[Job], args: &LogsArgs, out: &mut Output) -> Result<()
 
 fn name(job: &Job) -> Result<String, Failure> {
     let info = job.info()?;
-    Ok(info.name.unwrap_or_else(|| info.handle.to_string()))
+    Ok(reference(info.handle, info.name.as_deref()))
 }
 
 /// A reader for each stream of a job.

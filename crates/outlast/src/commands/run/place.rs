@@ -2,7 +2,7 @@
 
 use outlast_fleet::config::FleetFile;
 use outlast_fleet::directory;
-use outlast_job::request::{AskKeepers, List};
+use outlast_job::request::{AskKeepers, JobRequest, List};
 use outlast_job::{Failure, Job, JobSpec, Kind, Outlast};
 use outlast_protocol::{HostName, Load, Slot};
 use outlast_remote::hosts::{HERE, Host, HostFile};
@@ -65,8 +65,14 @@ pub(super) fn choose(outlast: &Outlast, on: &str, slot: Option<&str>) -> Result<
 }
 
 /// Starts the job on the first machine that has a place for it; if none has, it is queued on the better one.
-pub(super) fn start(outlast: &Outlast, places: &[Place], spec: JobSpec) -> Result<Job, Failure> {
+pub(super) fn start(
+    outlast: &Outlast,
+    places: &[Place],
+    spec: JobSpec,
+    expected: &[JobRequest],
+) -> Result<Job, Failure> {
     let Some(best) = places.first() else { return outlast.start(spec) };
+    let expecting = |place: &Place| place.outlast.expecting(expected.iter().cloned());
     let with = |place: &Place, or_refuse: bool| {
         let mut spec = spec.clone();
         spec.slot = match (spec.slot.take(), &place.slot) {
@@ -81,14 +87,14 @@ pub(super) fn start(outlast: &Outlast, places: &[Place], spec: JobSpec) -> Resul
     };
     if places.len() > 1 {
         for place in places.iter().filter(|place| place.is_free) {
-            match place.outlast.start(with(place, true)) {
+            match expecting(place).start(with(place, true)) {
                 // Somebody else was faster.
                 Err(failure) if failure.kind == Kind::Busy => {}
                 started => return started,
             }
         }
     }
-    best.outlast.start(with(best, false))
+    expecting(best).start(with(best, false))
 }
 
 /// How busy a machine is; less comes first.

@@ -12,6 +12,7 @@ use super::{Next, Top};
 use crate::answer;
 use crate::ask::{CliGate, is_free};
 use crate::commands::{attach, kill, logs, policy, replay, rerun, secret, send};
+use crate::last_job::reference;
 use crate::output::Output;
 
 /// How long a program that does not read may hold up what is typed.
@@ -211,8 +212,8 @@ impl Top<'_> {
             Run::Program(all.map(str::to_owned).collect()).display()
         };
         let name = |handle: Handle| {
-            let name = self.jobs.find(handle).and_then(|row| row.name.clone());
-            name.unwrap_or_else(|| handle.to_string())
+            let row = self.jobs.find(handle);
+            reference(handle, row.and_then(|row| row.name.as_deref()))
         };
         match &self.mode {
             Mode::Browse | Mode::Help => match self.jobs.chosen() {

@@ -15,6 +15,7 @@ use super::mailbox::Sender;
 use super::timeline::Story;
 use crate::commands::jobs::rows::Row;
 use crate::commands::logs::by_line::Merged;
+use crate::last_job::reference;
 
 /// How many lines of a job that has no screen are shown, and of each job when several are merged.
 const LAST_LINES: usize = 200;
@@ -221,7 +222,7 @@ impl Worker {
                     timestamps: false,
                     raw: false,
                 };
-                let name = |job: &Job| Ok(job.info()?.name.unwrap_or_else(|| job.handle().to_string()));
+                let name = |job: &Job| Ok(reference(job.handle(), job.info()?.name.as_deref()));
                 let names = jobs.iter().map(name).collect::<Result<Vec<_>, Failure>>()?;
                 (handles.clone(), Merged::open(&jobs, &args)?, names)
             }
