@@ -30,6 +30,11 @@ impl Charsets {
         !self.drawing[self.active]
     }
 
+    /// The slot in use.
+    pub(crate) fn active(&self) -> usize {
+        self.active
+    }
+
     /// The text as the terminal shows it.
     pub(crate) fn map<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.drawing[self.active] { text.chars().map(line_drawing).collect() } else { Cow::Borrowed(text) }

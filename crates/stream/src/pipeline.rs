@@ -3,6 +3,8 @@
 //! What output means is decided here and below, from the bytes and sizes alone. Feeding the same bytes in
 //! other pieces, or again after a crash, gives the same result.
 
+#[cfg(test)]
+mod canvas_tests;
 mod dispatch;
 mod keyframe;
 mod lines;
@@ -261,6 +263,20 @@ impl Pipeline {
 }
 
 impl Fold {
+    /// Text, or a sequence that stays within its line as long as lines are all there is.
+    fn feed_in_line(&mut self, bytes: &[u8]) {
+        if self.modes.alternate_screen || self.region.is_some() {
+            self.screen.feed_cursor_move(bytes);
+        } else {
+            self.screen.feed_in_line(bytes);
+        }
+    }
+
+    /// Whether what is drawn in place can go to a canvas. What would change that closes it.
+    fn has_canvas(&mut self) -> bool {
+        self.region.is_none() && self.charsets.are_plain() && self.screen.has_canvas(self.charsets.active())
+    }
+
     fn paint(&mut self, what: Paint<'_>) -> Vec<u8> {
         let state = State { modes: &self.modes, charsets: &self.charsets, region: self.region };
         self.screen.paint(what, &state)

@@ -2,14 +2,17 @@
 //!
 //! A real terminal engine knows this exactly, but feeding it costs some fifty times what reading a log costs.
 //! So it is created lazily and fed late. Bytes wait in a queue. While they are only lines of text, those that
-//! scroll out of screen and scrollback before anyone looks are never fed at all.
+//! scroll out of screen and scrollback before anyone looks are never fed at all. What is drawn over and over in its place
+//! goes to a [canvas] once it is a flood, and only the last of it is fed.
 //!
 //! Only sequences that draw reach the engine. Strings, queries and everything unknown stop in
 //! [`crate::pipeline`], so output cannot make the engine answer, grow or call out.
 
 mod alternate;
+mod canvas;
 mod corrected;
 mod edits;
+mod flood;
 mod plain_rows;
 mod queue;
 mod snapshot;
@@ -24,6 +27,7 @@ use crate::charset::Charsets;
 use crate::modes::Modes;
 use crate::size::Size;
 pub(crate) use alternate::Switch;
+use canvas::Canvas;
 use corrected::Corrected;
 pub(crate) use edits::{Area, ReverseWrap};
 use queue::Queue;
@@ -37,6 +41,10 @@ pub(crate) struct Screen {
     engine: Option<Box<Engine>>,
     /// What modes 47 and 1047 leave behind, which the engine does not know.
     left: alternate::Left,
+    /// What a flood draws in place. While it is there, nothing waits in the queue.
+    canvas: Option<Box<Canvas>>,
+    /// So much was drawn in place since the last look that a canvas pays.
+    flooded: bool,
     /// The screen is not needed: nothing is drawn.
     disabled: bool,
 }
@@ -86,6 +94,8 @@ impl Screen {
             queue: Queue::new(),
             engine: None,
             left: alternate::Left::default(),
+            canvas: None,
+            flooded: false,
             disabled: false,
         }
     }
@@ -101,12 +111,14 @@ impl Screen {
 
     /// Adds text, or a sequence that stays within its line.
     pub(crate) fn feed_in_line(&mut self, bytes: &[u8]) {
+        self.close_canvas();
         self.queue.push_in_line(bytes, self.size.columns());
         self.flush_if_full();
     }
 
     /// Ends a line. `at_column_zero` means that the next one certainly starts at the left edge.
     pub(crate) fn line_end(&mut self, bytes: &[u8], at_column_zero: bool) {
+        self.close_canvas();
         let rows_to_fill = self.rows_to_fill();
         let waiting = self.queue.line_end(bytes, at_column_zero, rows_to_fill);
         self.feed_first(waiting);
@@ -115,6 +127,7 @@ impl Screen {
 
     /// Adds whole lines, as they are drawn, that start and end at the left edge.
     pub(crate) fn lines(&mut self, bytes: &[u8], count: usize, terminal: bool) {
+        self.close_canvas();
         let rows_to_fill = self.rows_to_fill();
         let columns = self.size.columns();
         let waiting = self.queue.lines((bytes, count), terminal, (columns, rows_to_fill));
@@ -139,6 +152,7 @@ impl Screen {
         if self.disabled {
             return;
         }
+        self.close_canvas();
         self.queue.push_cursor_move(bytes);
         self.flush_if_full();
     }
@@ -147,11 +161,25 @@ impl Screen {
     fn flush_if_full(&mut self) {
         if self.queue.is_full() {
             self.sync();
+            self.flooded = true;
         }
     }
 
-    /// Draws everything that waits in the queue.
+    /// Draws everything that waits in the queue or on the canvas.
     pub(crate) fn sync(&mut self) {
+        self.close_canvas();
+        self.draw_queue();
+    }
+
+    /// The same for a look that changes nothing: the canvas goes on.
+    fn sync_for_look(&mut self) {
+        if let (Some(canvas), Some(engine)) = (&mut self.canvas, &mut self.engine) {
+            canvas.put_into(&mut engine.term);
+        }
+        self.draw_queue();
+    }
+
+    fn draw_queue(&mut self) {
         let bytes = self.queue.take();
         self.feed(&bytes);
     }
@@ -182,7 +210,10 @@ impl Screen {
 
     /// Row and column of the cursor, from 0.
     pub(crate) fn cursor(&mut self) -> (usize, usize) {
-        self.sync();
+        if let Some(canvas) = &self.canvas {
+            return canvas.cursor();
+        }
+        self.draw_queue();
         self.engine.as_ref().map_or((0, 0), |engine| {
             let point = engine.term.grid().cursor.point;
             (usize::try_from(point.line.0).unwrap_or(0), point.column.0)
@@ -196,7 +227,7 @@ impl Screen {
             snapshot.show_plain(&rows);
             return snapshot;
         }
-        self.sync();
+        self.sync_for_look();
         if let Some(engine) = &self.engine {
             snapshot.show(&engine.term);
         }
@@ -213,7 +244,7 @@ impl Screen {
         if self.plain_rows().is_some() {
             return Vec::new();
         }
-        self.sync();
+        self.sync_for_look();
         self.engine.as_ref().map_or_else(Vec::new, |engine| snapshot::scrollback(&engine.term, lines))
     }
 
@@ -223,7 +254,7 @@ impl Screen {
     }
 
     fn rows_within(&mut self, columns: usize) -> Vec<String> {
-        self.sync();
+        self.sync_for_look();
         match &self.engine {
             Some(engine) => styled::rows(&engine.term, columns),
             None => vec![String::new(); self.size.lines()],
@@ -232,7 +263,7 @@ impl Screen {
 
     /// The cursor and the saved one, with their styles and character sets, as the engine has them.
     pub(crate) fn cursors(&mut self) -> impl PartialEq + use<> {
-        self.sync();
+        self.sync_for_look();
         self.engine.as_ref().map_or_else(Default::default, |engine| {
             let grid = engine.term.grid();
             (grid.cursor.clone(), grid.saved_cursor.clone())

@@ -71,7 +71,7 @@ enum CursorState {
     /// follows, and then the carriage return meant nothing.
     Returned,
     /// Anywhere else. The rows that it may touch are laid out here.
-    OnPage(Page),
+    OnPage(Box<Page>),
 }
 
 impl Transcript {
@@ -116,7 +116,7 @@ impl Transcript {
     }
 
     /// Takes the page away, if there is one. The cursor is then at the end of an empty line.
-    fn take_page(&mut self) -> Option<Page> {
+    fn take_page(&mut self) -> Option<Box<Page>> {
         match std::mem::replace(&mut self.cursor, CursorState::AtLineEnd) {
             CursorState::OnPage(page) => Some(page),
             plain @ (CursorState::AtLineEnd | CursorState::Returned) => {
@@ -347,7 +347,7 @@ impl Transcript {
     }
 
     /// Lays the unfinished line out on the screen.
-    fn open_page(&mut self, out: &mut FoldOutput) -> Page {
+    fn open_page(&mut self, out: &mut FoldOutput) -> Box<Page> {
         let (cols, lines) = (self.size.columns(), self.size.lines());
         let (laid, col, pending) = lay_out(&self.line, cols);
         let mut above = self.emitted.rows_above(lines, cols);
@@ -366,7 +366,7 @@ impl Transcript {
         };
         self.line.clear();
         self.cursor = CursorState::AtLineEnd;
-        Page::new(self.size, above, rows, cursor)
+        Box::new(Page::new(self.size, above, rows, cursor))
     }
 
     fn emit_rows(&mut self, rows: impl Iterator<Item = Row>, out: &mut FoldOutput) {
@@ -497,7 +497,7 @@ impl Transcript {
         self.emit_rows(rows.into_iter(), out);
         rest.truncate(lines - first);
         cursor.row = (first + cursor.row - scrolled_off).min(lines - 1);
-        self.cursor = CursorState::OnPage(Page::new(size, first, rest, cursor));
+        self.cursor = CursorState::OnPage(Box::new(Page::new(size, first, rest, cursor)));
     }
 }
 

@@ -77,6 +77,14 @@ impl Matcher {
     pub(super) fn start(&mut self, before: Option<u8>, at: usize) {
         self.at = at;
         self.idle = self.patterns.prefilter().is_some();
+        // While it is idle, the state is not used.
+        if !self.idle {
+            self.begin(before);
+        }
+    }
+
+    /// The state of a search that starts after the byte `before`.
+    fn begin(&mut self, before: Option<u8>) {
         if let Some(state) = start_state(self.patterns.dfa(), &mut self.cache, before) {
             self.state = state;
         }
@@ -120,8 +128,8 @@ impl Matcher {
             if found > printed.line_start { printed.bytes.get(found - 1).copied() } else { Some(b'\n') };
         let home = start_state(self.patterns.dfa(), &mut self.cache, Some(b'\n'));
         self.home = home.map(|state| (state, self.cache.clear_count()));
-        self.start(before, found);
-        self.idle = false;
+        (self.at, self.idle) = (found, false);
+        self.begin(before);
         true
     }
 

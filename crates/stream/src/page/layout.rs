@@ -103,6 +103,9 @@ pub(crate) fn row_start_from_end(text: &[u8], cols: usize, count: usize) -> (usi
 /// Lays a line out on rows. Returns the rows, the cursor's column after the text, and whether the next
 /// character would start a new row. There is always at least one row.
 pub(crate) fn lay_out(text: &[u8], cols: usize) -> (Vec<LaidOut>, usize, bool) {
+    if text.len() < cols && text.is_ascii() && memchr::memchr(b'\t', text).is_none() {
+        return (vec![LaidOut { row: Row::of_ascii(text), start: 0 }], text.len(), false);
+    }
     let text = std::str::from_utf8(text).unwrap_or_default();
     let mut walk = Walk { cols, col: 0, pending: false };
     let mut rows: Vec<LaidOut> = Vec::new();

@@ -24,8 +24,7 @@ impl Sink for Step<'_> {
 
     fn text(&mut self, text: &str, end: u64) {
         let only_patterns = self.fold.only_patterns;
-        let Fold { transcript, screen, matchers, modes, charsets, region, last_printed, .. } =
-            &mut *self.fold;
+        let Fold { transcript, screen, matchers, modes, charsets, last_printed, .. } = &mut *self.fold;
         *last_printed = text.chars().next_back();
         let shown = charsets.map(text);
         if !matchers.is_empty() {
@@ -34,14 +33,14 @@ impl Sink for Step<'_> {
         if only_patterns {
             return;
         }
-        if modes.alternate_screen || region.is_some() {
-            screen.feed_cursor_move(text.as_bytes());
-        } else {
-            screen.feed_in_line(text.as_bytes());
-        }
-        if !modes.alternate_screen {
+        let alternate = modes.alternate_screen;
+        if !alternate {
             transcript.text(&shown, modes, self.out);
         }
+        if screen.is_flooded() && self.fold.has_canvas() && self.fold.screen.text_on_canvas(text) {
+            return;
+        }
+        self.fold.feed_in_line(text.as_bytes());
     }
 
     fn control(&mut self, byte: u8, end: u64) {
@@ -202,17 +201,24 @@ impl Step<'_> {
         if self.fold.only_patterns {
             return;
         }
-        let Fold { transcript, screen, modes, region, .. } = &mut *self.fold;
+        let Fold { transcript, screen, modes, .. } = &mut *self.fold;
         let drawn: &[u8] = if modes.terminal && !returns { &[byte] } else { b"\r\n" };
-        if modes.alternate_screen {
-            screen.feed_cursor_move(drawn);
-            return self.keep_checkpoint_near(end);
+        let alternate = modes.alternate_screen;
+        if !alternate {
+            transcript.line_feed(returns, self.out);
         }
-        transcript.line_feed(returns, self.out);
-        if region.is_some() {
+        let is_drawn =
+            screen.is_flooded() && self.fold.has_canvas() && self.fold.screen.control_on_canvas(drawn);
+        let Fold { transcript, screen, region, .. } = &mut *self.fold;
+        if is_drawn {
+            // On the canvas.
+        } else if alternate || region.is_some() {
             screen.feed_cursor_move(drawn);
         } else {
             screen.line_end(drawn, transcript.is_at_line_start());
+        }
+        if alternate {
+            return self.keep_checkpoint_near(end);
         }
         self.fold.mark_lines(1, end);
     }
@@ -233,10 +239,9 @@ impl Step<'_> {
         if self.fold.only_patterns {
             return;
         }
-        if self.fold.modes.alternate_screen || self.fold.region.is_some() {
-            self.fold.screen.feed_cursor_move(bytes);
-        } else {
-            self.fold.screen.feed_in_line(bytes);
+        let fold = &mut *self.fold;
+        if !(fold.screen.is_flooded() && fold.has_canvas() && fold.screen.control_on_canvas(bytes)) {
+            fold.feed_in_line(bytes);
         }
     }
 
@@ -250,10 +255,14 @@ impl Step<'_> {
         bytes[..2].copy_from_slice(b"\x1b[");
         bytes[2..length - 1].copy_from_slice(csi.body);
         bytes[length - 1] = csi.last;
+        let (fold, bytes) = (&mut *self.fold, &bytes[..length]);
+        if fold.screen.is_flooded() && fold.has_canvas() && fold.screen.csi_on_canvas(csi, bytes) {
+            return;
+        }
         if local {
-            self.draw_in_line(&bytes[..length]);
+            fold.feed_in_line(bytes);
         } else {
-            self.fold.screen.feed_cursor_move(&bytes[..length]);
+            fold.screen.feed_cursor_move(bytes);
         }
     }
 
@@ -403,7 +412,10 @@ impl Step<'_> {
             _ => {}
         }
         if matches!(number, 3 | 6 | 7 | 25) {
-            self.fold.screen.feed_cursor_move(format!("\x1b[?{number}{last}").as_bytes());
+            let sequence = format!("\x1b[?{number}{last}");
+            if number != 25 || !self.fold.screen.mode_beside_canvas(sequence.as_bytes()) {
+                self.fold.screen.feed_cursor_move(sequence.as_bytes());
+            }
         }
     }
 
