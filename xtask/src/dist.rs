@@ -8,6 +8,7 @@ mod agents;
 pub(crate) mod binary;
 mod check;
 mod deb;
+mod emulated;
 mod mcpb;
 mod npm;
 mod sbom;
