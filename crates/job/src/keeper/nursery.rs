@@ -91,5 +91,8 @@ fn receive(client: &UnixStream, text: &mut [u8]) -> Result<(usize, Option<OwnedF
         RecvAncillaryMessage::ScmRights(mut ends) => ends.next(),
         _ => None,
     });
+    if let Some(line) = &line {
+        outlast_pty::system::keep_from_programs(line)?;
+    }
     Ok((heard.bytes, line))
 }

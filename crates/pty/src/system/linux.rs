@@ -17,6 +17,14 @@ pub const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
 /// Descriptors that are received are not inherited.
 pub const RECEIVE_CLOEXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 
+/// Nothing is left to do: what is received is not inherited.
+///
+/// # Errors
+/// None.
+pub fn keep_from_programs(_fd: impl AsFd) -> Result<(), Errno> {
+    Ok(())
+}
+
 /// A pipe that programs do not inherit.
 ///
 /// # Errors

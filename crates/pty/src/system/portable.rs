@@ -15,8 +15,11 @@ pub const NO_SIGNAL: SendFlags = SendFlags::empty();
 /// Set afterwards by [`keep_from_programs`], with a moment in which a program that another thread starts could inherit it.
 pub const RECEIVE_CLOEXEC: RecvFlags = RecvFlags::empty();
 
-/// Programs that are started do not inherit this descriptor.
-fn keep_from_programs(fd: impl AsFd) -> Result<(), Errno> {
+/// Programs that are started do not inherit this descriptor, which was received.
+///
+/// # Errors
+/// None, for one that is open.
+pub fn keep_from_programs(fd: impl AsFd) -> Result<(), Errno> {
     rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC)
 }
 
