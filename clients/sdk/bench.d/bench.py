@@ -175,7 +175,7 @@ def pexpect_jobs(count: int) -> Row:
 
 async def swerex_commands(count: int) -> Row:
     runtime = LocalRuntime()
-    await runtime.create_session(CreateBashSessionRequest())
+    await runtime.create_session(CreateBashSessionRequest(startup_timeout=60))
     tally = Tally()
     for n in range(1, count + 1):
         line, wanted = command(n)
@@ -187,7 +187,7 @@ async def swerex_commands(count: int) -> Row:
 
 async def swerex_exchanges(count: int) -> Row:
     runtime = LocalRuntime()
-    await runtime.create_session(CreateBashSessionRequest())
+    await runtime.create_session(CreateBashSessionRequest(startup_timeout=60))
     await runtime.run_in_session(BashAction(command="python3 -q", is_interactive_command=True, expect=[PROMPT], timeout=60))
     tally = Tally()
     for n in range(1, count + 1):
