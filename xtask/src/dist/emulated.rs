@@ -13,9 +13,9 @@ const SCRIPT: &str = r#"
 set -e
 "$0" run 'echo hello; exit 3' || echo "code $?"
 "$0" run -d --name waits 'echo asks; read x; echo got $x; sleep 600' >said
-"$0" wait waits --pattern asks --timeout 60 >said
+"$0" wait waits --pattern asks >said
 "$0" send waits yes >said
-"$0" wait waits --pattern 'got yes' --timeout 60 >said && echo waited
+"$0" wait waits --pattern 'got yes' >said && echo waited
 "$0" kill waits >said && echo killed
 "#;
 
