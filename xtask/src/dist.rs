@@ -8,6 +8,7 @@ mod agents;
 pub(crate) mod binary;
 mod check;
 mod deb;
+mod emulated;
 mod mcpb;
 mod npm;
 mod sbom;
@@ -99,8 +100,16 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     release.pack()?;
     if choice.has("--check") {
         check::run(&release)?;
+        if !release.is_debug {
+            release.note_checked()?;
+        }
     }
     Ok(())
+}
+
+/// Where the sums of those packages are noted that were installed and tried.
+pub(crate) fn checked_file(root: &Path) -> PathBuf {
+    root.join("target/dist-checked")
 }
 
 impl Release {
@@ -158,6 +167,12 @@ impl Release {
             println!("{size:>12}  {name}");
         }
         Ok(())
+    }
+
+    /// Notes that these very packages work, for `cargo xtask release`.
+    fn note_checked(&self) -> Result<(), String> {
+        let (sums, noted) = (self.out.join(texts::SUMS), checked_file(&self.root));
+        std::fs::copy(&sums, &noted).map(drop).map_err(|error| format!("{}: {error}", noted.display()))
     }
 
     /// The names of the files that were made so far, sorted.

@@ -18,6 +18,7 @@ mod museum;
 mod outcomes;
 mod page;
 mod record;
+mod portable;
 mod record_outcomes;
 mod record_wire;
 mod recipe;
@@ -47,6 +48,7 @@ cargo xtask dist [PLATFORM...]         everything that is published, into target
                                        that are there, --debug-binary packs the debug build, only to try the packages
 cargo xtask release                    walk through the checklist of a release, and say what is missing
 cargo xtask check-targets [TARGET...]  what compiles for which target
+cargo xtask portable [SUITE...]        the suites of pty, job and the command line with the portable twins of what only Linux has
 cargo xtask sdk                        test the clients for Python and TypeScript with the debug build
 cargo xtask record-outcomes SET [RUN]  run real tools on small projects again: recordings/outcomes/SET.recipes
 cargo xtask outcomes                   read all of them, and write docs/outcomes.md
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         ["dist", options @ ..] => dist::run(options),
         ["sdk"] => sdk::run(),
         ["check-targets", targets @ ..] => check_targets::run(targets),
+        ["portable", suites @ ..] => portable::run(suites),
         ["release"] => release::run(),
         ["outcomes"] => outcomes::run(),
         ["record-outcomes", set, names @ ..] => record_outcomes::run(set, names),

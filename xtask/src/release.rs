@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::dist::output;
+use crate::dist::{self, output};
 use crate::test::tools::workspace;
 
 /// A point of the list: what must hold, and what to do if it does not.
@@ -28,6 +28,8 @@ pub(crate) fn run() -> Result<(), String> {
             what: "every package is in target/dist, with the right sums",
             holds: packages(&root, version),
         },
+        Point { what: "these packages were installed and tried", holds: checked(&root) },
+        Point { what: "their program says this version and this commit", holds: says_itself(&root, version) },
     ];
     let mut missing = 0;
     for Point { what, holds } in &points {
@@ -94,6 +96,32 @@ fn packages(root: &Path, version: &str) -> Result<(), String> {
     let mut sums = Command::new("sha256sum");
     sums.args(["--check", "--quiet", "--strict", "SHA256SUMS"]).current_dir(&folder);
     output(&mut sums).map(drop).map_err(todo)
+}
+
+/// Packages that were made again since are not the ones that were tried.
+fn checked(root: &Path) -> Result<(), String> {
+    let made = std::fs::read(root.join("target/dist/SHA256SUMS")).map_err(|_| "there are no packages")?;
+    match std::fs::read(dist::checked_file(root)) {
+        Ok(tried) if tried == made => Ok(()),
+        Ok(_) | Err(_) => Err("cargo xtask dist --check".into()),
+    }
+}
+
+/// What the program for this machine says of itself.
+fn says_itself(root: &Path, version: &str) -> Result<(), String> {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let program = root.join("target/dist-build").join(target).join("release/outlast");
+    let said = output(Command::new(&program).args(["--version", "--json"]))?;
+    let said: serde_json::Value = serde_json::from_slice(&said).map_err(|error| error.to_string())?;
+    let head = output(Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root))?;
+    let head = String::from_utf8_lossy(&head).trim().to_owned();
+    if said["version"] == version && said["commit"] == head.as_str() {
+        return Ok(());
+    }
+    Err(format!(
+        "it is {} of {}, and not {version} of {head}: cargo xtask dist --check",
+        said["version"], said["commit"]
+    ))
 }
 
 #[cfg(test)]

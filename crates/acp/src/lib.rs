@@ -26,8 +26,7 @@ const EVENTS_MARK: &str = "[outlast events ";
 /// A random number, to be unique.
 fn random() -> u64 {
     let mut bytes = [0; 8];
-    let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
-    if got.is_err() {
+    if outlast_job::system::random(&mut bytes).is_err() {
         let own = u64::from(std::process::id());
         return outlast_job::clock::now_ms() ^ (own << 40);
     }

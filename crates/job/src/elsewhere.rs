@@ -7,7 +7,7 @@ mod ahead;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ use outlast_protocol::HostName;
 use outlast_protocol::request::{
     Answer, BytePart, Fact, JobRequest, JobWait, News, ReadBytes, Request, Subscription, WaitAny,
 };
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use outlast_pty::system::Bell;
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::clock::{millis, time_until};
 use crate::failure::{Failure, Kind};
@@ -274,13 +275,12 @@ impl ElsewhereJob {
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     queue: Mutex<VecDeque<T>>,
-    bell: OwnedFd,
+    bell: Bell,
 }
 
 impl<T> Inbox<T> {
     fn new() -> Result<Arc<Self>, Failure> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| Failure::system("cannot make an eventfd", error))?;
+        let bell = Bell::new().map_err(|error| Failure::system("cannot make a bell", error))?;
         Ok(Arc::new(Self { queue: Mutex::default(), bell }))
     }
 
@@ -292,7 +292,7 @@ impl<T> Inbox<T> {
             queue.push_back(one);
         }
         drop(queue);
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.bell.ring();
         has_room
     }
 
@@ -300,8 +300,7 @@ impl<T> Inbox<T> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let one = queue.pop_front();
         if queue.is_empty() {
-            let mut count = [0; 8];
-            let _ = rustix::io::read(&self.bell, &mut count);
+            self.bell.hear();
         }
         one
     }

@@ -19,8 +19,21 @@ mod shell_line;
 mod ready;
 mod inherited;
 mod confinement;
+#[cfg_attr(
+    any(not(target_os = "linux"), outlast_portable),
+    expect(dead_code, reason = "only a sandbox of Linux has a network of its own")
+)]
 mod proxy;
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub(crate) mod guard;
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
+#[path = "keeper/guard_elsewhere.rs"]
+pub(crate) mod guard;
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
+mod guarding;
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
+#[path = "keeper/guarding_elsewhere.rs"]
+mod guarding;
 mod shared;
 mod heir;
 mod watched_command;
@@ -46,7 +59,6 @@ mod events;
 mod outbox_writer;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -127,7 +139,7 @@ impl Keeper {
     /// A keeper with what it has inherited; what a dead one left is taken up.
     fn new(mut inherited: Inherited, info: Info, command: Pid, net: Net) -> std::io::Result<Self> {
         let signals = outlast_pty::signals::Signals::catch(&[Signal::CHILD, Signal::TERM, Signal::USR1])?;
-        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
+        outlast_pty::system::signal_when_parent_ends(Signal::USR1);
         let (channels, outputs): (Vec<Channel>, Vec<core::Output>) =
             channel::open_all(&inherited, &info)?.into_iter().unzip();
         let shell = info.shell.as_ref().map(|_| &inherited.job);
@@ -194,7 +206,7 @@ impl Keeper {
     fn run(mut self) {
         // The looks at a program that may be back at its prompt are a tenth of a millisecond apart: half of that again, which
         // the kernel may add to every sleep, would be the caller's time. The command was started before, and has its own.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        outlast_pty::system::set_timer_slack(1);
         // What a dead keeper lost is named before the first output is taken.
         self.note_log_changes();
         if self.core.has_ended() {

@@ -97,6 +97,7 @@ pub use failure::{Failure, Kind};
 pub use local::start::keep_if_asked;
 pub use outbox::Outbox;
 pub use outlast_protocol::{Condition, request, shell};
+pub use outlast_pty::system;
 pub use spec::{Handle, Input, JobSpec, Run, Size, Streams};
 pub use wire::{Reason, Send, Wait, Waited};
 

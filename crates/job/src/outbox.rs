@@ -275,7 +275,7 @@ impl Outbox {
     /// Makes sure that what was appended survives the machine.
     pub fn sync(&self) {
         if let Ok(file) = openat(&self.dir, EVENTS, OFlags::RDWR | OFlags::CLOEXEC, PRIVATE) {
-            let _ = rustix::fs::fdatasync(file);
+            let _ = outlast_pty::system::sync_data(file);
         }
         // Its name too, if it is new.
         let _ = rustix::fs::fsync(&self.dir);
@@ -304,7 +304,7 @@ impl Outbox {
         }
         hold_room_after(&file, size + bytes.len() as u64);
         if durability == Durability::Machine {
-            rustix::fs::fdatasync(&file)?;
+            outlast_pty::system::sync_data(&file)?;
         }
         if size + bytes.len() as u64 > CAP {
             self.shorten(CAP / 2)?;

@@ -374,7 +374,7 @@ impl JobDir {
 
     /// Syncs the record to the disk, so that it survives a crash of the machine.
     pub(crate) fn sync_info(&self) -> Result<(), Errno> {
-        rustix::fs::fdatasync(self.open(layout::INFO)?)?;
+        outlast_pty::system::sync_data(self.open(layout::INFO)?)?;
         rustix::fs::fsync(&self.dir)
     }
 }

@@ -4,16 +4,16 @@
 //! write only to its own folder and a temporary one of its own; and it has no network. It cannot talk to any
 //! keeper, to any other Unix socket, or to processes outside. See `docs/guide/sandbox.md`.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub(crate) mod closed;
 pub(crate) mod hosts;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub(crate) mod protected;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub use closed::can_close_files;
 pub use outlast_protocol::sandbox::{By, Git, Network, Protect, Sandbox, Server};
 
@@ -24,7 +24,7 @@ use outlast_protocol::{Call, Hint};
 ///
 /// # Errors
 /// It has no namespaces.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub fn can_close_files() -> Result<(), String> {
     Err("this system has none".into())
 }
@@ -111,6 +111,7 @@ const TOOL_VARIABLES: &[&str] = &[
     "PNPM_HOME",
     "FNM_DIR",
 ];
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 /// Where bubblewrap may be. It is not searched in the job's own `PATH`: that must not decide about the
 /// sandbox.
 const BWRAP: &[&str] =
@@ -226,7 +227,7 @@ pub(crate) fn folders(sandbox: &Sandbox, place: Place<'_>) -> Result<Folders, Fa
 impl Folders {
     /// What a job sees of the file system: nothing of the home and of the jobs but what it may use. Whoever lets it have Unix
     /// sockets wants it to find them, also there.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub(crate) fn view(&self, sandbox: &Sandbox, place: Place<'_>) -> outlast_pty::confine::View {
         let jobs = place.home.canonicalize().ok();
         let user = place.user().filter(|user| user.parent().is_some());
@@ -238,6 +239,7 @@ impl Folders {
         }
     }
 
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     /// The writable folders that others use too: all but the job's temporary one and devices.
     pub(crate) fn shared(&self) -> impl Iterator<Item = &PathBuf> {
         self.own.iter().chain(&self.named).filter(|path| path.is_dir() && !path.starts_with("/dev"))
@@ -282,6 +284,7 @@ fn roots_of(sandbox: &Sandbox, server: &Server, place: Place<'_>) -> Result<Vec<
 
 /// The options with which bubblewrap builds the same sandbox, and sets the command's environment only inside
 /// it. It reads the system call filter from the descriptor `filter`.
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub(crate) fn bwrap_options(
     sandbox: &Sandbox,
     folders: &Folders,
@@ -337,6 +340,7 @@ pub(crate) fn bwrap_options(
     options
 }
 
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 /// Bubblewrap, if it is on this machine.
 pub(crate) fn bwrap() -> Option<PathBuf> {
     BWRAP.iter().map(PathBuf::from).find(|path| path.is_file())

@@ -12,7 +12,6 @@ use std::sync::{Arc, RwLock};
 
 use outlast_stream::Masks;
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -127,7 +126,7 @@ pub(crate) fn with<T>(masks: &SharedMasks, look: impl FnOnce(&Masks) -> T) -> T 
 /// The masks of a new job.
 pub(crate) fn of_job(env: &BTreeMap<String, String>, settings: &SecretSettings) -> Masks {
     let mut key = [0; 32];
-    let _ = getrandom(&mut key, GetRandomFlags::empty());
+    let _ = outlast_pty::system::random(&mut key);
     let mut masks = Masks::new(key);
     for (_, value) in values(env, settings) {
         masks.add(value, false);

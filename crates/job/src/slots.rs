@@ -14,9 +14,7 @@ mod pressure;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, mkdirat, mknodat, openat, renameat, unlinkat,
-};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use crate::registry::{Home, layout};
@@ -174,11 +172,11 @@ fn lock(slot: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 fn make_pipe(slot: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    match mknodat(slot, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
+    match outlast_pty::system::make_fifo(slot, name) {
         // Numbers are not used again, but a home may be an old copy.
         Err(Errno::EXIST) => {
             unlinkat(slot, name, AtFlags::empty())?;
-            mknodat(slot, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+            outlast_pty::system::make_fifo(slot, name)?;
         }
         made => made?,
     }

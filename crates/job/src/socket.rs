@@ -1,7 +1,7 @@
 //! The keeper's socket in a job's folder, however long the folder's path is.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,14 @@ use crate::registry::{JobDir, layout};
 const BACKLOG: i32 = 1024;
 
 /// A path to the socket that fits into a socket address: through the folder's descriptor, if necessary.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn short_path(job: &JobDir) -> PathBuf {
+    use std::os::fd::{AsFd, AsRawFd};
     PathBuf::from(format!("/proc/self/fd/{}/{}", job.as_fd().as_raw_fd(), layout::SOCKET))
 }
 
 /// On other systems the whole path must fit.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn short_path(job: &JobDir) -> PathBuf {
     job.file(layout::SOCKET)
 }
@@ -67,15 +68,24 @@ pub(crate) struct PeerCheck {
     /// Processes that are not in a sandbox, and neither are their ancestors.
     unconfined: HashMap<Pid, u64>,
     /// How many seccomp filters we are under ourselves.
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     filters: Option<u32>,
     /// Our home: programs of its guarded jobs are under a filter more.
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     home: PathBuf,
 }
 
 impl PeerCheck {
     /// Checks peers of keepers in this home.
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub(crate) fn of(home: &Path) -> Self {
         Self { home: home.to_owned(), ..Self::default() }
+    }
+
+    /// There are no filters to compare.
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
+    pub(crate) fn of(_home: &Path) -> Self {
+        Self::default()
     }
 
     /// Checks the peer: by user, by ancestors, and by seccomp filters.
@@ -87,13 +97,13 @@ impl PeerCheck {
             Some(pid) if self.is_confined(pid) => PeerTrust::Confined,
             Some(_) => PeerTrust::Ours,
             // It may be in a sandbox, for all that we can see.
-            None if cfg!(target_os = "linux") => PeerTrust::Unseen,
+            None if cfg!(all(target_os = "linux", not(outlast_portable))) => PeerTrust::Unseen,
             None => PeerTrust::Ours,
         }
     }
 
     fn is_confined(&mut self, pid: Pid) -> bool {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(outlast_portable)))]
         {
             use outlast_pty::confine::filters_of;
             // The number only grows. If ours did, we are just stricter.
@@ -143,14 +153,5 @@ fn keeps_confined(arguments: &[&[u8]]) -> bool {
 
 /// Whether the peer runs as our own user.
 pub(crate) fn peer_is_us(peer: &UnixStream) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        outlast_pty::procfs::peer_user(peer) == Some(rustix::process::geteuid().as_raw())
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        // The socket is in a folder that only its owner can enter.
-        let _ = peer;
-        true
-    }
+    outlast_pty::procfs::peer_user(peer) == Some(rustix::process::geteuid().as_raw())
 }

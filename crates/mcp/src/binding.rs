@@ -12,7 +12,6 @@ use std::time::Duration;
 use outlast_job::clock::now_ms;
 use ring::hmac;
 use rmcp::model::CallToolRequestParams;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::Value;
 
 /// How long an answer counts.
@@ -52,7 +51,7 @@ impl Binding {
     pub(crate) fn seal(&self) -> std::io::Result<String> {
         let until = now_ms() + LIFETIME.as_millis() as u64;
         let mut nonce = [0; 16];
-        getrandom(&mut nonce, GetRandomFlags::empty())?;
+        outlast_job::system::random(&mut nonce)?;
         let nonce = hex(&nonce);
         Ok(format!("1.{until}.{nonce}.{}", self.mac(&until.to_string(), &nonce)?))
     }
@@ -97,7 +96,7 @@ impl Binding {
                 Err(error) => return Err(error),
             }
             std::fs::DirBuilder::new().recursive(true).create(&self.folder)?;
-            getrandom(&mut key, GetRandomFlags::empty())?;
+            outlast_job::system::random(&mut key)?;
             let draft = self.folder.join(format!("{KEY}.{}.{}", std::process::id(), now_ms()));
             private().create_new(true).write(true).open(&draft)?.write_all(&key)?;
             // The first one counts.

@@ -1,12 +1,12 @@
 //! What a call and the work it waits for share: that the client gave it up, and which job it is about.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use outlast_job::Handle;
-use rustix::event::{EventfdFlags, eventfd};
+use outlast_job::system::Bell;
 
 /// Something that the answer of a call says for the first time: noted once the answer is out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct CallHandle {
     began: Instant,
     cancelled: AtomicBool,
     /// Becomes readable with the cancellation, for a thread that waits; none where there can be none.
-    wake: OnceLock<Option<OwnedFd>>,
+    wake: OnceLock<Option<Bell>>,
     /// Its answer is out already.
     answered: AtomicBool,
     noted: AtomicBool,
@@ -53,13 +53,13 @@ impl CallHandle {
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         if let Some(Some(wake)) = self.wake.get() {
-            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+            wake.ring();
         }
     }
 
     /// What becomes readable when the client gives the call up.
     pub(crate) fn cancelled(&self) -> Option<BorrowedFd<'_>> {
-        let wake = self.wake.get_or_init(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok());
+        let wake = self.wake.get_or_init(|| Bell::new().ok());
         if self.is_cancelled() {
             // It may have come before there was anything to write to.
             self.cancel();

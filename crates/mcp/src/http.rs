@@ -268,9 +268,7 @@ fn token(home: &Path) -> Result<(String, PathBuf), Failure> {
 
 fn random() -> Result<String, Failure> {
     let mut bytes = [0_u8; 32];
-    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    if got != Ok(bytes.len()) {
-        return Err(Failure::system("cannot get random numbers", "getrandom"));
-    }
+    outlast_job::system::random(&mut bytes)
+        .map_err(|error| Failure::system("cannot get random numbers", error))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -73,7 +73,7 @@ impl Way {
                     && rustix::io::write(stdout, piece).is_ok_and(|written| written == piece.len())
             }
             Self::Socket => {
-                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                let flags = SendFlags::DONTWAIT | outlast_job::system::NO_SIGNAL;
                 send(stdout, piece, flags).is_ok_and(|written| written == piece.len())
             }
         }

@@ -62,7 +62,7 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.0.poll_write_ready(context))?;
-            match send(self.0.get_ref(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            match send(self.0.get_ref(), bytes, SendFlags::DONTWAIT | outlast_job::system::NO_SIGNAL) {
                 Ok(count) => return Poll::Ready(Ok(count)),
                 Err(Errno::AGAIN) => guard.clear_ready(),
                 Err(Errno::INTR) => {}

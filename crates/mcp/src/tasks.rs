@@ -68,10 +68,8 @@ impl Tasks {
     /// Writes a task to the disk; from then on every server knows it.
     pub(crate) fn create(&self, pending: Pending) -> Result<Record, Failure> {
         let mut random = [0_u8; 16];
-        let got = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-        if got != Ok(random.len()) {
-            return Err(Failure::system("cannot get random numbers", "getrandom"));
-        }
+        outlast_job::system::random(&mut random)
+            .map_err(|error| Failure::system("cannot get random numbers", error))?;
         let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = format!("{}-{random}", pending.handle);
         let now = now_ms();

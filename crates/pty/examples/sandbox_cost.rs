@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for people")]
 
 /// What a command is started in.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[derive(Clone, Copy)]
 enum Kind {
     Free,
@@ -13,7 +13,7 @@ enum Kind {
     Bubblewrap(outlast_pty::confine::Network),
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn main() {
     use std::time::Instant;
 
@@ -108,7 +108,7 @@ fn main() {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn main() {
     println!("there is no sandbox for this system");
 }

@@ -43,7 +43,7 @@ pub fn leave() -> ! {
 
 /// Closes every descriptor above the standard three, in case the caller leaked some. Call it first in a
 /// program, before anything of its own is open.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub fn close_inherited() {
     // SAFETY: numbers only. Nothing in this process owns a descriptor above 2 yet, as the caller guarantees.
     #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
@@ -65,14 +65,17 @@ pub fn close_inherited() {
 }
 
 /// On other systems, inherited descriptors stay open.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub fn close_inherited() {}
+
+/// Whether orphans among our descendants can become our children.
+pub const ADOPTS_ORPHANS: bool = cfg!(all(target_os = "linux", not(outlast_portable)));
 
 /// Makes orphans among our descendants our children instead of init's.
 ///
 /// # Errors
 /// `EINVAL` if the kernel does not support it.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub fn become_subreaper() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok(())
@@ -82,7 +85,7 @@ pub fn become_subreaper() -> io::Result<()> {
 ///
 /// # Errors
 /// Never.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
@@ -92,7 +95,7 @@ pub fn become_subreaper() -> io::Result<()> {
 ///
 /// # Errors
 /// `EINVAL` if the kernel does not support it.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub fn keep_memory_private() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     Ok(())
@@ -102,7 +105,7 @@ pub fn keep_memory_private() -> io::Result<()> {
 ///
 /// # Errors
 /// Never.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub fn keep_memory_private() -> io::Result<()> {
     Ok(())
 }

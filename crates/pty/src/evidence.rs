@@ -13,35 +13,35 @@
 //! Without a `/proc`, a fallback judges by the terminal and the hints alone and never says more than
 //! "possible".
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod terminal;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod alarms;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod fds;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod sets;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod compat;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod threads;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod certainty;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod denied;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod history;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod verdict;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod witness;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod nested;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod signalled;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod prober;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 #[path = "evidence/elsewhere.rs"]
 mod prober;
 mod fields;
@@ -102,6 +102,7 @@ impl Hints<'_> {
         }
     }
 
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     /// Whether the screen is drawn as a whole: some do so without the alternate screen, with frames.
     fn is_full_screen(&self) -> bool {
         self.alternate_screen || self.text_before_cursor.contains(kinds::FRAMES)

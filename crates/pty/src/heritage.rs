@@ -109,9 +109,9 @@ fn lower_nice() -> Option<libc::c_int> {
     // SAFETY: numbers only.
     #[expect(unsafe_code, reason = "priorities have no safe wrapper")]
     unsafe {
-        *libc::__errno_location() = 0;
+        *crate::system::errno_place() = 0;
         let nice = libc::getpriority(libc::PRIO_PROCESS, 0);
-        let is_known = *libc::__errno_location() == 0;
+        let is_known = *crate::system::errno_place() == 0;
         (is_known && nice > 0 && libc::setpriority(libc::PRIO_PROCESS, 0, 0) == 0).then_some(nice)
     }
 }

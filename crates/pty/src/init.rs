@@ -4,10 +4,17 @@
 //! zombies pile up. A program that waits for its own children must not also wait for everyone else's. So as
 //! PID 1 it forks: the child is the program, and the parent does nothing but this.
 
+#[cfg(target_os = "linux")]
 use rustix::process::Pid;
 
+#[cfg(target_os = "linux")]
 use crate::detach::{Forked, fork};
 
+/// Only Linux has containers whose first process is a program of ours.
+#[cfg(not(target_os = "linux"))]
+pub fn fork_if_first() {}
+
+#[cfg(target_os = "linux")]
 /// If this is PID 1, forks and continues in the child. Call it first in `main`, while there is only one
 /// thread.
 pub fn fork_if_first() {
@@ -24,6 +31,7 @@ pub fn fork_if_first() {
     }
 }
 
+#[cfg(target_os = "linux")]
 /// Reaps what ends and forwards signals until the program has ended. Returns its exit code.
 fn reap_and_forward(program: Pid) -> i32 {
     loop {
@@ -43,6 +51,7 @@ fn reap_and_forward(program: Pid) -> i32 {
     }
 }
 
+#[cfg(target_os = "linux")]
 /// Reaps everything that has ended. Returns the exit code of the program, if it is among them.
 fn reap_all(program: Pid) -> Option<i32> {
     let mut code = None;
@@ -64,6 +73,7 @@ fn reap_all(program: Pid) -> Option<i32> {
     }
 }
 
+#[cfg(target_os = "linux")]
 /// Sleeps until a signal comes. Returns its number, and whether the kernel sent it.
 fn next_signal() -> (i32, bool) {
     // SAFETY: waits for members of a valid set, and fills a zeroed siginfo.
@@ -75,6 +85,7 @@ fn next_signal() -> (i32, bool) {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn all() -> Box<libc::sigset_t> {
     // SAFETY: an all-zero set is valid storage for sigfillset to fill.
     #[expect(unsafe_code, reason = "signal sets have no safe wrapper")]
@@ -90,6 +101,7 @@ fn all() -> Box<libc::sigset_t> {
     }
 }
 
+#[cfg(target_os = "linux")]
 /// Blocks all signals, and returns the previous mask.
 fn block_all() -> Box<libc::sigset_t> {
     // SAFETY: only touches this thread's signal mask, and fills a zeroed set with the old one.
@@ -101,6 +113,7 @@ fn block_all() -> Box<libc::sigset_t> {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn set_mask(mask: &libc::sigset_t) {
     // SAFETY: only touches this thread's signal mask.
     #[expect(unsafe_code, reason = "sigprocmask has no safe wrapper")]
@@ -109,6 +122,7 @@ fn set_mask(mask: &libc::sigset_t) {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn leave_with(code: i32) -> ! {
     // SAFETY: ends the process; nothing is used afterwards, and nothing is buffered.
     #[expect(unsafe_code, reason = "_exit has no safe wrapper")]

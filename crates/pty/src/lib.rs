@@ -1,7 +1,7 @@
 //! Talks to the kernel: terminals, processes and signals.
 //!
-//! This crate knows nothing of jobs, logs or clients, and it is the only one with `unsafe`. Linux-only code
-//! is in [`procfs`], [`evidence`] and [`ports`], with a fallback for other systems.
+//! This crate knows nothing of jobs, logs or clients, and it is the only one with `unsafe`. What only Linux has is behind
+//! [`system`], [`procfs`], [`evidence`], [`ports`] and [`watched`], each with a portable twin; a sandbox and an exec guard have none.
 //!
 //! In reading order: a terminal is [opened](open), a command is [spawned](spawn) on it, and the keeper of
 //! both [detaches](detach) from the process that started it. From then on [`procfs`] knows the job's
@@ -12,12 +12,12 @@ pub mod heritage;
 pub mod init;
 pub mod open;
 pub mod spawn;
-#[cfg(target_os = "linux")]
 pub mod bounded;
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub mod confine;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub mod exec_guard;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub mod fd_line;
 pub mod limits;
 pub mod signals;
@@ -29,12 +29,12 @@ pub mod procfs;
 pub mod signal;
 pub mod stdin_peer;
 pub mod usage;
-#[cfg(target_os = "linux")]
 pub mod watched;
 pub mod evidence;
 pub mod ports;
 pub mod reading;
 mod sockdiag;
+pub mod system;
 
 pub use open::{Pty, Size};
 pub use spawn::{Command, SessionLeader, SpawnError, Stdio};

@@ -28,7 +28,7 @@ impl Pty {
     /// # Errors
     /// `ENOSPC` if the system has no terminal left.
     pub fn open(size: Size) -> Result<Self, Errno> {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        let master = open_master()?;
         unlockpt(&master)?;
         let slave = open_slave(&master)?;
         tcsetwinsize(&slave, winsize(size))?;
@@ -37,14 +37,26 @@ impl Pty {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
+fn open_master() -> Result<OwnedFd, Errno> {
+    openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+}
+
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn open_slave(master: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::pty::ioctl_tiocgptpeer(master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
+fn open_master() -> Result<OwnedFd, Errno> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
+    rustix::pty::grantpt(&master)?;
+    Ok(master)
+}
+
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn open_slave(master: &OwnedFd) -> Result<OwnedFd, Errno> {
-    rustix::pty::grantpt(master)?;
     let path = rustix::pty::ptsname(master, Vec::new())?;
     rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
 }
@@ -90,8 +102,6 @@ pub fn size_of(terminal: impl AsFd) -> Result<Size, Errno> {
 /// # Errors
 /// The error of opening the device.
 pub fn dev_null() -> Result<OwnedFd, Errno> {
-    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).or_else(|error| {
-        let instead = rustix::fs::memfd_create("null", rustix::fs::MemfdFlags::CLOEXEC);
-        instead.map_err(|_| error)
-    })
+    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .or_else(|error| crate::system::memory_file("null").map_err(|_| error))
 }

@@ -80,7 +80,7 @@ impl ReaderPosition {
     /// Syncs the numbers to the disk, so that they survive a crash of the machine.
     pub fn sync(&self) {
         // Pages that were changed through a mapping are written back with the file.
-        let _ = rustix::fs::fdatasync(&self.file);
+        let _ = crate::system::sync_data(&self.file);
     }
 
     /// Moves bytes into a pipe and advances to a number, in one step as far as a kill can observe. If the
@@ -89,7 +89,7 @@ impl ReaderPosition {
     ///
     /// # Errors
     /// `Unsupported`, with nothing done, if it is not a pipe; `BrokenPipe` if nothing reads it.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub fn hand_over(&self, pipe: impl AsFd, bytes: &[u8], number: u64) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
         let pipe = pipe.as_fd();
@@ -131,7 +131,7 @@ impl ReaderPosition {
     ///
     /// # Errors
     /// Always `Unsupported`.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
     pub fn hand_over(&self, _: impl AsFd, _: &[u8], _: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -163,7 +163,7 @@ pub fn mark_in(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(8..16)?.first_chunk::<8>().copied()?))
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn splice_from(source: &OwnedFd, offset: &AtomicU64, pipe: impl AsFd, len: usize) -> io::Result<usize> {
     use std::os::fd::AsRawFd;
     let (from, to) = (source.as_raw_fd(), pipe.as_fd().as_raw_fd());
@@ -176,7 +176,7 @@ fn splice_from(source: &OwnedFd, offset: &AtomicU64, pipe: impl AsFd, len: usize
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[cfg(test)]
 mod tests {
     use std::io::Read;

@@ -56,7 +56,7 @@ pub fn is_shell(program: &str) -> bool {
 }
 
 /// The foreground of the terminal that `process` was started on; `None` if the system does not say.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn foreground(process: Pid) -> Option<Vec<crate::procfs::Proc>> {
     let leader = crate::procfs::stat(process)?;
     let mut foreground: Vec<_> = crate::procfs::descendants(process);
@@ -67,7 +67,7 @@ fn foreground(process: Pid) -> Option<Vec<crate::procfs::Proc>> {
 
 /// The shell in the foreground of the terminal that `process` was started on, if it does not wait for another
 /// foreground process: it is at its prompt, in a `read` of a script, or working itself.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[must_use]
 pub fn shell_in_front(process: Pid) -> Option<String> {
     let foreground = foreground(process)?;
@@ -91,7 +91,7 @@ pub struct Front {
 }
 
 /// The program in the foreground of the terminal that `process` was started on, and whether it waits for input.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[must_use]
 pub fn in_front(terminal: &Path, process: Pid) -> Option<Front> {
     let foreground = foreground(process)?;
@@ -117,14 +117,14 @@ pub fn in_front(terminal: &Path, process: Pid) -> Option<Front> {
 }
 
 /// Unknown on other systems.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 #[must_use]
 pub fn in_front(_: &Path, _: Pid) -> Option<Front> {
     None
 }
 
 /// Whether a thread of a process sleeps until something is typed on a terminal; none if that can't be seen.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn threads_wait(process: Pid, terminal: &Path) -> Option<bool> {
     let process = process.as_raw_nonzero();
     let leads_there = |fd: u64| {
@@ -161,7 +161,7 @@ fn threads_wait(process: Pid, terminal: &Path) -> Option<bool> {
 }
 
 /// Whether a process has a terminal open, or may have. One that an agent runs with pipes cannot read it.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn has_terminal(process: Pid) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())) else { return true };
     open.filter_map(Result::ok)
@@ -170,7 +170,7 @@ fn has_terminal(process: Pid) -> bool {
 }
 
 /// Unknown on other systems.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 #[must_use]
 pub fn shell_in_front(_: Pid) -> Option<String> {
     None
@@ -187,7 +187,7 @@ pub fn of_terminal(terminal: &Path, process: Pid) -> Reading {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn lines(process: Pid) -> Reading {
     let Some(foreground) = foreground(process) else { return Reading::Unknown };
     let mut program = None;
@@ -212,7 +212,7 @@ fn lines(process: Pid) -> Reading {
 }
 
 /// Whether a call waits for several descriptors, which may include the terminal.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn is_waiting(number: Option<i64>) -> bool {
     let calls = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
     #[cfg(target_arch = "x86_64")]
@@ -220,7 +220,7 @@ fn is_waiting(number: Option<i64>) -> bool {
     number.is_some_and(|number| calls.contains(&number))
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn lines(_: Pid) -> Reading {
     Reading::Unknown
 }

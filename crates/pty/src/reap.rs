@@ -130,7 +130,7 @@ impl From<libc::rusage> for Usage {
 }
 
 /// The resources that an ended child used, without reaping it.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[must_use]
 pub fn usage(child: Pid) -> Option<Usage> {
     // SAFETY: the kernel fills the zeroed rusage. The C library's waitid hides that parameter.
@@ -146,7 +146,7 @@ pub fn usage(child: Pid) -> Option<Usage> {
 }
 
 /// Other systems only report it when the child is reaped.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 #[must_use]
 pub fn usage(_child: Pid) -> Option<Usage> {
     None

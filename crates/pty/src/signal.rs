@@ -9,7 +9,7 @@ use crate::procfs::{self, Proc};
 ///
 /// # Errors
 /// `ESRCH` if it has ended, `EPERM` if it may not be signalled.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub fn send(process: &Proc, signal: Signal) -> Result<(), Errno> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let pidfd = match pidfd_open(process.pid, PidfdFlags::empty()) {
@@ -26,7 +26,7 @@ pub fn send(process: &Proc, signal: Signal) -> Result<(), Errno> {
 ///
 /// # Errors
 /// `ESRCH` if it has ended, `EPERM` if it may not be signalled.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub fn send(process: &Proc, signal: Signal) -> Result<(), Errno> {
     send_by_pid(process, signal)
 }

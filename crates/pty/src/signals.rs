@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -21,9 +20,9 @@ extern "C" fn caught(signal: libc::c_int) {
         // A full pipe drops the byte, which is right: a wake-up is already pending.
         #[expect(unsafe_code, reason = "a signal handler may only make raw system calls")]
         unsafe {
-            let errno = *libc::__errno_location();
+            let errno = *crate::system::errno_place();
             libc::write(fd, byte.as_ptr().cast(), 1);
-            *libc::__errno_location() = errno;
+            *crate::system::errno_place() = errno;
         }
     }
 }
@@ -40,7 +39,7 @@ impl Signals {
     /// # Errors
     /// `EMFILE` when no pipe can be opened.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
-        let (pipe, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (pipe, write) = crate::system::pipe_that_never_blocks()?;
         // The write end stays open for as long as the process lives: the handler may run at any time.
         PIPE.store(write.into_raw_fd(), Ordering::Relaxed);
         for signal in signals {

@@ -2,7 +2,7 @@
 //!
 //! `/proc/net/*` has the same information, but lists every socket of the machine as text. The answers are
 //! about the network namespace of the calling thread; sockets of other namespaces are not found.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(outlast_portable)))]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;

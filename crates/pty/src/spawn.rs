@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 use rustix::process::Pid;
 
+/// The port of a proxy inside of a network namespace: there, nobody else has it.
+pub const PROXY_PORT: u16 = 3128;
+
 /// What a command reads from and writes to.
 #[derive(Debug)]
 pub enum Stdio {
@@ -64,10 +67,10 @@ pub struct Command {
 #[derive(Debug, Default)]
 pub struct Confinement {
     /// The sandbox it runs in.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub sandbox: Option<crate::confine::PreparedSandbox>,
     /// Has every program that it executes judged first.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub guard: Option<crate::exec_guard::Installer>,
     /// Its resource limits.
     pub limits: crate::limits::Limits,
@@ -144,6 +147,12 @@ enum Step {
     AtGate = 7,
 }
 
+/// An interpreter or library that can't be used.
+#[cfg(target_os = "linux")]
+const BAD_LIBRARY: i32 = libc::ELIBBAD;
+#[cfg(target_vendor = "apple")]
+const BAD_LIBRARY: i32 = libc::EBADMACHO;
+
 /// How a process ends whose gate can't open any more.
 const GATE_GONE: i32 = 125;
 
@@ -161,8 +170,7 @@ impl Command {
             }
             found => found?,
         };
-        let (said, say) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let (said, say) = crate::system::pipe().map_err(io::Error::from)?;
         let image = Image::new(&self, &candidates, &say)?;
         let fds = match &self.stdio {
             Stdio::Terminal(slave) => [slave.as_raw_fd(); 3],
@@ -217,22 +225,22 @@ impl Command {
     }
 
     /// The pipe by which a child that makes namespaces tells the pids of those in them.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     fn enclosed_line(&self) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
         let enclosure = self.confinement.sandbox.as_ref().and_then(|sandbox| sandbox.enclosure());
         match enclosure {
-            Some(_) => Ok(Some(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)),
+            Some(_) => Ok(Some(crate::system::pipe()?)),
             None => Ok(None),
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
     fn enclosed_line(&self) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
         Ok(None)
     }
 
     /// Runs in the child: makes the namespaces. It returns in the one that becomes the command.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     fn enclose(&self, tell: Option<&OwnedFd>) -> io::Result<()> {
         let enclosure = self.confinement.sandbox.as_ref().and_then(|sandbox| sandbox.enclosure());
         let (Some(enclosure), Some(tell)) = (enclosure, tell) else { return Ok(()) };
@@ -248,7 +256,7 @@ impl Command {
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
     fn enclose(&self, _: Option<&OwnedFd>) -> io::Result<()> {
         Ok(())
     }
@@ -271,7 +279,7 @@ impl Command {
         }
         match error.raw_os_error() {
             Some(libc::E2BIG) => SpawnError::TooLong,
-            Some(libc::EACCES | libc::ENOEXEC | libc::ENOENT | libc::ETXTBSY | libc::ELIBBAD) => {
+            Some(libc::EACCES | libc::ENOEXEC | libc::ENOENT | libc::ETXTBSY | BAD_LIBRARY) => {
                 let path = candidates.first().cloned().unwrap_or_default();
                 SpawnError::NotExecutable { path, source: error }
             }
@@ -364,10 +372,10 @@ impl GateImage {
 /// Closes a range of descriptors.
 #[expect(unsafe_code, reason = "runs between fork and exec")]
 unsafe fn close_all(first: i32, last: i32) {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     // SAFETY: the caller uses none of them any more.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0;
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
     let closed = false;
     if !closed {
         for fd in first..=last.min(first.saturating_add(4096)) {
@@ -446,14 +454,14 @@ fn become_command(image: &Image, fds: [i32; 3], terminal: bool, command: &Comman
         if let Err(error) = confinement.limits.apply() {
             return (Step::Limits, error);
         }
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(outlast_portable)))]
         if let Some(sandbox) = &confinement.sandbox
             && let Err(error) = sandbox.apply()
         {
             return (Step::Sandbox, error);
         }
         // Last, so that the first program is judged too.
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(outlast_portable)))]
         if let Some(guard) = &confinement.guard
             && let Err(error) = guard.apply()
         {

@@ -38,11 +38,11 @@ fn living(pid: Pid) -> Option<Proc> {
 }
 
 fn stdin_name(pid: Pid) -> Option<String> {
-    let link = std::fs::read_link(format!("/proc/{}/fd/0", pid.as_raw_nonzero())).ok()?;
-    Some(link.to_string_lossy().into_owned())
+    procfs::standard_descriptors(pid).into_iter().find(|(fd, _)| *fd == 0).map(|(_, name)| name)
 }
 
 /// The oldest process that holds a pipe other than as its stdin.
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn holder(pipe: &str) -> Option<Proc> {
     let holds = |process: &Proc| {
         let Ok(fds) = std::fs::read_dir(format!("/proc/{}/fd", process.pid.as_raw_nonzero())) else {
@@ -56,4 +56,10 @@ fn holder(pipe: &str) -> Option<Proc> {
     all.retain(|process| process.pid != getpid() && process.is_alive());
     all.sort_by_key(|process| process.start_time);
     all.into_iter().find(holds)
+}
+
+/// Descriptors of others can't be seen.
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
+fn holder(_pipe: &str) -> Option<Proc> {
+    None
 }

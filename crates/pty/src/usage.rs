@@ -3,7 +3,9 @@
 use rustix::process::Pid;
 
 /// The fields of `/proc/PID/stat` after the program's name, counted from 0.
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 const USER_TICKS: usize = 11;
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 const RESIDENT_PAGES: usize = 21;
 
 /// What a process has used, or uses.
@@ -16,6 +18,7 @@ pub struct Usage {
 }
 
 /// What a process uses; none when it is gone.
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[must_use]
 pub fn usage(pid: Pid) -> Option<Usage> {
     let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
@@ -23,6 +26,14 @@ pub fn usage(pid: Pid) -> Option<Usage> {
     parse(&line, ticks_per_second, rustix::param::page_size() as u64)
 }
 
+/// Not told in units that mean the same everywhere.
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
+#[must_use]
+pub fn usage(_pid: Pid) -> Option<Usage> {
+    None
+}
+
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn parse(line: &str, ticks_per_second: u64, page: u64) -> Option<Usage> {
     // The name may contain blanks and brackets, so the last `)` ends it.
     let fields: Vec<&str> = line.get(line.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
@@ -33,7 +44,7 @@ fn parse(line: &str, ticks_per_second: u64, page: u64) -> Option<Usage> {
     Some(Usage { cpu_ms: ticks * 1000 / ticks_per_second, memory_bytes: pages * page })
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux", not(outlast_portable)))]
 mod tests {
     use super::*;
 

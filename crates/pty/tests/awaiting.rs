@@ -6,7 +6,7 @@
 //! where the kernel refuses evidence.
 //!
 //! With `OUTLAST_TABLE=FILE` what was seen is written there, as a page for the documentation, and every row runs only as it is.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(outlast_portable)))]
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,

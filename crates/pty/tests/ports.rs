@@ -1,5 +1,5 @@
 //! Which ports jobs listen on, with real servers.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(outlast_portable)))]
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,

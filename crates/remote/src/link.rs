@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use outlast_job::client::{Also, Answered, Link, Tell, Waiting};
 use outlast_job::request::{Request, Subscription};
+use outlast_job::system::Bell;
 use outlast_job::{Failure, Kind};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::message::{Caller, Hello};
 use connection::{Connection, Heard};
@@ -98,7 +99,7 @@ enum Command {
 #[derive(Debug)]
 struct Mailbox {
     commands: Mutex<Vec<Command>>,
-    wake: OwnedFd,
+    wake: Bell,
 }
 
 impl fmt::Debug for Command {
@@ -114,12 +115,11 @@ impl fmt::Debug for Command {
 impl Mailbox {
     fn send(&self, command: Command) {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        self.wake.ring();
     }
 
     fn take(&self) -> Vec<Command> {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.wake, &mut count);
+        self.wake.hear();
         std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -224,7 +224,7 @@ pub fn probe(options: &LinkOptions) -> Result<Hello, Failure> {
 
 fn start(options: LinkOptions) -> Result<Arc<Mailbox>, Failure> {
     let broken = |error: &dyn fmt::Display| Failure::system("cannot start the thread of a link", error);
-    let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| broken(&error))?;
+    let wake = Bell::new().map_err(|error| broken(&error))?;
     let mailbox = Arc::new(Mailbox { commands: Mutex::default(), wake });
     let ours = Arc::clone(&mailbox);
     std::thread::Builder::new()

@@ -390,7 +390,7 @@ impl Pane {
         if let Some(shell) = self.pid.and_then(reading::shell_in_front) {
             return Some(shell);
         }
-        if cfg!(target_os = "linux") {
+        if cfg!(all(target_os = "linux", not(outlast_portable))) {
             return None;
         }
         let args = ["display-message", "-p", "-t", self.id(), "#{pane_current_command}"];

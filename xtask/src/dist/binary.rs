@@ -1,4 +1,4 @@
-//! The static binary: Rust's musl targets, C parts and linking by Zig, which PyPI has as `ziglang`.
+//! The static binary: Rust's musl targets, C parts by Zig, which PyPI has as `ziglang`, linked by the LLD that comes with Rust.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,6 +8,19 @@ use super::{Platform, Release, output};
 
 /// Zig as a C compiler for every target, and the cargo command that uses it.
 const TOOLS: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
+
+/// How it is compiled and linked: small. A panic aborts, so nobody walks the stack, and the tables for that are left out, also those
+/// of the standard library. Addresses that are set when the program is loaded are packed, and functions that are the same are there
+/// once. The script's path is relative to the root of the source, so that it is the same wherever that is.
+const RUST_FLAGS: [&str; 7] = [
+    "-Cforce-unwind-tables=no",
+    "-Clinker=rust-lld",
+    "-Clinker-flavor=ld.lld",
+    "-Clink-arg=--pack-dyn-relocs=relr",
+    "-Clink-arg=--icf=all",
+    "-Clink-arg=--no-eh-frame-hdr",
+    "-Clink-arg=-Txtask/src/dist/no-unwinding.ld",
+];
 
 /// The largest binary that may be published.
 const MAX_BYTES: u64 = 16 << 20;
@@ -69,8 +82,7 @@ fn compile(
     let paths = [(source, "/outlast"), (cargo_home.as_path(), "/cargo"), (to, "/target")];
     let rust: Vec<String> =
         paths.iter().map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display())).collect();
-    // A panic aborts: nobody walks the stack.
-    let rust = rust.into_iter().chain(["-Cforce-unwind-tables=no".to_owned()]).collect::<Vec<_>>();
+    let rust = rust.into_iter().chain(RUST_FLAGS.map(str::to_owned)).collect::<Vec<_>>();
     let c: Vec<String> =
         paths.iter().map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display())).collect();
     let path = std::env::var("PATH").unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::tree::file_ending;
-use super::{Release, agents, empty, output, scratch_root, texts};
+use super::{Release, agents, empty, emulated, output, scratch_root, texts};
 
 /// A check: what it is called, and what it does in an empty folder of its own.
 type Check = (&'static str, fn(&Release, &Path) -> Result<(), String>);
@@ -25,13 +25,15 @@ const CHECKS: [Check; 8] = [
 ];
 
 /// What only a static binary can do.
-const OF_STATIC: Check = ("nothing but busybox", scratch_root::check);
+const OF_STATIC: [Check; 2] =
+    [("nothing but busybox", scratch_root::check), ("other machines, emulated", emulated::check)];
 
 pub(super) fn run(release: &Release) -> Result<(), String> {
     let scratch = tempfile::Builder::new().prefix("outlast-dist-check-").tempdir();
     let scratch = scratch.map_err(|error| error.to_string())?;
     let mut failed = 0;
-    let checks: Vec<Check> = CHECKS.into_iter().chain((!release.is_debug).then_some(OF_STATIC)).collect();
+    let of_static = OF_STATIC.into_iter().filter(|_| !release.is_debug);
+    let checks: Vec<Check> = CHECKS.into_iter().chain(of_static).collect();
     for (name, check) in &checks {
         let folder = scratch.path().join(name.replace(' ', "-"));
         empty(&folder)?;
@@ -47,6 +49,23 @@ pub(super) fn run(release: &Release) -> Result<(), String> {
     println!("{} passed, {failed} failed", checks.len() - failed);
     if failed == 0 { Ok(()) } else { Err("packages that do not work".into()) }
 }
+
+/// Every agent that `outlast install` knows.
+const AGENTS: [&str; 13] = [
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "cursor",
+    "vscode",
+    "zed",
+    "windsurf",
+    "copilot",
+    "qwen",
+    "amp",
+    "crush",
+    "claude-desktop",
+];
 
 /// What the README shows first: a job, whose output is that of the command; and which agents there are.
 fn first_lines(program: &Path, folder: &Path) -> Result<(), String> {
@@ -66,8 +85,17 @@ fn first_lines(program: &Path, folder: &Path) -> Result<(), String> {
     let started: Value = serde_json::from_str(&said).map_err(|error| format!("{said}: {error}"))?;
     let job = started["handle"].to_string();
     ask(&["kill", &job])?;
-    let said = ask(&["install", "--client", "claude", "--no-command"])?;
-    expect("install", said.lines().next().unwrap_or_default(), "claude: installed")?;
+    for agent in AGENTS {
+        let said = ask(&["--json", "install", "--client", agent, "--no-command"])?;
+        let done: Value = serde_json::from_str(&said).map_err(|error| format!("{said}: {error}"))?;
+        // What is installed must be this package's program, and not one that happens to be on the machine.
+        let file = done["file"].as_str().ok_or_else(|| format!("install {agent} said {said}"))?;
+        let settings = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        if !file.starts_with(&*user.to_string_lossy()) || !settings.contains(&*name) {
+            return Err(format!("install {agent} wrote {file}: {settings}"));
+        }
+    }
     let settings = std::fs::read_to_string(user.join(".claude.json")).map_err(say)?;
     let settings: Value = serde_json::from_str(&settings).map_err(|error| error.to_string())?;
     let server = &settings["mcpServers"]["outlast"];

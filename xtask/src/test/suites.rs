@@ -111,6 +111,12 @@ pub(crate) const SUITES: &[Suite] = &[
         1200,
         Runs::Script("clients/sdk/inspect"),
     ),
+    suite(
+        "sdk-bench",
+        "the Python client beside pexpect and SWE-ReX, measured",
+        1200,
+        Runs::Script("clients/sdk/bench"),
+    ),
     suite("clients", "public MCP clients and the conformance suite", 1800, Runs::Script("clients/run")),
     suite("editors", "public ACP clients", 1800, Runs::Script("clients/acp/run")),
     suite("agents", "real agents with a scripted model", 1800, Runs::Script("clients/agents/run")),

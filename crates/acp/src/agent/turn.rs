@@ -1,7 +1,7 @@
 //! One turn: what a prompt asks for is done, and the client is told when there is nothing more to wait for.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, PromptResponse, StopReason};
 use outlast_job::request::{Lines, ReadText, Text};
+use outlast_job::system::Bell;
 use outlast_job::{Condition, Failure, Job, JobSpec, Reason, Send, Wait, Waited, wait_any};
 use outlast_policy::{OrderKind, Start, TypedInput};
-use rustix::event::{EventfdFlags, eventfd};
 
 use super::commands::{self, Part, Prompt};
 use super::permission::pass;
@@ -28,19 +28,19 @@ const OUTPUT: usize = 8 << 10;
 pub(super) struct Turn {
     cancelled: AtomicBool,
     /// Becomes readable when the turn is cancelled.
-    bell: Option<OwnedFd>,
+    bell: Option<Bell>,
 }
 
 impl Turn {
     fn new() -> Self {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
+        let bell = Bell::new().ok();
         Self { cancelled: AtomicBool::new(false), bell }
     }
 
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         if let Some(bell) = &self.bell {
-            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+            bell.ring();
         }
     }
 

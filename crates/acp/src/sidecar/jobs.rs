@@ -114,7 +114,7 @@ fn stream(job: &Job, editor: &ToEditor, mut view: View, from: &Place, begin: &Be
 ///
 /// # Errors
 /// If the user has no inotify instances left.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static) -> Result<(), Failure> {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
     let broken = |error| Failure::system("new jobs can't be followed", error);
@@ -137,7 +137,7 @@ pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static)
 }
 
 /// On other systems the folder is polled twice a second.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub(crate) fn watch(home: &Home, tell: impl Fn(Handle) -> bool + Send + 'static) -> Result<(), Failure> {
     let home = Home::open(home.path())?;
     std::thread::spawn(move || {

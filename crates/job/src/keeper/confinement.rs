@@ -112,15 +112,17 @@ impl Inherited {
 
     /// Removes it, with all that is in it, and what is left of the placeholders for protected names.
     pub(super) fn remove_temporary_folder(&self) {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(outlast_portable)))]
         if !self.file_rules().is_empty() {
             let left = sandbox::closed::placeholders(self.file_rules(), &self.file_folders());
             outlast_pty::confine::remove_placeholders(&left);
         }
-        let Some(sandbox) = &self.spec.sandbox else { return };
+        if self.spec.sandbox.is_none() {
+            return;
+        }
         let temporary = self.temporary_folder();
-        #[cfg(target_os = "linux")]
-        {
+        #[cfg(all(target_os = "linux", not(outlast_portable)))]
+        if let Some(sandbox) = &self.spec.sandbox {
             let place = Place {
                 home: self.home.path(),
                 cwd: Path::new(&self.spec.cwd),
@@ -169,7 +171,7 @@ impl Keeper {
 
 /// Variables by which programs know their proxy.
 fn proxy_variables() -> impl Iterator<Item = (String, String)> {
-    let proxy = format!("http://127.0.0.1:{}", outlast_pty::confine::PROXY_PORT);
+    let proxy = format!("http://127.0.0.1:{}", outlast_pty::spawn::PROXY_PORT);
     let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
     let own = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
     names.into_iter().map(move |name| (name.to_owned(), proxy.clone())).chain(own)
@@ -184,12 +186,12 @@ fn refused(kind: &str, failure: Failure) -> StartError {
 }
 
 /// What is mounted to close files.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 type ClosedFiles = outlast_pty::confine::Namespaces;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 type ClosedFiles = ();
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn closed_files(
     rules: &[outlast_rules::files::FileRule],
     folders: &[PathBuf],
@@ -197,13 +199,13 @@ fn closed_files(
     sandbox::closed::namespaces(rules, folders)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn closed_files(_: &[outlast_rules::files::FileRule], _: &[PathBuf]) -> Result<ClosedFiles, Failure> {
     Err(Failure::usage("rules about files can't be enforced on this system"))
 }
 
 /// Closes files to a command that has no sandbox.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn close_files(confinement: &mut Confinement, closed: Option<ClosedFiles>) -> Result<(), Failure> {
     let Some(closed) = closed else { return Ok(()) };
     let prepared = outlast_pty::confine::PreparedSandbox::files_only(&closed)
@@ -212,12 +214,12 @@ fn close_files(confinement: &mut Confinement, closed: Option<ClosedFiles>) -> Re
     Ok(())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn close_files(_: &mut Confinement, _: Option<ClosedFiles>) -> Result<(), Failure> {
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn build(
     sandbox: &Sandbox,
     folders: &Folders,
@@ -312,7 +314,7 @@ fn build(
 }
 
 /// Protected names and closed files together. Files are closed last, so also in folders that are mounted before.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn with_closed(mut protected: ClosedFiles, closed: Option<ClosedFiles>) -> ClosedFiles {
     if let Some(closed) = closed {
         protected.mounts.extend(closed.mounts);
@@ -332,7 +334,7 @@ fn links_in(namespaces: &ClosedFiles) -> impl Iterator<Item = &Path> {
 }
 
 /// Whether protected names are out of a job's reach.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protection {
     /// They must be.
@@ -343,7 +345,7 @@ enum Protection {
     Off,
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 impl Protection {
     fn of(sandbox: &Sandbox, place: Place<'_>) -> Self {
         use sandbox::protected::Protect;
@@ -370,7 +372,7 @@ impl Protection {
 }
 
 /// A file in memory that another program reads by its descriptor.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn memory_file(name: &str, bytes: &[u8]) -> std::io::Result<std::os::fd::OwnedFd> {
     use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
     let file = memfd_create(name, MemfdFlags::CLOEXEC)?;
@@ -379,7 +381,7 @@ fn memory_file(name: &str, bytes: &[u8]) -> std::io::Result<std::os::fd::OwnedFd
     outlast_pty::spawn::above_stdio(file)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn build(
     _: &Sandbox,
     _: &Folders,

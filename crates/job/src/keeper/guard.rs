@@ -20,7 +20,6 @@ use outlast_pty::exec_guard::{ExecCall, Heard, Listener};
 use outlast_rules::exec::ExecRules;
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
 pub(super) use call_notes::CallNotes;
@@ -85,7 +84,7 @@ impl Guard {
     /// Starts the thread. `marker` is there as long as it judges.
     pub(super) fn start(from: From, order: Rules<'_>, marker: Marker) -> std::io::Result<Self> {
         let Rules { rules, notes, path } = order;
-        let (wake, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (wake, waker) = outlast_pty::system::pipe_that_never_blocks()?;
         let (tell, told) = channel();
         let (answers, answered) = channel();
         let nudge = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;

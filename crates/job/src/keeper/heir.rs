@@ -9,11 +9,11 @@
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use outlast_pty::detach::{Forked, become_subreaper, fork, leave};
+use outlast_pty::detach::{ADOPTS_ORPHANS, Forked, become_subreaper, fork, leave};
 use outlast_pty::reap::{self, Change, End, Peeked};
 use outlast_pty::signals;
 use outlast_pty::watched::{Watched, can_tell_ends};
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpid, getppid};
 
 use super::core::{Input, receipt_of};
 use super::inherited::{Inherited, system_error};
@@ -76,7 +76,9 @@ fn take_over(mut inherited: Inherited, end: End, role: Role) -> i32 {
         inherited.remove_socket();
         return 0;
     }
-    let Some(command) = inherited.shared.command().or_else(first_child) else {
+    // Where orphans are init's, nobody here would learn how the command ends: the job is lost, and says so.
+    let command = inherited.shared.command().or_else(first_child).filter(|_| ended || ADOPTS_ORPHANS);
+    let Some(command) = command else {
         inherited.let_go();
         if let Role::Parent(client) = role {
             let error = system_error("the keeper", "was killed before it could start the command");
@@ -153,11 +155,14 @@ fn has_left_nothing(info: &Info, role: &Role) -> bool {
 
 /// Makes an heir for the process that we are about to be, if that could be told how the command ends.
 fn make_heir(inherited: Inherited, command: Pid, role: Role) -> (Inherited, Role, Option<Pid>) {
+    if !can_tell_ends() {
+        return (inherited, role, None);
+    }
     let watched = match &role {
         Role::Parent(_) => Watched::open(command),
         Role::Watcher(watched) => watched.try_clone(),
     };
-    let (Ok(watched), true) = (watched, can_tell_ends()) else { return (inherited, role, None) };
+    let Ok(watched) = watched else { return (inherited, role, None) };
     let parent = getpid();
     match fork() {
         Ok(Forked::Child) => {
@@ -173,7 +178,7 @@ fn make_heir(inherited: Inherited, command: Pid, role: Role) -> (Inherited, Role
 
 /// Sleeps until our parent, the acting keeper, is gone; takes over if it was not done.
 fn stand_by(mut inherited: Inherited, command: Watched, keeper: Pid) {
-    let _ = set_parent_process_death_signal(Some(Signal::CHILD));
+    outlast_pty::system::signal_when_parent_ends(Signal::CHILD);
     let watched = Watched::open(keeper);
     while getppid() == Some(keeper) {
         if inherited.shared.stdin_closed() {
@@ -205,7 +210,7 @@ fn end_of(watched: &Watched) -> Option<End> {
 /// The keeper may have died in the moment between starting the command and telling us its number.
 fn first_child() -> Option<Pid> {
     let is_init = |pid: Pid| {
-        outlast_pty::procfs::stat(pid).is_some_and(|process| outlast_pty::confine::is_init(&process))
+        outlast_pty::procfs::stat(pid).is_some_and(|process| outlast_pty::procfs::is_init(&process))
     };
     outlast_pty::procfs::children(getpid()).into_iter().find(|pid| !is_init(*pid))
 }

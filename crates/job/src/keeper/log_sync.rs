@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{fdatasync, fsync};
+use outlast_pty::system::sync_data;
+use rustix::fs::fsync;
 
 use super::Keeper;
 use super::core::Input;
@@ -94,7 +95,7 @@ impl Keeper {
         let begun = self.syncing.begin(move || {
             sync_all(&logs);
             if let (Ok(record), Ok(folder)) = (record, folder) {
-                let _ = fdatasync(record);
+                let _ = sync_data(record);
                 let _ = fsync(folder);
             }
             if let Some(outbox) = outbox {
@@ -159,6 +160,6 @@ impl Keeper {
 
 fn sync_all(files: &[OwnedFd]) {
     for file in files {
-        let _ = fdatasync(file);
+        let _ = sync_data(file);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn without_nested_jobs(mut processes: Vec<Proc>) -> Vec<Proc> {
         }
     }
     processes.retain(|process| {
-        process.is_alive() && !theirs.contains(&process.pid) && !outlast_pty::confine::is_init(process)
+        process.is_alive() && !theirs.contains(&process.pid) && !outlast_pty::procfs::is_init(process)
     });
     processes
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use outlast_pty::detach::{Forked, fork};
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, recvmsg};
 use rustix::process::{WaitOptions, waitpid};
 
 use super::ready;
@@ -85,11 +85,14 @@ fn receive(client: &UnixStream, text: &mut [u8]) -> Result<(usize, Option<OwnedF
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut along = RecvAncillaryBuffer::new(&mut space);
     let heard = rustix::io::retry_on_intr(|| {
-        recvmsg(client, &mut [IoSliceMut::new(text)], &mut along, RecvFlags::CMSG_CLOEXEC)
+        recvmsg(client, &mut [IoSliceMut::new(text)], &mut along, outlast_pty::system::RECEIVE_CLOEXEC)
     })?;
     let line = along.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut ends) => ends.next(),
         _ => None,
     });
+    if let Some(line) = &line {
+        outlast_pty::system::keep_from_programs(line)?;
+    }
     Ok((heard.bytes, line))
 }

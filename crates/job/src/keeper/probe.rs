@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use outlast_pty::evidence::{Prober, Verdict};
 use outlast_pty::ports::Port;
 use outlast_pty::{ports, procfs};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::getpid;
 
 use super::conditions::check::{HttpAnswer, HttpTarget};
@@ -65,7 +64,7 @@ impl InputEnd {
 impl ProbeThread {
     /// Starts the thread.
     pub(super) fn start(input: InputEnd) -> std::io::Result<Self> {
-        let (wake, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (wake, waker) = outlast_pty::system::pipe_that_never_blocks()?;
         let (ask, asked) = channel::<Box<Probe>>();
         let (give, results) = channel();
         std::thread::Builder::new().name("probe".into()).stack_size(STACK_SIZE).spawn(move || {

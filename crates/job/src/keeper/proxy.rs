@@ -17,8 +17,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::pipe::{PipeFlags, pipe_with};
-
 use crate::sandbox::hosts::AllowedHost;
 
 const STACK_SIZE: usize = 128 << 10;
@@ -71,7 +69,7 @@ struct Teller {
 impl Proxy {
     /// Starts it on a socket that listens in the job's network.
     pub(super) fn start(listener: OwnedFd, allowed: Vec<AllowedHost>) -> std::io::Result<Self> {
-        let (wake, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (wake, waker) = outlast_pty::system::pipe_that_never_blocks()?;
         let (tell, told) = channel();
         let allowed = Arc::new(Mutex::new(allowed));
         let tell = Mutex::new(Teller { tell, waker, told: 0 });

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
 
 use super::Keeper;
 use super::channel::Channel;
@@ -129,11 +128,11 @@ impl Channel {
 
     /// One piece, as one step, so that no byte is ever only in our memory.
     fn stage_piece(&self) -> Result<usize, Errno> {
-        let (Some(master), Some((_, into))) = (&self.source, &self.staging) else { return Err(Errno::IO) };
+        let (Some(master), Some(staging)) = (&self.source, &self.staging) else { return Err(Errno::IO) };
         loop {
-            match splice(master, None, into, None, TERMINAL_READ, SpliceFlags::NONBLOCK) {
+            match outlast_pty::system::move_into_pipe(master, &staging.1, TERMINAL_READ) {
                 Err(Errno::INTR) => {}
-                Err(Errno::INVAL) => return copy(master, into),
+                Err(Errno::INVAL) => return copy(master, staging),
                 staged => return staged,
             }
         }
@@ -178,11 +177,20 @@ impl Channel {
     }
 }
 
-/// Where terminals can't be spliced: by hand, with a moment in which a kill could lose the piece.
-fn copy(master: &OwnedFd, into: &OwnedFd) -> Result<usize, Errno> {
-    let mut piece = [0; 4096];
-    let n = rustix::io::read(master, &mut piece)?;
-    rustix::io::write(into, &piece[..n])
+/// What fits into a pipe on every system, in one piece.
+const PIPE_HOLDS: usize = 4096;
+
+/// Where terminals can't be spliced: by hand, with a moment in which a kill could lose the piece. No more is read than the pipe
+/// has room for.
+fn copy(master: &OwnedFd, (out, into): &(OwnedFd, OwnedFd)) -> Result<usize, Errno> {
+    let there = usize::try_from(rustix::io::ioctl_fionread(out)?).unwrap_or(PIPE_HOLDS);
+    let room = PIPE_HOLDS.saturating_sub(there);
+    if room == 0 {
+        return Err(Errno::AGAIN);
+    }
+    let mut piece = [0; PIPE_HOLDS];
+    let n = rustix::io::read(master, &mut piece[..room])?;
+    if n == 0 { Ok(0) } else { rustix::io::write(into, &piece[..n]) }
 }
 
 impl Keeper {

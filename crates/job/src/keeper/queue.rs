@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use outlast_protocol::Queued;
 use outlast_pty::spawn::above_stdio;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Keeper;
 use super::core::Input;
@@ -41,7 +40,7 @@ impl QueueEnds {
         if spec.slot.is_none() && spec.after.is_empty() {
             return Ok(None);
         }
-        let (opens, gate) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (opens, gate) = outlast_pty::system::pipe()?;
         let opens = above_stdio(opens).map_err(|_| Errno::MFILE)?;
         let ticket = spec.slot.as_ref().map(|slot| Ticket::make(home, &slot.name, handle)).transpose()?;
         Ok(Some(Self { opens: Some(opens), gate, ticket }))

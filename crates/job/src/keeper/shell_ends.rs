@@ -3,10 +3,9 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use outlast_protocol::shell::Shell;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use outlast_pty::system;
+use rustix::fs::{fstat, ftruncate};
 use rustix::io::{Errno, pwrite};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::pipe::PipeFlags;
 
 use crate::log::writer::read_exact_at;
 use crate::shells::{self, Beside, Numbers};
@@ -41,7 +40,7 @@ pub(super) struct Memory {
 
 impl Memory {
     fn new() -> Result<Self, Errno> {
-        let file = || memfd_create("outlast-shell", MemfdFlags::CLOEXEC);
+        let file = || system::memory_file("outlast-shell");
         Ok(Self { first_state: file()?, carried: file()? })
     }
 
@@ -69,8 +68,7 @@ pub(super) fn kept(file: &OwnedFd) -> Vec<u8> {
 
 impl ShellEnds {
     pub(super) fn open(shell: &Shell) -> Result<Self, Errno> {
-        let flags = SocketFlags::CLOEXEC;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let (ours, theirs) = system::stream_sockets()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
         let up = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, FIRST_NUMBER);
         let line = up(theirs)?;
@@ -86,9 +84,9 @@ impl ShellEnds {
         };
         let beside = match shells::beside(shell.kind) {
             Beside::Nothing => None,
-            Beside::Script(script) => Some(up(sealed(script)?)?),
+            Beside::Script(script) => Some(up(system::sealed_file("outlast-shell", script.as_bytes())?)?),
             Beside::Pipe => {
-                let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+                let (read, write) = system::pipe()?;
                 rustix::io::ioctl_fionbio(&write, true)?;
                 ends.feed = Some(write);
                 Some(up(read)?)
@@ -96,7 +94,7 @@ impl ShellEnds {
             Beside::Stdio => {
                 // What is written together is read together, and nothing else with it: dash reads ahead, and drops what it does
                 // not need.
-                let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)?;
+                let (read, write) = system::pipe_of_packets()?;
                 rustix::io::ioctl_fionbio(&write, true)?;
                 ends.feed = Some(write);
                 ends.stdin = Some(line);
@@ -120,17 +118,4 @@ impl ShellEnds {
         self.stdin = None;
         self.stdout = None;
     }
-}
-
-/// A text in memory that can be opened by way of `/proc` and that nobody can change.
-fn sealed(text: &str) -> Result<OwnedFd, Errno> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = memfd_create("outlast-shell", flags)?;
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let written = rustix::io::write(&file, rest)?;
-        rest = &rest[written..];
-    }
-    fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
-    Ok(file)
 }

@@ -13,15 +13,12 @@ use outlast_pty::signal;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Signal, kill_process_group};
-use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::termios::QueueSelector;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::Keeper;
 use super::core::{Input, KnownSteps, StepEnd};
 use super::inherited::{Ends, Inherited};
 use super::shell_ends::{Memory, ShellEnds, keep, kept};
-use crate::clock::now_ms;
 use crate::registry::event_lines::steps_of;
 use crate::registry::format::Info;
 use crate::registry::layout;
@@ -35,8 +32,6 @@ const LOOK: usize = 64 << 10;
 const MAX_LOOK: usize = 1 << 20;
 /// What a shell remembers is not kept beyond this.
 const MAX_STATE: usize = 4 << 20;
-/// The kernel's clock ticks a second, as processes' start times have them.
-const TICKS_A_SECOND: u64 = 100;
 
 /// A keeper's end of the line.
 #[derive(Debug)]
@@ -170,7 +165,7 @@ impl ShellLine {
     /// The token of a shell that must not have it with its step. There is always room: it is all that goes that way.
     fn write_token(&self, token: &str) {
         if let Some(token) = shells::token_apart(self.shell.kind, token) {
-            let _ = send(&self.fd, token.as_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            let _ = send(&self.fd, token.as_bytes(), outlast_pty::system::NO_SIGNAL | SendFlags::DONTWAIT);
         }
     }
 
@@ -194,7 +189,7 @@ impl ShellLine {
         while let Some(piece) = self.unsent.front_mut() {
             let done = match &self.feed {
                 Some(pipe) => rustix::io::write(pipe, piece),
-                None => send(&self.fd, piece, SendFlags::NOSIGNAL | SendFlags::DONTWAIT),
+                None => send(&self.fd, piece, outlast_pty::system::NO_SIGNAL | SendFlags::DONTWAIT),
             };
             match done {
                 Ok(sent) if sent >= piece.len() => {
@@ -292,7 +287,7 @@ impl Keeper {
     /// What the next end must come with; until all of it is told, an heir could not go on.
     fn new_token(&self) -> String {
         let mut token = [0; TOKEN / 2];
-        let _ = getrandom(&mut token, GetRandomFlags::empty());
+        let _ = outlast_pty::system::random(&mut token);
         let token = u64::from_le_bytes(token).max(1);
         self.inherited.shared.set_token(token);
         self.inherited.shared.set_feeding(true);
@@ -459,10 +454,7 @@ impl Keeper {
     /// Signals what was started since then, but for the shell itself.
     pub(super) fn signal_step(&self, signals: &[Signal], since: u64) -> usize {
         let Some(shell) = self.core.command() else { return 0 };
-        let ago_ms = now_ms().saturating_sub(since);
-        let up = clock_gettime(ClockId::Boottime);
-        let up_ms = up.tv_sec.unsigned_abs() * 1000 + up.tv_nsec.unsigned_abs() / 1_000_000;
-        let from = up_ms.saturating_sub(ago_ms) * TICKS_A_SECOND / 1000;
+        let from = outlast_pty::procfs::start_time_at(std::time::Duration::from_millis(since));
         let of_step =
             self.members().into_iter().filter(|process| process.pid != shell && process.start_time >= from);
         of_step

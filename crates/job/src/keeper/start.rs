@@ -13,7 +13,8 @@ use outlast_stream::Masks;
 use rustix::process::{Signal, setsid};
 
 use super::core::Input as CoreInput;
-use super::inherited::{Ends, Files, GuardEnds, Inherited, system_error};
+use super::guarding::GuardEnds;
+use super::inherited::{Ends, Files, Inherited, system_error};
 use super::nursery::{self, FirstWord};
 use super::queue::{Queue, QueueEnds, Verdict};
 use super::ready::{Made, Ready};
@@ -59,7 +60,7 @@ pub(crate) fn keep(home: &Path) -> i32 {
     // Nor do its limits end us; the command gets them back.
     outlast_pty::heritage::set_aside();
     // Run by way of `/proc`, it would be called `exe` in every list of processes.
-    let _ = rustix::thread::set_name(c"outlast");
+    outlast_pty::system::set_thread_name(c"outlast");
     signals::ignore(NOT_FOR_US);
     let Some(client) = take_client() else { return 2 };
     match fork() {
@@ -400,7 +401,7 @@ fn become_keeper(mut inherited: Inherited, mut info: Info, client: UnixStream) -
         }
     };
     // Looks at a prompt are microseconds apart. Only now: the command's own timers are as they were.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1_000));
+    outlast_pty::system::set_timer_slack(1_000);
     info.keeper = this_process();
     describe_command(&inherited, &mut info, pid);
     match Keeper::new(inherited, info, pid, Net::Parent) {

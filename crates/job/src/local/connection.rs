@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, recv};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::failure::{Failure, Kind};
 use crate::registry::JobDir;
@@ -60,7 +59,7 @@ impl RequestKey {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let client = CLIENT.get_or_init(|| {
             let mut bytes = [0; 8];
-            let _ = getrandom(&mut bytes, GetRandomFlags::empty());
+            let _ = outlast_pty::system::random(&mut bytes);
             // A forked copy has the same memory, but not the same number.
             u64::from_le_bytes(bytes) ^ u64::from(std::process::id())
         });

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use outlast_pty::procfs::{self, Proc};
 use outlast_pty::{ports, signal};
 use rustix::process::{Pid, Signal};
-use rustix::time::{ClockId, clock_gettime};
 
-use crate::clock::now_ms;
 use crate::lifecycle::{self, Process, State};
 use crate::limits::{Group, LimitedBy};
 use crate::registry::format::Info;
@@ -122,7 +120,7 @@ pub(crate) fn living(info: &Info) -> Vec<Proc> {
         Some(LimitedBy::Cgroup(path)) => Group::members(path),
         Some(LimitedBy::EachProcess) | None => Vec::new(),
     };
-    let made_before = wall_time_of(born) + TERMINAL_SLACK;
+    let made_before = procfs::wall_time_of(born) + TERMINAL_SLACK;
     let own = rustix::process::getpid();
     procfs::everything()
         .into_iter()
@@ -155,16 +153,6 @@ fn holds_an_end(process: &Proc, endpoints: &[String], made_before: Duration) -> 
 fn made_at(pid: Pid, fd: i32) -> Option<Duration> {
     let file = rustix::fs::stat(format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())).ok()?;
     Some(Duration::new(u64::try_from(file.st_ctime).ok()?, u32::try_from(file.st_ctime_nsec).ok()?))
-}
-
-/// The time since 1970 of a moment that is given in clock ticks since boot.
-fn wall_time_of(ticks: u64) -> Duration {
-    let since_boot = clock_gettime(ClockId::Boottime);
-    let since_boot =
-        Duration::new(since_boot.tv_sec.cast_unsigned(), since_boot.tv_nsec.try_into().unwrap_or(0));
-    let a_second = rustix::param::clock_ticks_per_second().max(1);
-    let moment = Duration::from_millis(ticks.saturating_mul(1000) / a_second);
-    Duration::from_millis(now_ms()).saturating_sub(since_boot.saturating_sub(moment))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use outlast_protocol::request::ReadText;
-use rustix::fs::{FallocateFlags, fallocate};
 
 use super::{Local, LocalJob};
 
@@ -110,7 +109,7 @@ fn holes(local: &Local) -> Finding {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let made = openat(local.home.as_dir(), &name, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
         rustix::fs::ftruncate(&file, 8192)?;
-        fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 4096)
+        outlast_pty::system::punch_hole(&file, 0, 4096)
     });
     let _ = unlinkat(local.home.as_dir(), &name, AtFlags::empty());
     match made {
@@ -228,7 +227,7 @@ fn run_one(local: &Local) -> Finding {
 
 /// What a sandbox of this kernel holds. That it can't is not a fault of ours: a caller that asks for one is told.
 fn sandbox() -> Finding {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     {
         use outlast_pty::confine::{OLDEST_LANDLOCK, SCOPED_LANDLOCK, landlock_abi};
         let bwrap = match crate::sandbox::bwrap() {
@@ -248,19 +247,19 @@ fn sandbox() -> Finding {
         };
         finding("sandbox", true, format!("{said}; {bwrap}"))
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
     finding("sandbox", true, "run --sandbox is refused: there is none for this system yet")
 }
 
 fn loopback() -> Finding {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     let said = match outlast_pty::confine::has_namespaces() {
         Ok(()) => "run --sandbox --network loopback: works, a job can have a network of its own".into(),
         Err(error) => {
             format!("run --sandbox --network loopback is refused: cannot make a network namespace ({error})")
         }
     };
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), outlast_portable))]
     let said = "run --network loopback is refused on this system";
     finding("loopback", true, said)
 }

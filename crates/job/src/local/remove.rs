@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use outlast_protocol::{Call, Hint};
 use outlast_pty::procfs;
+use outlast_pty::watched::Watched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, statat};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 
 use super::{Local, LocalJob};
 use crate::failure::Failure;
@@ -52,7 +53,7 @@ fn wait_for_keeper(info: &Info) {
     let deadline = Instant::now() + KEEPER_TIMEOUT;
     for process in [&info.keeper, &info.heir].into_iter().flatten() {
         let Some(pid) = Pid::from_raw(process.pid) else { continue };
-        let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let Ok(end) = Watched::open(pid) else { continue };
         // Only now: the descriptor stays with this process, even if its number is given away later.
         if procfs::start_time(pid) == Some(process.started) {
             let left = deadline.saturating_duration_since(Instant::now());

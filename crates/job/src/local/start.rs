@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, sendmsg};
 
 use super::connection::Connection;
 use crate::failure::{Failure, Kind};
@@ -30,7 +30,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// This very program. On Linux it can be run again even after an upgrade has replaced its file.
 pub(crate) fn own_program() -> PathBuf {
-    if cfg!(target_os = "linux") {
+    if cfg!(all(target_os = "linux", not(outlast_portable))) {
         PathBuf::from("/proc/self/exe")
     } else {
         std::env::current_exe().unwrap_or_else(|_| "outlast".into())
@@ -196,7 +196,7 @@ fn pass(to: &UnixStream, end: BorrowedFd<'_>, text: &[u8]) -> std::io::Result<us
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut along = SendAncillaryBuffer::new(&mut space);
     along.push(SendAncillaryMessage::ScmRights(&ends));
-    Ok(sendmsg(to, &[IoSlice::new(text)], &mut along, SendFlags::NOSIGNAL)?)
+    Ok(sendmsg(to, &[IoSlice::new(text)], &mut along, outlast_pty::system::NO_SIGNAL)?)
 }
 
 /// Runs the program again: our end of the line to it, and the process that was run. That forks and leaves; who is at the

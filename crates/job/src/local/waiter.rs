@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use outlast_pty::system::Bell;
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::attach::LocalView;
 use super::folders::{FolderKind, Folders};
@@ -37,7 +38,7 @@ enum Command {
 /// What is asked of the thread, and how it is woken.
 struct Mailbox {
     commands: Mutex<Vec<(u64, Command)>>,
-    wake: OwnedFd,
+    wake: Bell,
     /// Nobody can ask any more.
     closed: AtomicBool,
 }
@@ -45,12 +46,11 @@ struct Mailbox {
 impl Mailbox {
     fn send(&self, id: u64, command: Command) {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner).push((id, command));
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        self.wake.ring();
     }
 
     fn take(&self) -> Vec<(u64, Command)> {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.wake, &mut count);
+        self.wake.hear();
         std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -141,14 +141,14 @@ impl Drop for Waiter {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(mailbox) = running.take() {
             mailbox.closed.store(true, Ordering::SeqCst);
-            let _ = rustix::io::write(&mailbox.wake, &1_u64.to_ne_bytes());
+            mailbox.wake.ring();
         }
     }
 }
 
 fn start() -> Result<Arc<Mailbox>, Failure> {
     let broken = |error: &dyn fmt::Display| Failure::system("cannot start the waiting thread", error);
-    let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| broken(&error))?;
+    let wake = Bell::new().map_err(|error| broken(&error))?;
     let mailbox = Arc::new(Mailbox { commands: Mutex::default(), wake, closed: AtomicBool::new(false) });
     let ours = Arc::clone(&mailbox);
     std::thread::Builder::new()

@@ -1,15 +1,15 @@
 //! Moves bytes from a pipe into the log with their secrets hidden.
 //!
 //! Undecided bytes stay in the pipe, which keeper and heir share. So nothing is held only in our memory, and
-//! a keeper that dies loses nothing. Bytes are copied out of the pipe ([`tee`]), redacted, written, and only
-//! then removed from it.
+//! a keeper that dies loses nothing. Bytes are copied out of the pipe (`tee`), redacted, written, and only
+//! then removed from it. Where a pipe can't be looked into, undecided bytes are held here, and die with the keeper.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use outlast_pty::system;
 use outlast_stream::{Masks, Redactor};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, tee};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::writer::{Fate, LogWriter};
 
@@ -20,6 +20,8 @@ pub(crate) struct Redaction {
     redactor: Redactor,
     /// A second pipe, to inspect what is in the first one without removing it.
     copy: (OwnedFd, OwnedFd),
+    /// Undecided bytes that could not be left in the pipe.
+    held: Zeroizing<Vec<u8>>,
     holds: bool,
 }
 
@@ -27,9 +29,9 @@ impl Redaction {
     /// # Errors
     /// `EMFILE`, if no pipe can be created.
     pub(crate) fn new(masks: Masks) -> Result<Self, Errno> {
-        let copy = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let _ = fcntl_setpipe_size(&copy.1, 256 << 10);
-        Ok(Self { masks, redactor: Redactor::default(), copy, holds: false })
+        let copy = system::pipe_that_never_blocks()?;
+        system::ask_for_room(&copy.1, 256 << 10);
+        Ok(Self { masks, redactor: Redactor::default(), copy, held: Zeroizing::default(), holds: false })
     }
 
     /// Replaces the masks, when more secrets are known.
@@ -55,7 +57,10 @@ impl Redaction {
         last: bool,
     ) -> Result<Fate, Errno> {
         self.holds = false;
-        let there = tee(pipe, &self.copy.1, len, SpliceFlags::NONBLOCK)?;
+        let there = match system::copy_between_pipes(pipe, &self.copy.1, len) {
+            Err(Errno::INVAL) => return self.take_out(log, (pipe, len), bytes, last),
+            there => there?,
+        };
         if there == 0 {
             return Err(Errno::PIPE);
         }
@@ -71,6 +76,36 @@ impl Redaction {
         bytes.extend_from_slice(&offered[..given]);
         read_all(pipe, &mut offered[..given])?;
         offered.zeroize();
+        Ok(fate)
+    }
+
+    /// The same where the pipe can't be looked into: bytes are taken out of it, and what is undecided is held.
+    fn take_out(
+        &mut self,
+        log: &mut LogWriter,
+        (pipe, len): (BorrowedFd<'_>, usize),
+        bytes: &mut Vec<u8>,
+        last: bool,
+    ) -> Result<Fate, Errno> {
+        let mut more = Zeroizing::new(vec![0; len]);
+        match rustix::io::retry_on_intr(|| rustix::io::read(pipe, more.as_mut_slice())) {
+            Ok(n) if n > 0 => self.held.extend_from_slice(&more[..n]),
+            Ok(_) if self.held.is_empty() => return Err(Errno::PIPE),
+            Err(error) if self.held.is_empty() || !last => {
+                self.holds = !self.held.is_empty();
+                return Err(error);
+            }
+            // With nothing more to come, what is held is decided.
+            Ok(_) | Err(_) => {}
+        }
+        let given = self.redactor.next(&self.masks, &mut self.held, last);
+        self.holds = given < self.held.len();
+        if given == 0 {
+            return Err(Errno::AGAIN);
+        }
+        let decided: Zeroizing<Vec<u8>> = Zeroizing::new(self.held.drain(..given).collect());
+        let fate = log.append(&decided);
+        bytes.extend_from_slice(&decided);
         Ok(fate)
     }
 }
@@ -102,7 +137,7 @@ mod tests {
         let mut masks = Masks::new([3; 32]);
         masks.add("hunter2-hunter3", true);
         let mut redaction = Redaction::new(masks).unwrap();
-        let (out, into) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (out, into) = system::pipe_that_never_blocks().unwrap();
         let mut bytes = Vec::new();
         let mut take = |redaction: &mut Redaction, last| {
             redaction.take(&mut log, (out.as_fd(), 1 << 16), &mut bytes, last)

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::fs::ftruncate;
 use rustix::io::Errno;
 
 /// The only writer of a transcript file.
@@ -67,8 +67,7 @@ impl TranscriptWriter {
         let head = super::writer::KEPT_HEAD_BYTES.min(self.cap / 4) / 4096 * 4096;
         let from = self.hole_end.max(head);
         let to = (self.len - (self.cap - head - self.cap / 16)) / 4096 * 4096;
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if to > from && fallocate(&self.file, flags, from, to - from).is_ok() {
+        if to > from && outlast_pty::system::punch_hole(&self.file, from, to - from).is_ok() {
             self.hole_end = to;
         }
     }

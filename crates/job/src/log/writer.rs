@@ -10,9 +10,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FallocateFlags, fallocate, fstat};
+use outlast_pty::system;
+use rustix::fs::fstat;
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
 
 use super::gone::Gone;
 
@@ -117,8 +117,7 @@ impl LogWriter {
         if let Some(error) = self.unnamed {
             return self.take_by_copy(pipe, len, bytes, Some(error));
         }
-        let mut at = self.end;
-        match splice(pipe, None, &self.file, Some(&mut at), len, SpliceFlags::NONBLOCK) {
+        match system::move_into_file(pipe, &self.file, self.end, len) {
             Ok(0) => Err(Errno::PIPE),
             Ok(n) => {
                 let from = self.end;
@@ -131,7 +130,7 @@ impl LogWriter {
             }
             Err(Errno::AGAIN) => Err(Errno::AGAIN),
             Err(Errno::INTR) => Ok(Fate::Logged),
-            // Not every file system supports splice. A copy has a moment in which a kill could lose the
+            // Not every file system supports splice, and no other system. A copy has a moment in which a kill could lose the
             // chunk.
             Err(Errno::INVAL) => self.take_by_copy(pipe, len, bytes, None),
             Err(error) => self.take_by_copy(pipe, len, bytes, Some(error)),
@@ -213,8 +212,7 @@ impl LogWriter {
         if to <= from {
             return;
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if fallocate(&self.file, flags, from, to - from).is_ok() {
+        if system::punch_hole(&self.file, from, to - from).is_ok() {
             self.gone.add(from, to);
             self.hole_end = to;
             self.changed = true;
@@ -246,7 +244,6 @@ pub(crate) fn read_exact_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::pipe::{PipeFlags, pipe_with};
     use std::os::unix::fs::FileExt;
 
     fn log(cap: u64) -> (std::fs::File, LogWriter) {
@@ -258,7 +255,7 @@ mod tests {
     #[test]
     fn bytes_go_from_the_pipe_to_the_file_and_to_the_caller() {
         let (file, mut log) = log(1 << 30);
-        let (out, into) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (out, into) = system::pipe_that_never_blocks().unwrap();
         rustix::io::write(&into, b"hello").unwrap();
         let mut bytes = Vec::new();
         assert_eq!(log.take(out.as_fd(), 1 << 16, &mut bytes), Ok(Fate::Logged));

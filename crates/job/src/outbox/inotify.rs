@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use crate::failure::Failure;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 pub(crate) use elsewhere::Inotify;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 pub(crate) use linux::Inotify;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 mod linux {
     use std::mem::MaybeUninit;
     use std::os::fd::{AsFd, OwnedFd};
@@ -89,7 +89,7 @@ mod linux {
 }
 
 /// Elsewhere there is none.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 mod elsewhere {
     use super::{BTreeSet, BorrowedFd, Failure, Instant, Path};
 

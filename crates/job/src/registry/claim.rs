@@ -3,10 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{
-    FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, fallocate, flock, mkdirat, openat,
-    renameat_with,
-};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::format::{self, Info};
@@ -77,7 +74,7 @@ const ROOM: u64 = 16 << 10;
 pub(crate) fn hold_room(job: &JobDir) {
     let record = job.info().map_or(0, |info| info.to_bytes().len() as u64);
     if let Ok(file) = open_lock(&job.dir) {
-        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, ROOM + 2 * record);
+        let _ = outlast_pty::system::reserve(&file, 0, ROOM + 2 * record);
     }
 }
 
@@ -182,14 +179,15 @@ fn next(home: &Home) -> Handle {
     Handle::new(numbers::next(home, highest))
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno> {
     let jobs = home.jobs_dir();
-    renameat_with(jobs, fresh, jobs, handle.to_string(), RenameFlags::NOREPLACE)
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    rustix::fs::renameat_with(jobs, fresh, jobs, handle.to_string(), flags)
 }
 
 /// A plain rename fails on a folder that is not empty, and a claimed one never is.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn move_to_number(home: &Home, fresh: &str, handle: Handle) -> Result<(), Errno> {
     let jobs = home.jobs_dir();
     rustix::fs::renameat(jobs, fresh, jobs, handle.to_string())

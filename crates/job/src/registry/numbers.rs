@@ -4,7 +4,8 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fdatasync, flock, fsync, openat};
+use outlast_pty::system::sync_data;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fsync, openat};
 use rustix::io::Errno;
 
 use super::replace::read_open;
@@ -111,7 +112,7 @@ fn reserve(home: &Home, highest: u64, boot: &str) -> Result<u64, Errno> {
     while at < bytes.len() {
         at += rustix::io::pwrite(&file, &bytes[at..], at as u64)?;
     }
-    fdatasync(&file)?;
+    sync_data(&file)?;
     if is_new {
         fsync(home.as_dir())?;
     }

@@ -2,9 +2,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{
-    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fstat, openat, renameat, unlinkat,
-};
+use outlast_pty::system;
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 /// Whether the bytes must be on the disk before the name points to them.
@@ -27,7 +26,7 @@ pub fn replace(dir: impl AsFd, name: &str, bytes: &[u8], durability: Durability)
     let file = openat(dir, &fresh, flags, Mode::RUSR | Mode::WUSR)?;
     let written = write_all(&file, bytes).and_then(|()| match durability {
         Durability::Process => Ok(()),
-        Durability::Machine => fdatasync(&file),
+        Durability::Machine => system::sync_data(&file),
     });
     let result = written.and_then(|()| renameat(dir, &fresh, dir, name));
     if result.is_err() {
@@ -81,7 +80,7 @@ impl PreparedFile {
 
     /// Holds room for this many bytes, where the file system can.
     pub(crate) fn reserve(&self, bytes: usize) {
-        let _ = fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, bytes as u64);
+        let _ = system::reserve(&self.file, 0, bytes as u64);
     }
 
     /// Writes it, and puts it in the place of `name`; returns the other, and this one as it is still open.
@@ -108,7 +107,7 @@ impl Displaced {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
     use rustix::fs::{RenameFlags, renameat_with};
     match renameat_with(dir, new, dir, name, RenameFlags::EXCHANGE) {
@@ -119,7 +118,7 @@ fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
 }
 
 /// Elsewhere it takes the other's place.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), outlast_portable))]
 fn exchange(dir: BorrowedFd<'_>, new: &str, name: &str) -> Result<(), Errno> {
     renameat(dir, new, dir, name)
 }
@@ -136,7 +135,7 @@ pub(crate) fn rewrite(file: impl AsFd, bytes: &[u8], durability: Durability) -> 
     // Blanks for what is longer now: it is cut off by nobody who could be killed before.
     bytes.resize(bytes.len().max(size), b' ');
     if u64::try_from(stat.st_blocks).unwrap_or(0) * 512 < bytes.len() as u64 {
-        fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes.len() as u64)?;
+        system::reserve(&file, 0, bytes.len() as u64)?;
     }
     let mut at = 0;
     while at < bytes.len() {
@@ -148,7 +147,7 @@ pub(crate) fn rewrite(file: impl AsFd, bytes: &[u8], durability: Durability) -> 
     }
     match durability {
         Durability::Process => Ok(()),
-        Durability::Machine => fdatasync(&file),
+        Durability::Machine => system::sync_data(&file),
     }
 }
 
@@ -174,7 +173,7 @@ const ROOM: u64 = 16 << 10;
 pub(crate) fn hold_room_after(file: impl AsFd, end: u64) {
     let held = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
     if held < end + ROOM / 2 {
-        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end, ROOM);
+        let _ = system::reserve(&file, end, ROOM);
     }
 }
 

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use outlast_stream::Masks;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde::Serialize;
 
 use super::MAX_MASKS_BYTES;
@@ -156,7 +155,7 @@ fn open_folder(home: &Path) -> io::Result<std::os::fd::OwnedFd> {
 impl Known {
     fn new() -> io::Result<Self> {
         let mut key = [0; 32];
-        getrandom(&mut key, GetRandomFlags::empty())?;
+        outlast_pty::system::random(&mut key)?;
         Ok(Self { head: Masks::new(key).to_text(), lines: Vec::new() })
     }
 

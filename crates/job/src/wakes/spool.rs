@@ -340,7 +340,7 @@ impl Spool {
     /// Brings an order to the disk before it is tried.
     pub(crate) fn sync(&self, id: OrderId) {
         if let Ok(file) = openat(&self.dir, format!("{id}{ORDER}"), FILE_FLAGS, Mode::empty()) {
-            let _ = rustix::fs::fdatasync(file);
+            let _ = outlast_pty::system::sync_data(file);
         }
         let _ = rustix::fs::fsync(&self.dir);
     }

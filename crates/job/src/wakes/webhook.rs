@@ -158,7 +158,7 @@ impl Signature {
     fn new(key: &[u8], body: &[u8]) -> Self {
         let timestamp = crate::clock::now_ms() / 1000;
         let mut random = [0; 16];
-        let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+        let _ = outlast_pty::system::random(&mut random);
         let nonce: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let all = [format!("{timestamp}.{nonce}.").as_bytes(), body].concat();
         Self { of_body: sign(key, body), timestamp, nonce, of_all: sign(key, &all) }

@@ -117,8 +117,8 @@ fn end_all(
         .transpose()
         .map_err(|error| Failure::system("signals can't be caught", error))?;
     let (done, results) = channel();
-    let (all_done, alive) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .map_err(|error| Failure::system("a pipe can't be made", error))?;
+    let (all_done, alive) =
+        outlast_job::system::pipe().map_err(|error| Failure::system("a pipe can't be made", error))?;
     let alive = std::sync::Arc::new(alive);
     for (index, job) in jobs.iter().enumerate() {
         let (job, session, done, alive) = (job.clone(), session.to_owned(), done.clone(), alive.clone());

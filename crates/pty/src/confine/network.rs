@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use super::ConfineError;
+pub use crate::spawn::PROXY_PORT;
 
 /// How the child enters its network namespace.
 #[derive(Debug)]
@@ -134,9 +135,6 @@ pub(super) fn bring_loopback_up() -> io::Result<()> {
         if done < 0 { Err(error) } else { Ok(()) }
     }
 }
-
-/// The port of a proxy inside of a network namespace: there, nobody else has it.
-pub const PROXY_PORT: u16 = 3128;
 
 /// A socket that listens on the loopback of this network namespace. It runs between fork and exec.
 pub(super) fn listen() -> io::Result<RawFd> {

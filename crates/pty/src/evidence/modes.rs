@@ -1,5 +1,6 @@
 //! The input modes of a terminal: what is typed reaches the program in lines or key by key, and is shown or not.
 
+#[cfg(all(target_os = "linux", not(outlast_portable)))]
 use std::os::fd::AsFd;
 
 use rustix::termios::{InputModes, LocalModes, OutputModes, SpecialCodeIndex, Termios};
@@ -24,11 +25,13 @@ pub(super) struct Modes {
 }
 
 impl Modes {
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub(super) fn of(terminal: impl AsFd) -> Option<Self> {
         rustix::termios::tcgetattr(terminal).ok().map(|termios| Self::from(&termios))
     }
 
     /// Those of a terminal of which nothing is known.
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub(super) const PLAIN: Self = Self {
         canonical: true,
         echo: true,
@@ -39,6 +42,7 @@ impl Modes {
     };
 
     /// It reads lines without echo.
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     pub(super) fn hides_a_line(self) -> bool {
         self.canonical && !self.echo
     }

@@ -190,8 +190,7 @@ fn late(from: Option<u64>, begun: Instant) -> Answer {
 /// A name for an order that nobody has used before.
 fn order_name() -> String {
     let mut random = [0_u8; 16];
-    let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-    if filled != Ok(random.len()) {
+    if outlast_job::system::random(&mut random).is_err() {
         // Unique on this machine, which is what it is for.
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         random = now.to_le_bytes();
