@@ -197,7 +197,7 @@ impl Judge<'_> {
         let hides = terminal.modes.hides_a_line();
         if hints.asks() || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
-            let clear = known || hides || hints.asks_clearly();
+            let clear = known || hides || asks_clearly(hints.text_before_cursor);
             match planned(reader).filter(|_| !clear) {
                 Some(time) if time > MAX_REDRAW_PERIOD => return Witness::No,
                 Some(_) => return Witness::NotYet,
@@ -247,6 +247,11 @@ impl Judge<'_> {
             false => Witness::NotYet,
         }
     }
+}
+
+/// Whether a text asks in words that leave no doubt: for a command, for yes or no, or as a library does.
+fn asks_clearly(before: &str) -> bool {
+    text::is_command_prompt(before) || text::asks_yes_or_no(before) || text::is_library_question(before)
 }
 
 /// When a program will go on by a plan of its own. The Erlang machine always polls its terminal, so that says nothing about
