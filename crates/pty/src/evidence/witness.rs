@@ -19,6 +19,8 @@ const QUIET_WITH_OTHERS: Duration = Duration::from_millis(150);
 const QUIET_FULL_SCREEN: Duration = Duration::from_millis(300);
 /// A program that uses a larger share of a processor is working, whatever it polls.
 const IDLE_SHARE: f64 = 0.05;
+/// What is planned for later than this is upkeep.
+const MAX_PLANNED: Duration = Duration::from_secs(120);
 /// Timers may fire this much late.
 const TIMER_SLACK: Duration = Duration::from_millis(20);
 
@@ -275,5 +277,5 @@ fn planned(reader: &Sample) -> Option<Duration> {
         | Doing::Other
         | Doing::Denied => None,
     });
-    times.min().filter(|time| Alarm::Planned(*time).is_near())
+    times.min().filter(|time| *time <= MAX_PLANNED)
 }

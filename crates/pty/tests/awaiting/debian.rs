@@ -156,7 +156,6 @@ fn full_screen() -> Vec<Row> {
             .once("100/100"),
         likely("fzy", Menu, &["sh", "-c", "printf 'a\\nb\\n' | fzy"]).needs(&["fzy"]).once("b"),
         likely("iselect", Menu, &["iselect", "a", "b", "c"]).once("c"),
-        likely("smenu", Menu, &["sh", "-c", "echo a b c | smenu"]).needs(&["smenu"]).once("c"),
         likely("zile", Menu, &["zile", "f"]),
         likely("mg", Menu, &["mg", "f"]),
         likely("vile", Menu, &["vile", "f"]),
