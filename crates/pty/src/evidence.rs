@@ -128,12 +128,6 @@ impl Hints<'_> {
 }
 
 impl Hints<'_> {
-    /// Whether it asks in words that leave no doubt: for a command, for yes or no.
-    fn asks_clearly(&self) -> bool {
-        let before = self.text_before_cursor;
-        text::is_command_prompt(before) || text::asks_yes_or_no(before) || text::is_library_question(before)
-    }
-
     /// Whether a line editor stands behind a question that begins with a mark, as those of prompt libraries do: `🎤 Project name`.
     /// What draws something that turns before its words hides the cursor, and takes no pastes.
     fn is_marked_question(&self) -> bool {

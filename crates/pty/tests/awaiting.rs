@@ -75,6 +75,9 @@ fn table() -> Vec<Row> {
     rows.extend(programs::rows());
     rows.extend(libraries::rows());
     rows.extend(debian::rows());
+    let mut names = std::collections::HashSet::new();
+    // A row is run by its name.
+    rows.iter().for_each(|row| assert!(names.insert(row.name), "two rows are called {}", row.name));
     rows
 }
 

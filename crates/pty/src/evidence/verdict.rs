@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::alarms::Alarm;
+use super::alarms::{Alarm, MAX_REDRAW_PERIOD};
 use super::certainty::NothingElse;
 use super::fds::Source;
 use super::history::{ProcessorUse, SampleHistory, Wakeups};
@@ -162,7 +162,20 @@ impl Judge<'_> {
             Class::Read | Class::Poll | Class::Timer | Class::Relay(_) => None,
         };
         match behind_socket.as_ref().unwrap_or(&candidate.class) {
-            Class::Read | Class::Poll if !sleep.unbroken => Assessment::Unconfirmed,
+            Class::Read | Class::Poll if !sleep.unbroken && self.quiet() < MAX_REDRAW_PERIOD => {
+                Assessment::Unconfirmed
+            }
+            // Signals wake it again and again, as those of an interval timer do.
+            Class::Read | Class::Poll if !sleep.unbroken => {
+                match self.beside_timer(samples, terminal, candidate.sample) {
+                    Witness::Yes => claim(
+                        Rank::Medium,
+                        "signals interrupt its read of the terminal, and the screen shows a prompt",
+                    ),
+                    Witness::NotYet => Assessment::Unconfirmed,
+                    Witness::No => listens,
+                }
+            }
             Class::Read | Class::Poll if self.others_are_working(samples, terminal, pid) => listens,
             Class::Read | Class::Poll | Class::Timer | Class::Mixed
                 if self.works_behind_the_screen(samples, terminal, candidate.sample, candidate.thread) =>

@@ -19,6 +19,8 @@ const QUIET_WITH_OTHERS: Duration = Duration::from_millis(150);
 const QUIET_FULL_SCREEN: Duration = Duration::from_millis(300);
 /// A program that uses a larger share of a processor is working, whatever it polls.
 const IDLE_SHARE: f64 = 0.05;
+/// What is planned for later than this is upkeep.
+const MAX_PLANNED: Duration = Duration::from_secs(120);
 /// Timers may fire this much late.
 const TIMER_SLACK: Duration = Duration::from_millis(20);
 
@@ -197,7 +199,7 @@ impl Judge<'_> {
         let hides = terminal.modes.hides_a_line();
         if hints.asks() || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
-            let clear = known || hides || hints.asks_clearly();
+            let clear = known || hides || asks_clearly(hints.text_before_cursor);
             match planned(reader).filter(|_| !clear) {
                 Some(time) if time > MAX_REDRAW_PERIOD => return Witness::No,
                 Some(_) => return Witness::NotYet,
@@ -249,6 +251,11 @@ impl Judge<'_> {
     }
 }
 
+/// Whether a text asks in words that leave no doubt: for a command, for yes or no, or as a library does.
+fn asks_clearly(before: &str) -> bool {
+    text::is_command_prompt(before) || text::asks_yes_or_no(before) || text::is_library_question(before)
+}
+
 /// When a program will go on by a plan of its own. The Erlang machine always polls its terminal, so that says nothing about
 /// whether it waits; but while it sleeps, it has planned to go on.
 fn planned(reader: &Sample) -> Option<Duration> {
@@ -270,5 +277,5 @@ fn planned(reader: &Sample) -> Option<Duration> {
         | Doing::Other
         | Doing::Denied => None,
     });
-    times.min().filter(|time| Alarm::Planned(*time).is_near())
+    times.min().filter(|time| *time <= MAX_PLANNED)
 }

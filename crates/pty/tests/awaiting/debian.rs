@@ -23,8 +23,8 @@ fn interpreters() -> Vec<Row> {
         likely("mit-scheme", Repl, &["mit-scheme"]).once("1 ]=>"),
         likely("gprolog", Repl, &["gprolog"]).once("?-"),
         likely("re.pl", Repl, &["re.pl"]).once("$"),
-        likely("delve", Repl, &["sh", "-c", "printf 'package main\\nfunc main(){println(1)}\\n' > a.go; GO111MODULE=off dlv debug a.go"])
-            .needs(&["dlv", "go"])
+        likely("delve", Repl, &["dlv", "exec", "tools/asking/go/asking"])
+            .needs(&["tools/asking/go/asking"])
             .once("(dlv)"),
         likely("nslookup", Repl, &["nslookup"]).once(">"),
         likely("nsupdate", Repl, &["nsupdate"]).once(">"),
@@ -156,7 +156,6 @@ fn full_screen() -> Vec<Row> {
             .once("100/100"),
         likely("fzy", Menu, &["sh", "-c", "printf 'a\\nb\\n' | fzy"]).needs(&["fzy"]).once("b"),
         likely("iselect", Menu, &["iselect", "a", "b", "c"]).once("c"),
-        likely("smenu", Menu, &["sh", "-c", "echo a b c | smenu"]).needs(&["smenu"]).once("c"),
         likely("zile", Menu, &["zile", "f"]),
         likely("mg", Menu, &["mg", "f"]),
         likely("vile", Menu, &["vile", "f"]),
@@ -170,7 +169,7 @@ fn full_screen() -> Vec<Row> {
         likely("bat", Pager, &["sh", "-c", "seq 100 > f; exec batcat f"]).needs(&["batcat"]).once(":"),
         likely("ccmake", Menu, &["sh", "-c", "echo 'project(x C)' > CMakeLists.txt; exec ccmake ."])
             .needs(&["ccmake"])
-            .once("configure"),
+            .once("EMPTY CACHE"),
         likely("dvtm", Menu, &["dvtm", "sh"]),
         likely("testdisk", Menu, &["sh", "-c", "truncate -s 1M d; exec testdisk d"])
             .root()

@@ -281,7 +281,7 @@ fn other_pypi() -> Vec<Row> {
         likely("prompt_toolkit prompt", Line, py!("from prompt_toolkit import prompt; prompt('Give a name: ')")).once("name"),
         likely("prompt_toolkit password", Password, py!("from prompt_toolkit import prompt; prompt('Password: ',is_password=True)")).once("Password"),
         likely("prompt_toolkit session", Repl, py!("from prompt_toolkit import PromptSession; PromptSession().prompt('db> ')")).once("db>"),
-        likely("prompt_toolkit, a mark and no sign", Line, py!("from prompt_toolkit import prompt; prompt('🎤 Project name ',refresh_interval=0.5)")).once("Project"),
+        likely("prompt_toolkit, a mark and no sign", Line, py!("import threading,time; from prompt_toolkit import prompt\nthreading.Thread(target=lambda:[time.sleep(0.4) for _ in range(999)],daemon=True).start(); prompt('🎤 Project name ')")).once("Project"),
         likely("prompt_toolkit dialog", Menu, py!("from prompt_toolkit.shortcuts import yes_no_dialog; yes_no_dialog(title='Sure',text='Go on?').run()")).once("Go on?"),
         likely("prompt_toolkit radiolist", Menu, py!("from prompt_toolkit.shortcuts import radiolist_dialog; radiolist_dialog(title='Pick',text='One',values=[('a','a'),('b','bb')]).run()")).once("bb"),
         likely("pick", Menu, py!("import pick; pick.pick(['one','two'],'Pick:')")).once("two"),

@@ -237,6 +237,12 @@ fn signals() -> Vec<Row> {
             signalled!("subprocess.Popen(['sh','-c','while :; do :; done'])"),
         )
         .once("two"),
+        likely(
+            "a prompt beside an interval timer",
+            Line,
+            &["python3", "-c", "import os,signal\nsignal.signal(signal.SIGALRM,lambda *a:None); signal.siginterrupt(signal.SIGALRM,False)\nsignal.setitimer(signal.ITIMER_REAL,0.01,0.01); os.write(1,b'Name: ')\nwhile True: os.read(0,9)"],
+        )
+        .once("Name:"),
         busy(
             "a full screen that nobody reads",
             &["sh", "-c", "stty raw -echo; printf '\\033[?1049h\\033[Hone\\r\\ntwo'; sleep 60"],
