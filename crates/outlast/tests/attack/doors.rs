@@ -166,7 +166,7 @@ fn a_known_secret_leaves_by_no_other_door() {
     let house = House::new();
     let mut agent = house.agent();
     let all: Vec<_> = SPELLINGS.iter().filter(|(program, ..)| has(program)).collect();
-    for (_, line, skip) in chosen(all, 9) {
+    for (_, line, skip) in chosen(all, 13) {
         let printed = printed_by(line, *skip);
         let line = format!("export T=\"$DEPLOY_TOKEN\"; {line}; echo");
         let mut door =
