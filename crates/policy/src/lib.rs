@@ -29,6 +29,6 @@ pub use judge::{Finding, Verdict};
 pub use order::{Order, OrderKind, Pass, Start, StepCommand, TypedInput};
 pub use outlast_protocol::Door;
 pub use policy::{ForAgents, Policy};
-pub use question::{Answer, Question, Topic};
+pub use question::{Answer, Question, Topic, visible};
 pub use rule::{Place, Rule};
 pub use typed::Reader;

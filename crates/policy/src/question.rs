@@ -296,6 +296,13 @@ fn shown_up_to(most: usize, text: &str) -> String {
     format!("{}\n  [... {left_out} characters are not shown ...]\n  {}", escaped(start), escaped(end))
 }
 
+/// A text with everything in it that a terminal would not show as it is: what is invisible, changes the direction or moves the
+/// cursor is written out.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    escaped(&text.chars().collect::<Vec<_>>())
+}
+
 fn escaped(text: &[char]) -> String {
     let mut line = String::new();
     let mut at = 0;

@@ -275,7 +275,7 @@ impl Policy {
     /// What another program does with it is unknown. What it clearly mentions is judged; and where only what is allowed may
     /// run, it may be no more than an answer: pagers, editors and interpreters run lines too.
     fn judge_words(&self, program: &str, before: &str, strokes: &[Stroke]) -> Verdict {
-        let begun = before.rsplit(['\r', '\n']).next().unwrap_or_default();
+        let begun = before.rsplit(char::is_control).next().unwrap_or_default();
         let typed: String = strokes
             .iter()
             .map(|stroke| match stroke {

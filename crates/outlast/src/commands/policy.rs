@@ -13,7 +13,9 @@ use outlast_job::registry::format::Info;
 use outlast_job::sandbox::Network;
 use outlast_job::wire::Activity;
 use outlast_job::{Failure, Job, Kind, Outlast, Run};
-use outlast_policy::{Answer, Audit, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict};
+use outlast_policy::{
+    Answer, Audit, Decision, Door, Finding, Gate, OrderKind, Policy, Tool, Verdict, visible,
+};
 use outlast_protocol::request::{AskKeepers, List};
 use serde_json::json;
 
@@ -137,12 +139,12 @@ fn logged(entry: &serde_json::Value) -> String {
     let job = entry["job"].as_u64().map(|job| format!(" job {job}")).unwrap_or_default();
     let mut line = format!("{at}  {}{answer}", text("decision"));
     if !text("session").is_empty() {
-        line.push_str(&format!("  {} ({}) {}{job}", text("session"), text("door"), text("tool")));
+        line.push_str(&format!("  {} ({}) {}{job}", visible(text("session")), text("door"), text("tool")));
     }
     for what in text("what").lines() {
-        line.push_str(&format!("\n    {}", what.escape_debug()));
+        line.push_str(&format!("\n    {}", visible(what)));
     }
-    line.push_str(&format!("\n  because {}", text("why").escape_debug()));
+    line.push_str(&format!("\n  because {}", visible(text("why"))));
     if !text("place").is_empty() {
         line.push_str(&format!(" ({})", text("place")));
     }

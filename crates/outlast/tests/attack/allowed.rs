@@ -39,6 +39,10 @@ const ALLOWED: &[&str] = &[
     "declare",
     "timeout",
     "cd",
+    "make test",
+    "python3 -m pytest",
+    "less",
+    "python3 -q",
 ];
 
 /// Lines that would make the file `here`.
@@ -134,6 +138,13 @@ const LINES: &[&str] = &[
     r"timeout --foreground 5 touch here",
     r"nohup ./bin/ls",
     r#"cargo test --config 'build.rustc="./bin/ls"'"#,
+    r"make test CC='touch here #'",
+    r"make test SHELL=./bin/ls",
+    r"make -C. test CC='touch here #'",
+    r"make test --eval='$(shell touch here)'",
+    r"make test -E '$(shell touch here)'",
+    r"python3 -m pytest --junitxml=here",
+    r"python3 -m pytest --log-file here",
     r"LANG=C touch here",
     r"> here",
     r"trap 'touch here' EXIT",
@@ -156,6 +167,41 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("tar cf /dev/null Makefile", "TAR_OPTIONS", "--checkpoint=1 --checkpoint-action=exec=./bin/ls"),
 ];
 
+/// What is typed into programs on the list: a start, and then lines.
+const TYPED: &[(&str, &[&str])] = &[
+    ("less Makefile", &["!touch here\n"]),
+    ("less Makefile", &["!", "touch", " here", "\n"]),
+    ("less Makefile", &["v", ":!touch here\n"]),
+    ("python3 -q", &["import os; os.system('touch here')\n"]),
+    ("python3 -q", &["import os\n", "os.mkdir('here')\n"]),
+    ("python3 -q", &["open(", "'here','w')\n"]),
+];
+
+#[test]
+fn where_little_is_allowed_nothing_is_typed_that_runs() {
+    let rules: String =
+        ALLOWED.iter().map(|line| format!("[[rule]]\ndecision = \"allow\"\nprefix = \"{line}\"\n")).collect();
+    let mut tally = Tally::default();
+    let sandbox = prepared(&format!("default = \"deny\"\n{rules}"));
+    let here = sandbox.path().join("here");
+    let mut client = sandbox.client();
+    for (start, lines) in chosen(TYPED.to_vec(), 2) {
+        let call = json!({"command": start, "is_background": true, "again": true});
+        let started = client.call("run_shell_command", call);
+        assert!(started["isError"] != true, "it may be started: {started}");
+        let handle = started["structuredContent"]["handle"].clone();
+        for line in lines {
+            client.call("send_input", json!({"handle": handle, "input": line, "append_newline": false}));
+        }
+        // Whatever it was given has been read when the job has ended.
+        client.call("kill", json!({"handle": handle}));
+        tally.count(&format!("{start}: {lines:?}"), here.exists());
+        let _ = std::fs::remove_file(&here);
+        let _ = std::fs::remove_dir(&here);
+    }
+    tally.nothing_got_through("something else, typed into what is allowed");
+}
+
 #[test]
 fn where_little_is_allowed_nothing_else_runs() {
     let rules: String =
@@ -169,6 +215,7 @@ fn where_little_is_allowed_nothing_else_runs() {
             ("bin/ls", format!("#!/bin/sh\n/bin/touch {}\n", at("here").display())),
             ("line", "touch here\n".into()),
             ("names", "here\n".into()),
+            ("Makefile", "test:\n\t$(CC) --version\n".into()),
             ("program", "e touch here\n".into()),
             ("program.awk", "BEGIN { system(\"touch here\") }\n".into()),
         ] {

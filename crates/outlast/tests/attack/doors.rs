@@ -166,7 +166,7 @@ fn a_known_secret_leaves_by_no_other_door() {
     let house = House::new();
     let mut agent = house.agent();
     let all: Vec<_> = SPELLINGS.iter().filter(|(program, ..)| has(program)).collect();
-    for (_, line, skip) in chosen(all, 9) {
+    for (_, line, skip) in chosen(all, 13) {
         let printed = printed_by(line, *skip);
         let line = format!("export T=\"$DEPLOY_TOKEN\"; {line}; echo");
         let mut door =
@@ -177,10 +177,9 @@ fn a_known_secret_leaves_by_no_other_door() {
         door("a file that is told", &house.file("told"));
         door("a program that is told", &house.file("executed"));
         door("a webhook", &as_text(house.hook.said().as_bytes()));
-        for (path, text) in house.files() {
-            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-            door(&format!("the file {name}"), &text);
-        }
+        let telling = house.files().into_iter().filter(|(_, text)| tells(text, &printed));
+        let telling: Vec<String> = telling.map(|(path, _)| path).collect();
+        tally.count(&format!("{line} by the files {telling:?}"), !telling.is_empty());
     }
     // The instrument works: all of them were told something.
     assert!(house.file("told").contains("\"exit\"") && house.file("executed").contains("\"exit\""));

@@ -42,17 +42,17 @@ def by_execveat(folder, name, flags):
     argv = (ctypes.c_char_p * 3)(b"x", RM[1].encode(), None)
     libc.syscall(322, folder, name, argv, None, flags)
 
-def by_interpreter():
+def with_loader(program, loader, argv):
     # A program that names another as its loader: the kernel begins there.
-    program = bytearray(open("/bin/true", "rb").read())
+    program = bytearray(open(program, "rb").read())
     at = program.index(b"/lib64/ld-linux")
     end = program.index(b"\0", at)
     program[at:end] = b"./b".ljust(end - at, b"\0")
-    shutil.copy("/bin/busybox", "b")
+    shutil.copy(loader, "b")
     with open("named", "wb") as file:
         file.write(program)
     os.chmod("named", 0o755)
-    os.execv("./named", ["rm", RM[1]])
+    os.execv("./named", argv)
 
 def by_fresh_file():
     # The same name, length and number of a file that was harmless a moment ago.
@@ -94,7 +94,8 @@ ROUTES = {
     "linked": lambda: (os.symlink("/proc/self/cwd/copied", "l"), os.execv("./l", RM)),
     "script": lambda: (open("s", "w").write("#!/proc/self/cwd/copied\n"), os.chmod("s", 0o755), os.execv("./s", RM)),
     "loader": lambda: os.execv("/lib64/ld-linux-x86-64.so.2", ["x", "/proc/self/cwd/copied", RM[1]]),
-    "interpreter": by_interpreter,
+    "interpreter": lambda: with_loader("/bin/true", "/bin/busybox", ["rm", RM[1]]),
+    "harmless": lambda: with_loader("/bin/echo", "/lib64/ld-linux-x86-64.so.2", ["echo", "-n", "it-runs"]),
     "fresh": by_fresh_file,
     "name": by_new_name,
     "other_root": lambda: in_namespaces(
@@ -160,6 +161,10 @@ fn a_denied_program_runs_by_no_path_to_it() {
         // Programs themselves, no scripts that look for them: each would be judged dozens of times.
         command.current_dir(&project).env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
         let mut client = crate::client::Client::start(command).initialized("2025-06-18", &json!({}));
+        // The instrument works: what is not denied runs, also with a loader of its own.
+        let call = json!({"command": "make -s ROUTE=harmless", "timeout": 30});
+        let ran = client.call("run_shell_command", call).to_string();
+        assert!(ran.contains("it-runs"), "{ran}");
         for route in chosen(ROUTES.to_vec(), 5) {
             let canary = project.join("canary");
             for name in ["l", "s", "b"] {

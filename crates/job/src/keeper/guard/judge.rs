@@ -74,6 +74,17 @@ struct Commands {
     all: Vec<Vec<Word>>,
 }
 
+/// How a program comes to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The kernel executes it: it must be allowed to be.
+    Executed,
+    /// Another program names it as its loader, and the kernel begins there: its arguments are those of the other.
+    NamedAsLoader,
+    /// A loader maps it by itself.
+    Mapped,
+}
+
 /// A program that is about to run, as far as it is looked into.
 struct Step<'a> {
     path: &'a str,
@@ -81,8 +92,7 @@ struct Step<'a> {
     cut: bool,
     /// How many programs ran into each other before it.
     depth: usize,
-    /// Whether only a file that may be executed can run.
-    needs_permission: bool,
+    how: How,
 }
 
 impl Judge {
@@ -176,8 +186,7 @@ impl Judge {
             String::from_utf8_lossy(&wanted.path).into_owned()
         };
         let mut commands = Commands::default();
-        let step =
-            Step { path: &path, argv: &wanted.argv, cut: wanted.cut, depth: 0, needs_permission: true };
+        let step = Step { path: &path, argv: &wanted.argv, cut: wanted.cut, depth: 0, how: How::Executed };
         self.look_into(pid, program, &step, &mut commands)?;
         Ok(commands)
     }
@@ -189,7 +198,7 @@ impl Judge {
         step: &Step<'_>,
         commands: &mut Commands,
     ) -> Result<(), Unknown> {
-        if step.needs_permission && !program.is_executable() {
+        if step.how != How::Mapped && !program.is_executable() {
             return Err(Unknown::Missing(Errno::ACCESS));
         }
         let arguments = step.argv.get(1..).unwrap_or_default();
@@ -208,7 +217,7 @@ impl Judge {
         if step.depth >= MAX_INTERPRETERS {
             return Err(Unknown::Unreadable);
         }
-        if found.loader || loader::is_loader_name(name) {
+        if step.how != How::NamedAsLoader && (found.loader || loader::is_loader_name(name)) {
             match loader::loaded(step.argv) {
                 Loaded::Nothing => {}
                 Loaded::Unknown => return Err(Unknown::Unreadable),
@@ -219,15 +228,14 @@ impl Judge {
                         return Err(Unknown::Unreadable);
                     }
                     let argv = &step.argv[index..];
-                    let next =
-                        Step { path, argv, cut: step.cut, depth: step.depth + 1, needs_permission: false };
+                    let next = Step { path, argv, cut: step.cut, depth: step.depth + 1, how: How::Mapped };
                     self.follow(pid, &next, commands)?;
                 }
             }
         }
         if let Some(path) = &found.interpreter {
             let depth = step.depth + 1;
-            let next = Step { path, argv: step.argv, cut: step.cut, depth, needs_permission: true };
+            let next = Step { path, argv: step.argv, cut: step.cut, depth, how: How::NamedAsLoader };
             self.follow(pid, &next, commands)?;
         }
         if let Some(line) = &found.shebang {
@@ -236,13 +244,8 @@ impl Judge {
             argv.push(step.path.to_owned());
             argv.extend_from_slice(arguments);
             let path = line.interpreter.clone();
-            let next = Step {
-                path: &path,
-                argv: &argv,
-                cut: step.cut,
-                depth: step.depth + 1,
-                needs_permission: true,
-            };
+            let next =
+                Step { path: &path, argv: &argv, cut: step.cut, depth: step.depth + 1, how: How::Executed };
             self.follow(pid, &next, commands)?;
         }
         Ok(())
