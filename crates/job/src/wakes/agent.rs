@@ -163,6 +163,11 @@ impl Courier {
             }
             let mut joined = self.join(&filed);
             joined.retain_mut(|(other, _)| self.begin_try(other));
+            if joined.is_empty() {
+                // Somebody else has it in hand just now. Nothing tells when they let go of it.
+                soonest = Some(soonest.map_or(now, |other| other.min(now)));
+                continue;
+            }
             let events = self.fresh(&filed.order.session, &joined, unseen);
             if events.is_empty() {
                 // It was told in an answer, or withdrawn.

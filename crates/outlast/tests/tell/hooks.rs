@@ -80,6 +80,33 @@ fn a_plugin_that_did_not_get_through_is_told_again_and_so_is_a_killed_hooks() {
     sandbox.nothing_runs();
 }
 
+/// Its job's helper may look after it just then. Nothing tells when it lets go.
+#[test]
+fn an_order_that_another_has_in_hand_is_told_a_moment_later() {
+    let sandbox = sandbox();
+    hook(&sandbox, &["opencode", "idle"]).stdin("{}").run().ok();
+    let job = start(&sandbox, "exit 3");
+    let order = eventually("the order", TEST_TIMEOUT, || {
+        let names = std::fs::read_dir(sandbox.home().join("wakes")).map_err(|error| error.to_string())?;
+        let mut paths = names.map(|entry| entry.unwrap().path());
+        paths.find(|path| path.extension().is_some_and(|end| end == "order")).ok_or("none yet".to_owned())
+    });
+    let held = std::fs::File::open(order).unwrap();
+    held.lock().unwrap();
+    let waits = hook(&sandbox, &["opencode", "idle", "--wake"]).stdin("taken\n").spawn();
+    is_waiting(&sandbox);
+    eventually("it has looked", TEST_TIMEOUT, || {
+        let call = std::fs::read_to_string(format!("/proc/{}/syscall", waits.pid())).unwrap();
+        let number = call.split(' ').next().unwrap_or_default().to_owned();
+        // poll, ppoll.
+        if ["7", "271", "73"].contains(&number.as_str()) { Ok(()) } else { Err(call) }
+    });
+    drop(held);
+    let ran = waits.wait().code(2);
+    assert!(ran.stderr.contains(&format!("job {job} exit: failed, exit code 3")), "{}", ran.stderr);
+    sandbox.nothing_runs();
+}
+
 /// A hook that Claude Code runs for a single prompt, or for another program, would hold up its turn.
 #[test]
 fn a_hook_of_an_agent_that_is_not_at_a_terminal_does_not_wait() {
