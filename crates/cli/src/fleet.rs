@@ -178,7 +178,7 @@ pub struct FleetLogArgs {
     pub to: Option<PathBuf>,
 }
 
-/// Send a span for each job that has ended, and for each tool call, to an OpenTelemetry collector.
+/// Send a span for each job and tool call to an OpenTelemetry collector.
 ///
 /// By OTLP over HTTP with JSON; the usual variables say where: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME,
 /// OTEL_RESOURCE_ATTRIBUTES. A job with TRACEPARENT is a part of that trace. Names, codes and times are sent; command lines only with

@@ -8,7 +8,7 @@ use std::time::Instant;
 use outlast_protocol::request::ListedJob;
 
 use crate::lifecycle::{EndedBy, Outcome, State};
-use crate::wakes::spool::Spool;
+use crate::wakes::spool::{Filed, Spool};
 use crate::{Handle, Outlast};
 
 /// What was seen of the jobs so far.
@@ -76,7 +76,7 @@ impl Census {
         text.plain("takeovers_total", "counter", about, self.takeovers + live);
         let spool = Spool::existing(outlast.home());
         let (waiting, given_up): (Vec<_>, Vec<_>) =
-            spool.iter().flat_map(Spool::all).partition(|filed| filed.is_pending());
+            spool.iter().flat_map(Spool::all).partition(Filed::is_pending);
         let deliveries =
             BTreeMap::from([("waiting", waiting.len() as u64), ("given_up", given_up.len() as u64)]);
         text.labelled("deliveries", "gauge", "Wakes that are not delivered.", "state", &deliveries);

@@ -42,7 +42,8 @@ pub(super) async fn say(node: Arc<Node>) {
     }
 }
 
-async fn note(node: &Node, left: bool) -> bool {
+/// Notes that this host is a member, and when it was seen.
+pub(crate) async fn note(node: &Node, left: bool) -> bool {
     let Ok(members) = node.broker.members().await else { return false };
     let member = Member {
         host: node.host.clone(),

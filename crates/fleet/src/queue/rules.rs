@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
 use outlast_protocol::Failure;
 
 use super::{Decision, Record, Retry, Stage};
-use crate::directory;
+use crate::broker::broken;
 use crate::node::Node;
+use crate::{directory, names};
 
 /// A host that was not heard of for so long does not come back, unless the settings say otherwise.
 const LOST_AFTER: Duration = Duration::from_secs(600);
@@ -32,9 +34,7 @@ pub(crate) async fn apply(node: Arc<Node>) {
 
 async fn settle_all(node: &Node, lost_after: Duration) -> Result<(), Failure> {
     let broker = &node.broker;
-    let orders = broker.orders().await?;
-    let mine = Bytes::copy_from_slice(node.host.as_bytes());
-    if orders.create_with_ttl(TURN, mine, TURN_TTL.min(lost_after)).await.is_err() {
+    if !is_my_turn(node, TURN_TTL.min(lost_after)).await? {
         return Ok(());
     }
     let (beats, members) = tokio::join!(directory::hosts(broker), directory::members(broker));
@@ -52,6 +52,26 @@ async fn settle_all(node: &Node, lost_after: Duration) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Whether nobody else looks now: then nobody does for a while.
+async fn is_my_turn(node: &Node, ttl: Duration) -> Result<bool, Failure> {
+    let orders = node.broker.orders().await?;
+    let found = orders.entry(TURN).await.map_err(|error| broken("cannot look whose turn it is", error))?;
+    let revision = match found {
+        Some(turn) if !turn.value.is_empty() => return Ok(false),
+        // What is left of a key whose time was over.
+        Some(marker) => marker.revision,
+        None => 0,
+    };
+    let mine = PublishMessage::build()
+        .payload(Bytes::copy_from_slice(node.host.as_bytes()))
+        .expected_last_subject_sequence(revision)
+        .ttl(ttl);
+    let sent = node.broker.streams.send_publish(format!("$KV.{}.{TURN}", names::ORDERS), mine).await;
+    let sent = sent.map_err(|error| broken("cannot take a turn", error))?;
+    // Refused: somebody was faster.
+    Ok(sent.await.is_ok())
 }
 
 /// Whether an order of a host that is lost is ordered again, by its own rule. One that may have run is, only if it says so.

@@ -20,7 +20,7 @@ use super::polls::{Polls, consumers, heed_leaders};
 use super::{End, Order, Record, Retry, Stage, change, look, value};
 use crate::broker::broken;
 use crate::names;
-use crate::node::{Counts, Node, RETRY};
+use crate::node::{Counts, Node, RETRY, beat};
 
 /// How long the broker waits for an acknowledgement before it offers an order again.
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(15);
@@ -65,6 +65,8 @@ pub async fn work(worker: Worker) {
         tokio::time::sleep(RETRY).await;
     }
     let node = Arc::clone(&shop.worker.node);
+    // From now on it is known that this host was here. Should that fail, the heartbeat does it.
+    let _ = beat::note(&node, false).await;
     node.is_recovered.store(true, Ordering::Relaxed);
     if node.labels.is_empty() || node.slots == 0 {
         return until_drained(&shop).await;

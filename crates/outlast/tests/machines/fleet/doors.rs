@@ -55,7 +55,7 @@ fn top_has_the_jobs_of_the_fleet_and_the_screen_of_the_chosen_one() {
     let program = viewer.program().to_str().unwrap().to_owned();
     viewer.run(["run", "-d", "--name", "view", "--", &program, "top", "--fleet"]).ok();
     eventually("top shows the far job, what it printed, and the fleet in a line", TEST_TIMEOUT, || {
-        viewer.run(["send", "view", "--key", "Down"]).ok();
+        viewer.run(["send", "view", "--key", "Up"]).ok();
         let screen = viewer.run(["screen", "view"]).ok().text();
         let is_there = ["train", "epoch 1", "fleet: 1 host; 1 runs"].iter().all(|text| screen.contains(text));
         if is_there { Ok(()) } else { Err(screen) }
@@ -89,7 +89,7 @@ fn the_web_view_counts_jobs_for_who_has_the_token() {
     assert!(get("").starts_with("HTTP/1.1 401"), "{}", get(""));
     here.run(["run", "-d", "--name", "one", "exit 3"]).ok();
     here.run(["run", "-d", "--name", "two", "sleep 1000"]).ok();
-    here.run(["wait", "one"]);
+    let _ended = here.run(["wait", "one"]);
     here.run(["kill", "two"]).ok();
     let wanted = [
         "outlast_jobs_by_state{state=\"failed\"} 1",
