@@ -140,15 +140,16 @@ impl View {
         })
     }
 
+    fn found(&self) -> Result<Job, Failure> {
+        if let Some(job) = self.found.get() {
+            return Ok(job.clone());
+        }
+        let job = self.desk.job(&self.visitor, &self.job)?;
+        Ok(self.found.get_or_init(|| job).clone())
+    }
+
     fn look(&self) -> Result<Value, Failure> {
-        let job = match self.found.get() {
-            Some(job) => job,
-            None => {
-                let job = self.desk.job(&self.visitor, &self.job)?;
-                self.found.get_or_init(|| job)
-            }
-        };
-        screen(job, None)
+        screen(&self.found()?, None)
     }
 
     /// What has changed, for the page.
