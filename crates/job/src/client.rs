@@ -58,7 +58,7 @@ use std::time::Duration;
 use outlast_protocol::request::{
     Answer, JobRequest, List, ListedJob, PruneLimits, Pruned, Request, SessionEvents, Subscription,
 };
-use outlast_protocol::{Call, Hint, HostName, JobRef, Load};
+use outlast_protocol::{After, Call, Hint, HostName, JobRef, Load};
 
 use crate::elsewhere::{Ahead, Elsewhere, ElsewhereJob};
 use crate::failure::{Failure, Kind};
@@ -272,7 +272,8 @@ impl Outlast {
         }
         // Whose job it is does not depend on the machine that it runs on.
         let session = if spec.session.is_empty() { crate::session::current() } else { spec.session.clone() };
-        self.there(host, Request::Start(Box::new(JobSpec { session, ..spec })))
+        let after = spec.after.into_iter().map(|after| as_known_on(host.name, after)).collect();
+        self.there(host, Request::Start(Box::new(JobSpec { session, after, ..spec })))
     }
 
     /// The job of another machine that a request finds or starts there.
@@ -523,6 +524,14 @@ impl Outlast {
     #[must_use]
     pub fn over_budget(&self) -> Option<OverBudget> {
         over_budget(&self.local.home)
+    }
+}
+
+/// A job of the machine that is asked goes by its number or name alone there; whether any other can be waited for, that machine says.
+fn as_known_on(host: HostName, after: After) -> After {
+    match after.job.parse::<JobRef>() {
+        Ok(JobRef { host: Some(named), job }) if named == host => After { job, ..after },
+        _ => after,
     }
 }
 

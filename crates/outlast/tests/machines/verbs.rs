@@ -155,6 +155,24 @@ fn events_of_another_machine_are_followed_and_acknowledged_there() {
 }
 
 #[test]
+fn a_job_waits_for_another_of_its_host_by_its_whole_name() {
+    let (near, _wire) = two();
+    near.run(["run", "--on", "gpu1", "-d", "--name", "first", "read x; exit 0"]).ok();
+    let second =
+        near.json(["run", "--on", "gpu1", "-d", "--name", "second", "--after", "gpu1/first", "echo ran"]);
+    assert_eq!(
+        (&second["status"], &second["queued"]["after"]),
+        (&"queued".into(), &serde_json::json!([1])),
+        "{second}"
+    );
+    let elsewhere = near.run(["run", "-d", "--after", "gpu1/first", "true"]);
+    assert!(elsewhere.stderr.contains("gpu1/first is a job of another host"), "{elsewhere}");
+    near.run(["send", "gpu1/first", "--no-wait", "go"]).ok();
+    near.run(["wait", "gpu1/second", "--exit"]).ok();
+    assert_eq!(near.run(["read", "gpu1/second"]).ok().text(), "ran\n");
+}
+
+#[test]
 fn a_label_takes_the_host_with_a_free_place_and_queues_where_there_is_none() {
     let (near, one, two) = (sandbox(), Wire::new(sandbox()), Wire::new(sandbox()));
     for (name, wire) in [("gpu1", &one), ("gpu2", &two)] {

@@ -1,12 +1,12 @@
 //! A screen as rows of styled text: for tiles, for guests, and where there is no xterm.js. Only rows that have changed are sent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use outlast_job::Failure;
 use outlast_job::client::Waiting;
 use outlast_job::wire::Attach;
+use outlast_job::{Failure, Job};
 use outlast_protocol::request::{News, Subscription};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -29,6 +29,8 @@ pub(super) struct View {
     interval: Duration,
     /// As whom the owner sits in front of it; a tile is only looked at.
     attach: Option<Attach>,
+    /// Found once, and not again for each look.
+    found: OnceLock<Job>,
 }
 
 /// What a keeper said since we looked.
@@ -42,7 +44,15 @@ struct Told {
 
 impl View {
     pub(super) fn tile(desk: Desk, visitor: Visitor, job: String) -> Self {
-        Self { desk, visitor, job, channel: None, interval: TILE_INTERVAL, attach: None }
+        Self {
+            desk,
+            visitor,
+            job,
+            channel: None,
+            interval: TILE_INTERVAL,
+            attach: None,
+            found: OnceLock::new(),
+        }
     }
 
     pub(super) fn open(desk: Desk, visitor: Visitor, opened: &Opened) -> Self {
@@ -57,7 +67,7 @@ impl View {
             Visitor::Guest { .. } => None,
         };
         let (job, channel) = (opened.job.clone(), Some(opened.channel));
-        Self { desk, visitor, job, channel, interval: OPEN_INTERVAL, attach }
+        Self { desk, visitor, job, channel, interval: OPEN_INTERVAL, attach, found: OnceLock::new() }
     }
 
     /// Shows it until the job is over. What was shown before goes when this is there.
@@ -130,8 +140,16 @@ impl View {
         })
     }
 
+    fn found(&self) -> Result<Job, Failure> {
+        if let Some(job) = self.found.get() {
+            return Ok(job.clone());
+        }
+        let job = self.desk.job(&self.visitor, &self.job)?;
+        Ok(self.found.get_or_init(|| job).clone())
+    }
+
     fn look(&self) -> Result<Value, Failure> {
-        screen(&self.desk.job(&self.visitor, &self.job)?, None)
+        screen(&self.found()?, None)
     }
 
     /// What has changed, for the page.

@@ -1,6 +1,6 @@
 //! The open terminal: one snapshot, then every byte from its offset on, for xterm.js. A page that falls behind gets another snapshot.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::{BufMut, BytesMut};
 use outlast_job::client::Waiting;
@@ -85,7 +85,7 @@ pub(super) async fn show(
     before: Option<JoinHandle<()>>,
 ) {
     let name = opened.job.clone();
-    let shown = Shown { desk, visitor, opened, out: out.clone() };
+    let shown = Shown { desk, visitor, opened, out: out.clone(), found: Arc::default() };
     if let Err(failure) = shown.run(before).await {
         send(&out, &refused(&name, &failure)).await;
     }
@@ -97,6 +97,8 @@ struct Shown {
     visitor: Visitor,
     opened: Opened,
     out: Out,
+    /// Found once, and not again for each piece.
+    found: Arc<OnceLock<Job>>,
 }
 
 impl Shown {
@@ -115,7 +117,11 @@ impl Shown {
     }
 
     fn job(&self) -> Result<Job, Failure> {
-        self.desk.job(&self.visitor, &self.opened.job)
+        if let Some(job) = self.found.get() {
+            return Ok(job.clone());
+        }
+        let job = self.desk.job(&self.visitor, &self.opened.job)?;
+        Ok(self.found.get_or_init(|| job).clone())
     }
 
     /// What has left the screen; nothing where that cannot be had.
