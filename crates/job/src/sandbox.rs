@@ -447,6 +447,7 @@ mod tests {
         assert!(wide(&missing).contains("nowhere"));
     }
 
+    #[cfg(all(target_os = "linux", not(outlast_portable)))]
     #[test]
     fn a_repository_below_a_root_is_read_only_or_at_least_its_hooks() {
         let root = tempfile::tempdir().unwrap();
