@@ -352,7 +352,7 @@ impl Relay {
             Subscription::Job { job } | Subscription::Attach { job, .. } => Some(*job),
             Subscription::JobList | Subscription::Session { .. } => None,
         };
-        let lane = job.map_or_else(|| no_job(stream), |job| job.number());
+        let lane = job.map_or_else(|| no_job(stream), outlast_protocol::Handle::number);
         let relay = Arc::clone(self);
         let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let begin = move || {
