@@ -23,9 +23,6 @@ pub(super) enum Alarm {
     After(Duration),
     /// This long from now: it sleeps until a point in time, and when it fell asleep is unknown.
     In(Duration),
-    /// This long from now, by a timerfd that fires once: the next thing that the program itself has planned. It says
-    /// nothing of how long somebody waits for a thread.
-    Planned(Duration),
 }
 
 /// How wide the numbers of a time are in the memory of a program.
@@ -48,7 +45,7 @@ impl Alarm {
     pub(super) fn is_near(self) -> bool {
         match self {
             Self::Never | Self::Unknown | Self::Housekeeping => false,
-            Self::After(time) | Self::In(time) | Self::Planned(time) => time < EFFECTIVELY_NEVER,
+            Self::After(time) | Self::In(time) => time < EFFECTIVELY_NEVER,
         }
     }
 
@@ -57,7 +54,7 @@ impl Alarm {
         match self {
             Self::Never | Self::Housekeeping => false,
             Self::Unknown => true,
-            Self::After(time) | Self::In(time) | Self::Planned(time) => time <= MAX_REDRAW_PERIOD,
+            Self::After(time) | Self::In(time) => time <= MAX_REDRAW_PERIOD,
         }
     }
 
@@ -66,7 +63,7 @@ impl Alarm {
     pub(super) fn with(self, other: Self) -> Self {
         let time = |alarm| match alarm {
             Self::Never | Self::Unknown | Self::Housekeeping => None,
-            Self::After(time) | Self::In(time) | Self::Planned(time) => Some(time),
+            Self::After(time) | Self::In(time) => Some(time),
         };
         let (Some(mine), Some(others)) = (time(self), time(other)) else {
             return if self == Self::Never || other == Self::Unknown { other } else { self };
@@ -142,7 +139,7 @@ impl Alarm {
     pub(super) fn of_timerfd(value: Option<&[u8]>, interval: Option<&[u8]>) -> Self {
         match (pair(value), pair(interval)) {
             (Some(Duration::ZERO), _) => Self::Never,
-            (Some(left), Some(Duration::ZERO)) => Self::Planned(left),
+            (Some(left), Some(Duration::ZERO)) => Self::In(left),
             (Some(_), Some(interval)) => Self::After(interval),
             _ => Self::Unknown,
         }
@@ -214,7 +211,7 @@ mod tests {
         };
         assert_eq!(of("(0, 0)", "(0, 0)"), Alarm::Never);
         assert_eq!(of("(0, 49406829)", "(1, 0)"), Alarm::After(MS(1000)));
-        assert_eq!(of("(2, 500000000)", "(0, 0)"), Alarm::Planned(MS(2500)));
+        assert_eq!(of("(2, 500000000)", "(0, 0)"), Alarm::In(MS(2500)));
         assert_eq!(of("nonsense", "(0, 0)"), Alarm::Unknown);
         assert_eq!(Alarm::of_timerfd(None, None), Alarm::Unknown);
     }

@@ -281,11 +281,9 @@ fn timer(reader: &mut ProcReader, pid: Pid, fd: i32) -> Source {
     };
     match Alarm::of_timerfd(field(info, b"it_value:"), field(info, b"it_interval:")) {
         Alarm::Never => Source::Internal,
-        alarm @ (Alarm::Unknown
-        | Alarm::Housekeeping
-        | Alarm::After(_)
-        | Alarm::In(_)
-        | Alarm::Planned(_)) => Source::Timer(alarm),
+        alarm @ (Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_)) => {
+            Source::Timer(alarm)
+        }
     }
 }
 

@@ -91,9 +91,7 @@ impl Doing {
     pub(super) fn continues(&self) -> Vec<Continues> {
         let by_alarm = |alarm: Alarm| match alarm {
             Alarm::Never => Continues::WithOthers,
-            Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_) | Alarm::Planned(_) => {
-                Continues::ByItself
-            }
+            Alarm::Unknown | Alarm::Housekeeping | Alarm::After(_) | Alarm::In(_) => Continues::ByItself,
         };
         let outside = |outside: Outside| outside.link().map_or(Continues::ByItself, Continues::With);
         match self {

@@ -19,8 +19,6 @@ const QUIET_WITH_OTHERS: Duration = Duration::from_millis(150);
 const QUIET_FULL_SCREEN: Duration = Duration::from_millis(300);
 /// A program that uses a larger share of a processor is working, whatever it polls.
 const IDLE_SHARE: f64 = 0.05;
-/// What is planned for later than this is upkeep.
-const MAX_PLANNED: Duration = Duration::from_secs(120);
 /// Timers may fire this much late.
 const TIMER_SLACK: Duration = Duration::from_millis(20);
 
@@ -174,9 +172,7 @@ impl Judge<'_> {
             let has_run = self.wakeups.has_run(self.scanner, reader.process.pid, thread.tid);
             all &= match alarm {
                 Alarm::After(period) => quiet >= period + TIMER_SLACK,
-                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) | Alarm::Planned(_) => {
-                    has_run
-                }
+                Alarm::Never | Alarm::Unknown | Alarm::Housekeeping | Alarm::In(_) => has_run,
             };
         }
         all
@@ -199,12 +195,6 @@ impl Judge<'_> {
         let hides = terminal.modes.hides_a_line();
         if hints.asks() || hides {
             let known = matches!(hints.row, Row::SamePrompt | Row::LikePrompt);
-            let clear = known || hides || asks_clearly(hints.text_before_cursor);
-            match planned(reader).filter(|_| !clear) {
-                Some(time) if time > MAX_REDRAW_PERIOD => return Witness::No,
-                Some(_) => return Witness::NotYet,
-                None => {}
-            }
             let still = known || hides || self.timers_have_fired(terminal, reader);
             return self.witness(samples, terminal, true, QUIET_WITH_OTHERS).once(still);
         }
@@ -249,33 +239,4 @@ impl Judge<'_> {
             false => Witness::NotYet,
         }
     }
-}
-
-/// Whether a text asks in words that leave no doubt: for a command, for yes or no, or as a library does.
-fn asks_clearly(before: &str) -> bool {
-    text::is_command_prompt(before) || text::asks_yes_or_no(before) || text::is_library_question(before)
-}
-
-/// When a program will go on by a plan of its own. The Erlang machine always polls its terminal, so that says nothing about
-/// whether it waits; but while it sleeps, it has planned to go on.
-fn planned(reader: &Sample) -> Option<Duration> {
-    let times = reader.threads.iter().filter_map(|thread| match &thread.doing {
-        Doing::Watches { alarm: Alarm::Planned(time), .. } | Doing::Sleeps(Alarm::Planned(time)) => {
-            Some(*time)
-        }
-        Doing::Watches { .. }
-        | Doing::Sleeps(_)
-        | Doing::Parked(_)
-        | Doing::Idles(_)
-        | Doing::Reads { .. }
-        | Doing::Running
-        | Doing::Disk
-        | Doing::Stopped
-        | Doing::Writes { .. }
-        | Doing::WaitsForChild
-        | Doing::WaitsOutside(_)
-        | Doing::Other
-        | Doing::Denied => None,
-    });
-    times.min().filter(|time| *time <= MAX_PLANNED)
 }

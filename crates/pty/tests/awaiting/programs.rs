@@ -287,11 +287,6 @@ fn interpreters_at_work() -> Vec<Row> {
         busy("racket sleeps", &["racket", "-i"]).after(">", "(sleep 60)\n").once("(sleep 60)"),
         busy("iex sleeps", &["iex"]).after("iex(1)>", "Process.sleep(60000)\n").once("60000"),
         busy("erl sleeps", &["erl"]).after("1>", "timer:sleep(60000).\n").once("60000"),
-        busy(
-            "erl sleeps behind a label",
-            &["erl", "-noshell", "-eval", "io:format(\"Name: \"), timer:sleep(60000)."],
-        )
-        .once("Name:"),
         busy("swipl sleeps", &["swipl", "-q"]).after("?-", "sleep(60).\n").once("60"),
         busy("sbcl sleeps", &["sbcl", "--noinform", "--no-userinit"]).after("*", "(sleep 60)\n").once("60"),
         busy("clisp sleeps", &["clisp", "-q"]).after("[1]>", "(sleep 60)\n").once("60"),

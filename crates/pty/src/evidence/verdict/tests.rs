@@ -89,7 +89,6 @@ fn moving() -> Vec<Doing> {
         Alarm::In(Duration::ZERO),
         Alarm::In(Duration::from_millis(900)),
         Alarm::In(Duration::from_secs(7200)),
-        Alarm::Planned(Duration::from_secs(60)),
     ];
     let mut moving = vec![
         Doing::Running,
