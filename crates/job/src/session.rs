@@ -1,5 +1,7 @@
 //! Who owns a job: an agent's conversation, an editor, or a person's shell.
 
+use std::sync::OnceLock;
+
 use outlast_pty::open::session_leader;
 use outlast_pty::procfs;
 use outlast_pty::stdin_peer::stdin_peer;
@@ -7,8 +9,15 @@ use rustix::process::{Pid, getpid};
 
 /// The session of this process: `$OUTLAST_SESSION`, else the terminal session it belongs to, else the process that
 /// called it, told apart from a later one of the same number by its start time.
+///
+/// It is found out once: a start asks for it several times, and each answer is a walk through `/proc`. Who called us does not change.
 #[must_use]
 pub fn current() -> String {
+    static CURRENT: OnceLock<String> = OnceLock::new();
+    CURRENT.get_or_init(find_current).clone()
+}
+
+fn find_current() -> String {
     if let Some(session) = std::env::var("OUTLAST_SESSION").ok().filter(|s| !s.is_empty()) {
         return session;
     }

@@ -1,5 +1,7 @@
 //! Whether the caller runs inside a job.
 
+use std::sync::OnceLock;
+
 use outlast_job::lifecycle::Process;
 use outlast_job::registry::format::Info;
 use outlast_pty::procfs;
@@ -19,8 +21,14 @@ pub(super) fn we_are_in(info: &Info) -> bool {
     ancestors().any(|(pid, started)| is(&info.keeper, pid, started) || is(&info.heir, pid, started))
 }
 
-/// Whether this process runs in a job of any home.
+/// Whether this process runs in a job of any home. It is found out once: no ancestor becomes a keeper later, and who loses its
+/// parent is given to another ancestor.
 pub(super) fn we_are_in_any() -> bool {
+    static INSIDE: OnceLock<bool> = OnceLock::new();
+    *INSIDE.get_or_init(look_for_keepers_above)
+}
+
+fn look_for_keepers_above() -> bool {
     let keeps = |pid: Pid| {
         procfs::arguments(pid).is_some_and(|arguments| arguments.get(1).is_some_and(|verb| verb == b"keep"))
     };
