@@ -31,6 +31,9 @@ fn watches_of(inherited: &Inherited) -> Vec<Watch> {
     let kept = read_small(&inherited.job, layout::WATCHES, 1 << 20).ok();
     let kept: Option<Vec<Watch>> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let mut watches = kept.unwrap_or_else(|| inherited.spec.notify.watches());
+    if watches.is_empty() {
+        return watches;
+    }
     for event in inherited.job.events() {
         let EventKind::Watch { fired } = event.what else { continue };
         watches.retain_mut(|watch| {

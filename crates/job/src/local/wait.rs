@@ -142,6 +142,7 @@ impl PendingWait {
     /// # Errors
     /// A keeper that refuses, or speaks another protocol.
     pub fn wait_here(&mut self, cancel: Option<BorrowedFd<'_>>) -> Result<(usize, Waited), Failure> {
+        let mut ready = false;
         loop {
             let mut progress = self.advance()?;
             if matches!(progress, Progress::SearchFiles) {
@@ -150,8 +151,22 @@ impl PendingWait {
             if let Progress::Ended(which, waited) = progress {
                 return Ok((which, *waited));
             }
+            if !std::mem::replace(&mut ready, true) {
+                self.get_ready_to_answer();
+                continue;
+            }
             if sleep(self, self.wake_at(), cancel) {
                 return Ok((0, self.give_up()));
+            }
+        }
+    }
+
+    /// Reads what the answer will need, while there is nothing else to do: the caller does not wait for it once the wait is over.
+    fn get_ready_to_answer(&self) {
+        for one in &self.jobs {
+            if let WaitingJob::Here(one) = one {
+                // If they can't be read, the answer says so.
+                let _ = (one.job.record(), one.job.masks());
             }
         }
     }
