@@ -1,10 +1,13 @@
 //! `cargo xtask bench`: the built program against a bare read loop in the same run, interleaved, as medians
 //! and ratios. Absolute times mean little on a shared machine: read the ratios and the curves.
 
+mod against;
 mod bare;
 mod cold;
 mod crowd;
 pub(crate) mod emit;
+mod hour;
+pub(crate) mod large;
 mod latency;
 pub(crate) mod peers;
 mod plot;
@@ -12,10 +15,13 @@ mod reading;
 mod report;
 mod server;
 mod stats;
+mod targets;
 mod throughput;
+pub(crate) mod told;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use outlast_job::Outlast;
 
@@ -34,6 +40,12 @@ struct Bench {
     crowds: &'static [usize],
     lists: &'static [usize],
     idle_window: Duration,
+    /// A home with so many jobs, and how many of them run.
+    large: (usize, usize),
+    /// How many clients start how many jobs each, all at once.
+    burst: (usize, usize),
+    /// How long the model thinks in an agent's hour.
+    silence: Duration,
 }
 
 type Measure = fn(&Bench) -> Result<report::Section, String>;
@@ -45,16 +57,26 @@ const MEASURES: &[(&str, Measure)] = &[
     ("round-trips", latency::round_trips),
     ("patterns", latency::patterns),
     ("interpreter", latency::interpreter),
+    ("waits", told::waits),
+    ("kills", told::kills),
     ("idle", crowd::idle),
     ("list", crowd::list),
+    ("large", large::home),
+    ("burst", large::burst),
+    ("hour", hour::hour),
     ("reading", reading::tails),
 ];
 
-/// `cargo xtask bench [--quick] [--write] [MEASURE...]`
+/// `cargo xtask bench [--quick] [--write] [MEASURE...]`, or `cargo xtask bench [--quick] --against PROGRAM`, where `0.1.0`
+/// stands for that version, built from its commit.
 ///
 /// # Errors
 /// Whatever could not be measured.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    if let Some(at) = words.iter().position(|word| *word == "--against") {
+        let other = words.get(at + 1).ok_or("--against needs a program, or 0.1.0")?;
+        return against_other(other, words.contains(&"--quick"));
+    }
     let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
     let choice = Choice::read(words, &["--quick", "--write"], "measure", &known)?;
     if choice.has("--write") && (choice.has("--quick") || !choice.is_all()) {
@@ -71,11 +93,22 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
             }
         }
     }
+    if let Some(table) = targets::table(&sections) {
+        sections.insert(0, table);
+    }
     println!("{}\n\n{}", machine(), report::markdown(&sections));
     if choice.has("--write") {
         report::write(&root().join("docs"), &machine(), &sections)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// The built program and another version of it, turn about.
+fn against_other(other: &str, quick: bool) -> Result<(), String> {
+    let other = if other == "0.1.0" { crate::museum::release_program(root())? } else { other.into() };
+    let section = against::compare(&Bench::new(quick)?, &other)?;
+    println!("{}\n\n{}", machine(), report::markdown(&[section]));
+    Ok(())
 }
 
 pub(crate) fn root() -> &'static Path {
@@ -166,6 +199,9 @@ impl Bench {
             crowds: if quick { &[1, 10] } else { &[1, 10, 100, 1000] },
             lists: if quick { &[10, 60] } else { &[10, 100, 1000] },
             idle_window: Duration::from_secs(if quick { 3 } else { 20 }),
+            large: if quick { (200, 20) } else { (10_000, 1000) },
+            burst: if quick { (5, 10) } else { (50, 20) },
+            silence: Duration::from_secs(if quick { 2 } else { 60 }),
         })
     }
 
@@ -176,6 +212,19 @@ impl Bench {
         let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(&home, owner_only).map_err(|error| error.to_string())?;
         Ok(home)
+    }
+
+    /// Milliseconds that the whole program takes, in the home of a measure.
+    fn whole_process(&self, home: &str, arguments: &[&str]) -> Result<f64, String> {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(arguments).env("OUTLAST_HOME", self.home(home)?);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        match command.status() {
+            Ok(status) if status.success() => Ok(stats::ms(began.elapsed())),
+            Ok(status) => Err(format!("{arguments:?}: {status}")),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     fn outlast_at(&self, home: &Path) -> Result<Outlast, String> {

@@ -55,7 +55,8 @@ cargo xtask fleet [ORDERS SECONDS HOSTS]
                                        measured part of docs/fleet.md (as root)
 cargo xtask record-wire [NAME...]      record again what 0.1.0 says to its keepers: crates/outlast/tests/museum/wire
 cargo xtask bench [MEASURE...]         measure the built program beside a bare read loop; --quick for a look,
-                                       --write to put a whole run's tables and curves into docs/performance.md
+                                       --write to put a whole run's tables and curves into docs/performance.md;
+                                       --against PROGRAM (or 0.1.0) measures two versions turn about
 cargo xtask bench-peers [OPTION...]    measure the built program beside other tools, with the harness that OUTLAST_PEER_BENCH names;
                                        options are the harness's own, --write puts its tables into docs/performance.md
 cargo xtask faults [FAULT...]          kill, fill up and flood the built program a few thousand times, and count what
@@ -103,6 +104,10 @@ fn main() -> ExitCode {
         ["emit", kind, bytes] => bench::emit::emit(kind, bytes),
         ["mark"] => bench::emit::mark(),
         ["mark-once", silence] => bench::emit::mark_once(silence),
+        ["ask", kind] => bench::told::ask(kind),
+        ["start-many", program, home, count, argv @ ..] => {
+            bench::large::start_many(program, home, count, argv)
+        }
         ["count", lines, burst, pause] => jobs::count(lines, burst, pause),
         ["soup", seed] => jobs::soup(seed),
         ["knock", socket] => jobs::knock(socket),

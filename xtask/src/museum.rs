@@ -12,10 +12,22 @@ const COMMIT: &str = "aebe19f51a6d523f77ab231650b1c2fece9f61dc";
 /// # Errors
 /// When the commit is not in this clone, or does not build.
 pub(crate) fn program(root: &Path) -> Result<PathBuf, String> {
+    build(root, &[], "debug")
+}
+
+/// The same, as users had it: for measuring.
+///
+/// # Errors
+/// When the commit is not in this clone, or does not build.
+pub(crate) fn release_program(root: &Path) -> Result<PathBuf, String> {
+    build(root, &["--release"], "release")
+}
+
+fn build(root: &Path, options: &[&str], profile: &str) -> Result<PathBuf, String> {
     let folder = root.join("target/museum");
-    let built = folder.join("build/debug/outlast");
+    let built = folder.join("build").join(profile).join("outlast");
     // Written last: a build that was cut short is begun again.
-    let done = folder.join("built");
+    let done = folder.join(if profile == "debug" { "built".into() } else { format!("built-{profile}") });
     if built.is_file() && std::fs::read_to_string(&done).is_ok_and(|commit| commit == COMMIT) {
         return Ok(built);
     }
@@ -45,7 +57,7 @@ pub(crate) fn program(root: &Path) -> Result<PathBuf, String> {
     std::fs::remove_file(&archive).map_err(said)?;
     println!("building outlast 0.1.0");
     let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--package", "outlast", "--target-dir"]);
+    build.args(["build", "--quiet", "--locked"]).args(options).args(["--package", "outlast", "--target-dir"]);
     build.arg(folder.join("build")).current_dir(&source).stdin(Stdio::null());
     // What cargo has set for us is for this workspace.
     build.env_remove("CARGO_MANIFEST_DIR").env_remove("RUSTUP_TOOLCHAIN");

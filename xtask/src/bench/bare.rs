@@ -1,6 +1,7 @@
 //! The floor: no keeper at all, the caller forks by itself and reads.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,6 +46,11 @@ impl Bare {
 
     /// Reads until the text has come at the end of a piece, or all there is.
     pub(super) fn read_until(&self, end: Option<&str>) -> usize {
+        self.read_into(end, None)
+    }
+
+    /// The same, and writes what it reads to a file.
+    fn read_into(&self, end: Option<&str>, kept: Option<&std::fs::File>) -> usize {
         let mut piece = vec![0; 64 << 10];
         let (mut total, mut tail) = (0, Vec::new());
         loop {
@@ -52,6 +58,9 @@ impl Bare {
                 Ok(0) | Err(rustix::io::Errno::IO) => return total,
                 Ok(n) => {
                     total += n;
+                    if let Some(mut kept) = kept {
+                        let _ = kept.write_all(&piece[..n]);
+                    }
                     if let Some(end) = end {
                         // What was read before matters only where the mark was cut in two.
                         tail.extend_from_slice(&piece[n.saturating_sub(64)..n]);
@@ -85,6 +94,12 @@ impl Bare {
         let _ = rustix::io::write(self.types.as_fd(), format!("{text}\n").as_bytes());
     }
 
+    /// Ends it.
+    pub(super) fn end(self) {
+        let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::KILL);
+        self.reap();
+    }
+
     /// Waits for its end.
     pub(super) fn reap(self) {
         drop(self.types);
@@ -92,11 +107,12 @@ impl Bare {
     }
 }
 
-/// How long a flood takes to be read, and nothing else.
-pub(super) fn flood(argv: &[&str], terminal: bool, end: &str) -> Result<Duration, String> {
+/// How long a flood takes to be read, and nothing else: from a terminal, or from a pipe into a file.
+pub(super) fn flood(argv: &[&str], kept: Option<&Path>, end: &str) -> Result<Duration, String> {
+    let file = kept.map(std::fs::File::create).transpose().map_err(|error| error.to_string())?;
     let began = Instant::now();
-    let bare = Bare::start(argv, terminal)?;
-    bare.read_until(Some(end));
+    let bare = Bare::start(argv, kept.is_none())?;
+    bare.read_into(Some(end), file.as_ref());
     let took = began.elapsed();
     bare.type_line("");
     bare.read_until(None);

@@ -3,7 +3,6 @@
 //! Beside it the same without pauses. What is promised to users is the cold column: between two calls of an agent a model
 //! thinks.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -19,9 +18,18 @@ const PAUSE: (u64, u64) = (50, 500);
 const SILENCE: (u64, u64) = (50, 300);
 
 /// Numbers that are the same in every run.
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
+    pub(super) fn new() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// Sleeps, as a caller does whose model thinks.
+    pub(super) fn pause(&mut self) {
+        std::thread::sleep(Duration::from_millis(self.between(PAUSE)));
+    }
+
     fn between(&mut self, (low, high): (u64, u64)) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -33,13 +41,16 @@ impl Dice {
 /// One way to measure something: with our server, and without anything between.
 struct Case {
     name: &'static str,
-    ours: fn(&mut Server, &Path, u64) -> Result<f64, String>,
+    /// What the targets are about: the name, and the figure of ours and the floor's, cold.
+    target: Option<(&'static str, fn(f64, f64) -> f64)>,
+    ours: fn(&mut Server, &Bench, u64) -> Result<f64, String>,
     floor: fn(u64) -> Result<f64, String>,
 }
 
 const CASES: &[Case] = &[
     Case {
         name: "pattern printed by a new job to caller told, one call; floor: the caller's own read",
+        target: Some(("pattern", |ours, floor| ours / floor)),
         ours: |server, _, silence| {
             let command = format!("exec '{}' mark-once {silence}", own_program());
             let asked =
@@ -58,6 +69,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "job started in the background, call to answer; floor: fork and exec",
+        target: Some(("background", |ours, floor| ours - 1.5 * floor)),
         ours: |server, _, _| {
             let began = Instant::now();
             let answer = server.call("run_shell_command", &background("sleep 0.02"))?;
@@ -75,6 +87,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "`echo hi`, with output and code; floor: `bash -c 'echo hi'` on a terminal",
+        target: Some(("echo", |ours, floor| ours / floor)),
         ours: |server, _, _| {
             let began = Instant::now();
             let answer = server.call("run_shell_command", &json!({"command": "echo hi"}))?;
@@ -86,6 +99,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "a line typed into `python3 -i`, no pattern; floor: the caller knows what to look for",
+        target: Some(("python", |ours, _| ours)),
         ours: |server, _, _| {
             let run = json!({"command": "exec python3 -i -q", "wait_for_output_seconds": 20});
             let handle = server.call("run_shell_command", &run)?["handle"].clone();
@@ -111,6 +125,12 @@ const CASES: &[Case] = &[
             Ok(took)
         },
     },
+    Case {
+        name: "`outlast run -- true`, whole process; floor: `true` on a terminal",
+        target: None,
+        ours: |_, bench, _| bench.whole_process("cold", &["run", "--", "true"]),
+        floor: |_| bare::round_trip(&["true"]).map(|(took, _)| ms(took)),
+    },
 ];
 
 fn background(command: &str) -> Value {
@@ -118,7 +138,7 @@ fn background(command: &str) -> Value {
 }
 
 /// How long ago the mark was printed, in milliseconds.
-fn since_mark(now: u64, text: &str) -> Result<f64, String> {
+pub(super) fn since_mark(now: u64, text: &str) -> Result<f64, String> {
     let printed = text.split("MARK ").nth(1).and_then(|rest| rest.split(' ').next());
     let printed: u64 = printed.and_then(|digits| digits.parse().ok()).ok_or(format!("no mark: {text:?}"))?;
     Ok(now.saturating_sub(printed) as f64 / 1e6)
@@ -128,14 +148,17 @@ fn since_mark(now: u64, text: &str) -> Result<f64, String> {
 pub(super) fn cold(bench: &Bench) -> Result<Section, String> {
     let home = bench.home("cold")?;
     let mut server = Server::start(&bench.program, &home)?;
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
-    let mut rows = Vec::new();
+    let mut dice = Dice::new();
+    let (mut rows, mut figures) = (Vec::new(), Vec::new());
     for case in CASES {
         progress(&format!("after pauses: {}", case.name));
         let mut row = vec![case.name.to_owned()];
         for pauses in [true, false] {
-            let (ours, floor) = sample(bench, case, (&mut server, &home), (&mut dice, pauses))?;
+            let (ours, floor) = sample(bench, case, &mut server, (&mut dice, pauses))?;
             let (ours_ms, floor_ms): (Middle, Middle) = (middle(&ours), middle(&floor));
+            if let Some((name, judged)) = case.target.filter(|_| pauses) {
+                figures.push((name, judged(ours_ms.median, floor_ms.median)));
+            }
             row.extend([ours_ms.to_string(), floor_ms.to_string(), ratios(&ours, &floor).to_string()]);
         }
         rows.push(row);
@@ -145,14 +168,15 @@ pub(super) fn cold(bench: &Bench) -> Result<Section, String> {
         about: "Milliseconds, the median and the middle half. Cold: a pause of 50 to 500 ms before every sample, and a new job for each; hot: the same without the pause. Ours and the floor take turns.",
         head: vec!["what", "cold, ours", "cold, floor", "ratio", "hot, ours", "hot, floor", "ratio"],
         rows,
-        plots: Vec::new(),
+        figures,
+        ..Section::default()
     })
 }
 
 fn sample(
     bench: &Bench,
     case: &Case,
-    (server, home): (&mut Server, &Path),
+    server: &mut Server,
     (dice, pauses): (&mut Dice, bool),
 ) -> Result<(Vec<f64>, Vec<f64>), String> {
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
@@ -160,11 +184,11 @@ fn sample(
     for round in 0..=bench.samples.min(60) {
         for turn in 0..2 {
             if pauses {
-                std::thread::sleep(Duration::from_millis(dice.between(PAUSE)));
+                dice.pause();
             }
             let silence = dice.between(SILENCE);
             if (round + turn) % 2 == 0 {
-                ours.push((case.ours)(server, home, silence)?);
+                ours.push((case.ours)(server, bench, silence)?);
             } else {
                 floor.push((case.floor)(silence)?);
             }

@@ -28,6 +28,7 @@ fn end_all(jobs: &[Job]) -> Result<(), String> {
 /// Memory and processor of sleeping jobs, by their number.
 pub(super) fn idle(bench: &Bench) -> Result<Section, String> {
     let (mut rows, mut memory, mut processor) = (Vec::new(), Vec::new(), Vec::new());
+    let mut figures = Vec::new();
     for &count in bench.crowds {
         progress(&format!("{count} idle jobs"));
         let home = bench.home(&format!("idle-{count}"))?;
@@ -48,6 +49,9 @@ pub(super) fn idle(bench: &Bench) -> Result<Section, String> {
         end_all(&jobs)?;
         let ended = ms(began.elapsed()) / count as f64;
         rows.push(vec![count.to_string(), figure(private), figure(cpu), figure(started), figure(ended)]);
+        if count == 1000 {
+            figures.push(("idle-memory", private));
+        }
         memory.push((count as f64, private));
         processor.push((count as f64, cpu.max(0.1)));
     }
@@ -69,6 +73,8 @@ pub(super) fn idle(bench: &Bench) -> Result<Section, String> {
             y: "MiB; ms",
             lines: vec![("MiB a job", memory), ("CPU ms, all", processor)],
         }],
+        figures,
+        ..Section::default()
     })
 }
 
@@ -135,5 +141,6 @@ pub(super) fn list(bench: &Bench) -> Result<Section, String> {
             y: "ms",
             lines: vec![("CLI", by_cli), ("MCP", by_mcp)],
         }],
+        ..Section::default()
     })
 }

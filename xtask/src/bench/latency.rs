@@ -1,6 +1,6 @@
 //! How soon: a short command, a pattern, a line typed into an interpreter.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::json;
@@ -58,21 +58,7 @@ pub(super) fn round_trips(bench: &Bench) -> Result<Section, String> {
         floor()?;
     }
     let (echoes, floors) = interleaved(bench.samples, || echo(&mut n, &mut server), floor)?;
-    let silent = |arguments: &[&str]| {
-        let began = Instant::now();
-        let ended = Command::new(&bench.program)
-            .args(arguments)
-            .env("OUTLAST_HOME", &home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        match ended {
-            Ok(status) if status.success() => Ok(ms(began.elapsed())),
-            Ok(status) => Err(format!("{arguments:?}: {status}")),
-            Err(error) => Err(error.to_string()),
-        }
-    };
+    let silent = |arguments: &[&str]| bench.whole_process("round-trips", arguments);
     let truth = || {
         let began = Instant::now();
         let _ = Command::new("true").status();
@@ -106,7 +92,8 @@ pub(super) fn round_trips(bench: &Bench) -> Result<Section, String> {
             row("`outlast --version`; floor: `true`", &versions, &trues),
             row("`outlast mcp` started and shaken hands with; floor: `true`", &servers, &more_trues),
         ],
-        plots: Vec::new(),
+        figures: vec![("run-true", ratios(&runs, &run_floors).median)],
+        ..Section::default()
     })
 }
 
@@ -162,6 +149,7 @@ pub(super) fn patterns(bench: &Bench) -> Result<Section, String> {
             y: "ms",
             lines: vec![("told", curve)],
         }],
+        ..Section::default()
     })
 }
 
@@ -201,7 +189,7 @@ pub(super) fn interpreter(bench: &Bench) -> Result<Section, String> {
         about: "MCP `send_input` without a pattern, until the answer is there and the interpreter waits again. The floor knows what the answer and the prompt look like, and reads until it sees them.",
         head: vec!["what", "ours ms", "floor ms", "ours / floor"],
         rows: vec![row("`send_input`", &ours, &floors)],
-        plots: Vec::new(),
+        ..Section::default()
     })
 }
 

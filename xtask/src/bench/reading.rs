@@ -54,5 +54,6 @@ pub(super) fn tails(bench: &Bench) -> Result<Section, String> {
             y: "ms",
             lines: vec![("last 16 KiB", tail_curve), ("all of it", replay_curve)],
         }],
+        ..Section::default()
     })
 }

@@ -7,12 +7,15 @@ use super::plot::Plot;
 use crate::page;
 
 /// One thing that was measured.
+#[derive(Default)]
 pub(super) struct Section {
     pub(super) title: &'static str,
     pub(super) about: &'static str,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
     pub(super) plots: Vec<Plot>,
+    /// Figures that a target is set for, by the name that the target has for them.
+    pub(super) figures: Vec<(&'static str, f64)>,
 }
 
 const MARKS: (&str, &str) = ("<!-- measured: cargo xtask bench -->", "<!-- end of what was measured -->");
