@@ -40,8 +40,9 @@ fn fill(begin: &str, mut piece: impl FnMut(usize) -> String) -> Vec<u8> {
 
 /// Processor time of this thread, in seconds.
 fn spent() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.unwrap_or_else(|| panic!("the kernel counts no processor time of threads: {text:?}")) / 1e9
 }
 
 fn timed(work: impl FnOnce()) -> f64 {
@@ -53,7 +54,7 @@ fn timed(work: impl FnOnce()) -> f64 {
 fn fold(bytes: &[u8]) {
     let mut pipeline = Pipeline::new(Config::default());
     let patterns = ["panicked at", r"error(\[E\d+\])?:", r"(?i)password:", r"listening on .*:(\d+)"];
-    pipeline.watch(1, PatternSet::compile(&patterns).unwrap());
+    pipeline.watch(1, PatternSet::compile(&patterns).unwrap_or_else(|error| panic!("{error}")));
     let mut out = FoldOutput::default();
     for chunk in bytes.chunks(READ) {
         pipeline.feed(chunk, &mut out);
