@@ -33,10 +33,10 @@ fn table_binary(cargo: &std::ffi::OsStr) -> Result<PathBuf, String> {
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|error| format!("cargo: {error}"))?;
     let messages = String::from_utf8_lossy(&output.stdout);
-    let executable = messages.lines().filter_map(|line| {
+    let mut executable = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         let is_table = message["target"]["name"] == "awaiting";
         is_table.then(|| message["executable"].as_str().map(|path| Path::new(path).to_owned()))?
     });
-    executable.last().ok_or_else(|| "the table does not build".into())
+    executable.next_back().ok_or_else(|| "the table does not build".into())
 }

@@ -38,11 +38,14 @@ impl Dice {
     }
 }
 
+/// The figure that a target is about, from the medians of ours and of the floor.
+type Judged = fn(f64, f64) -> f64;
+
 /// One way to measure something: with our server, and without anything between.
 struct Case {
     name: &'static str,
     /// What the targets are about: the name, and the figure of ours and the floor's, cold.
-    target: Option<(&'static str, fn(f64, f64) -> f64)>,
+    target: Option<(&'static str, Judged)>,
     ours: fn(&mut Server, &Bench, u64) -> Result<f64, String>,
     floor: fn(u64) -> Result<f64, String>,
 }

@@ -74,7 +74,6 @@ pub(super) fn idle(bench: &Bench) -> Result<Section, String> {
             lines: vec![("MiB a job", memory), ("CPU ms, all", processor)],
         }],
         figures,
-        ..Section::default()
     })
 }
 

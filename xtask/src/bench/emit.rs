@@ -29,7 +29,8 @@ pub(crate) fn emit(kind: &str, bytes: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let say = |error: std::io::Error| error.to_string();
     if kind == "screen" {
-        out.write_all(b"\x1b[?1049h").map_err(say)?;
+        // Past the buffer too: it must come before what is drawn.
+        rustix_write(b"\x1b[?1049h")?;
     }
     let mut piece = Vec::with_capacity(PIECE + 1024);
     let (mut done, mut n) = (0, 0);
@@ -46,7 +47,7 @@ pub(crate) fn emit(kind: &str, bytes: &str) -> Result<(), String> {
         done += piece.len();
     }
     if kind == "screen" {
-        out.write_all(b"\x1b[?1049l").map_err(say)?;
+        rustix_write(b"\x1b[?1049l")?;
     }
     writeln!(out, "\n{END}").and_then(|()| out.flush()).map_err(say)?;
     // Until the measuring side has looked at everything.

@@ -43,28 +43,45 @@ impl<'a> Csi<'a> {
             params.prefix = first;
             body = rest;
         }
-        let numbers = body.iter().position(|b| !(b'0'..=b';').contains(b)).unwrap_or(body.len());
-        let (numbers, intermediates) = body.split_at(numbers);
-        params.intermediate = match intermediates {
+        let mut value = 0u16;
+        // What stands behind a colon is a part of a number, and not looked at.
+        let mut is_part = false;
+        let mut used = 0;
+        for &byte in body {
+            match byte {
+                b'0'..=b'9' if is_part => {}
+                b'0'..=b'9' => value = value.saturating_mul(10).saturating_add(u16::from(byte - b'0')),
+                b':' => is_part = true,
+                b';' => {
+                    params.push(value);
+                    (value, is_part) = (0, false);
+                }
+                _ => break,
+            }
+            used += 1;
+        }
+        if used > 0 {
+            params.push(value);
+        }
+        params.intermediate = match &body[used..] {
             [] => 0,
             [one @ 0x20..=0x2f] => *one,
             more if more.iter().all(|b| (0x20..=0x2f).contains(b)) => 0xff,
             _ => return None,
         };
-        if !numbers.is_empty() {
-            for field in numbers.split(|&b| b == b';').take(MAX_PARAMS) {
-                let main = field.split(|&b| b == b':').next().unwrap_or(field);
-                params.values[params.len] = main
-                    .iter()
-                    .fold(0u16, |n, &digit| n.saturating_mul(10).saturating_add(u16::from(digit - b'0')));
-                params.len += 1;
-            }
-        }
         Some(params)
     }
 }
 
 impl Params {
+    /// Adds a number, if there is room for it.
+    fn push(&mut self, value: u16) {
+        if let Some(place) = self.values.get_mut(self.len) {
+            *place = value;
+            self.len += 1;
+        }
+    }
+
     /// The number at `index`, or `default` where it is missing or 0 (which means the same to a terminal).
     pub(crate) fn get(&self, index: usize, default: u16) -> usize {
         match self.values[..self.len].get(index) {
