@@ -83,6 +83,7 @@ const VERBS: &[(&str, Does)] = &[
     ("fleet revoke folder gpu1", Does::Unknown),
     ("fleet join gpu1.toml", Does::Unknown),
     ("fleet status", Does::Looks(Tool::Jobs)),
+    ("fleet log gpu1/3", Does::Looks(Tool::Read)),
     ("submit --on build make", Does::Unknown),
     ("order list", Does::Looks(Tool::Jobs)),
     ("order show order-0001", Does::Looks(Tool::Jobs)),
@@ -241,7 +242,7 @@ fn valid_value(option: &clap::Arg) -> Option<String> {
             Cli::try_parse_from(words.chain([given.as_str(), "true"])).is_ok()
         })
     };
-    let value = ["1", "80x24", "exec:true", "none"].into_iter().find(parses);
+    let value = ["1", "80x24", "exec:true", "none", "certain"].into_iter().find(parses);
     Some(value.unwrap_or_else(|| panic!("a value for {option}?")).to_owned())
 }
 
