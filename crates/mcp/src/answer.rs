@@ -2,7 +2,7 @@
 
 use outlast_job::lifecycle::{EndedBy, Outcome, Process, State};
 use outlast_job::registry::format::Info;
-use outlast_job::request::{JobRequest, ReadText, Stream};
+use outlast_job::request::ReadText;
 use outlast_job::shell::{Shell, Step, StepState};
 use outlast_job::wire::{Awaiting, AwaitingKind, Level, ScreenShot};
 use outlast_job::{Failure, Job, Reason, Waited};
@@ -143,21 +143,6 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What an answer about a job asks of it: for [`Job::expect`].
-    pub(crate) fn asks() -> Vec<JobRequest> {
-        let end = JobRequest::End { stream: Stream::Output };
-        let record = |shown| JobRequest::Info { shown };
-        vec![
-            record(true),
-            JobRequest::Files,
-            end.clone(),
-            JobRequest::LeftBehind,
-            JobRequest::Outcome,
-            end,
-            record(false),
-        ]
-    }
-
     /// What is known of a job, without its output.
     pub(crate) fn of((job, words): (&Job, Words), info: &Info) -> Self {
         let mut report = JobReport::new(info, job.files(), job.log_end());

@@ -158,7 +158,7 @@ impl Engine {
     pub(crate) fn job(&self, reference: &str) -> Result<Job, Failure> {
         // One on another machine is asked all at once for what every answer says.
         let found = if reference.contains('/') {
-            self.outlast.expecting(Answer::asks()).job(reference.trim())
+            self.outlast.expecting(far::asks()).job(reference.trim())
         } else {
             self.outlast.job(reference.trim())
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_job::client::Waiting;
 use outlast_job::outbox::Entry;
 use outlast_job::request::{
-    Ack, Answer, List as ListRequest, ListedJob, Request, SessionEvents, Subscription,
+    Ack, Answer, JobRequest, List as ListRequest, ListedJob, Request, SessionEvents, Stream, Subscription,
 };
 use outlast_job::{Failure, Kind, Outlast};
 use outlast_protocol::HostName;
@@ -14,6 +14,14 @@ use outlast_remote::fleet::LastKnown;
 
 use super::news::{Event, is_known, is_over};
 use super::{Caller, Engine};
+
+/// What every answer about a job asks of it: for [`outlast_job::Job::expect`].
+pub(super) fn asks() -> Vec<JobRequest> {
+    let end = JobRequest::End { stream: Stream::Output };
+    let record = |shown| JobRequest::Info { shown };
+    let (left, outcome) = (JobRequest::LeftBehind, JobRequest::Outcome);
+    vec![record(true), JobRequest::Files, end.clone(), left, outcome, end, record(false)]
+}
 
 impl Engine {
     /// Where a job is to be started.

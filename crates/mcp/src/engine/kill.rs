@@ -40,7 +40,7 @@ impl Engine {
             return self.kill_step(caller, job, step, &order);
         }
         let live = JobRequest::Info { shown: false };
-        job.expect([live].into_iter().chain(Answer::asks()));
+        job.expect([live].into_iter().chain(super::far::asks()));
         let killed = match &order.signal {
             Some(signal) => job.signal(signal, &caller.session)?,
             None => job.kill(patience.allowed, &caller.session)?,

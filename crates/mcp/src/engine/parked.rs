@@ -11,7 +11,6 @@ use std::time::Duration;
 use outlast_job::{Failure, Job, PendingWait, Wait, Waited};
 
 use super::{Caller, Engine, Patience};
-use crate::answer::Answer;
 
 /// How long a call stays in its thread while it is taken for a short one.
 const STAY: Duration = Duration::from_millis(25);
@@ -119,7 +118,7 @@ impl Engine {
         if let Some((job, _)) = waits.first() {
             caller.call.set_about(job.handle());
         }
-        waits.iter().for_each(|(job, _)| job.expect(Answer::asks()));
+        waits.iter().for_each(|(job, _)| job.expect(super::far::asks()));
         let mut wait = self.outlast.begin_wait(waits, Some(patience.allowed))?;
         match self.staying.stay(&mut wait, caller)? {
             Some(ended) => then(self, ended),
