@@ -142,7 +142,7 @@ pub struct OrderCancelArgs {
 #[command(after_help = "\
 Examples:
   outlast order resolve 3f2a90b1c4d5e6f70812 --give-up
-  outlast order resolve --of gpu1 --again       all that gpu1 has and did not end")]
+  outlast order resolve --of gpu1 --again     all that gpu1 has and did not end")]
 pub struct OrderResolveArgs {
     /// The order.
     #[arg(required_unless_present = "of")]

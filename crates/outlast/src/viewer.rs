@@ -103,7 +103,14 @@ pub(crate) fn view(job: &Job, seat: Seat, from: ShowFrom, out: &mut Output) -> R
                     viewer.skip_to(offset)?;
                     viewer.show_more(None, out)?;
                 }
-                Some(ShowFrom::Start(_)) | None => viewer.show_more(None, out)?,
+                // It has ended already, but its rows are counted from where it began all the same.
+                Some(ShowFrom::Start(started)) => {
+                    viewer.rows_agree = started.cursor.is_some();
+                    let size = viewer.attach.size.unwrap_or_default();
+                    viewer.fold = fold_of(size, started.cursor.unwrap_or_default());
+                    viewer.show_more(None, out)?;
+                }
+                None => viewer.show_more(None, out)?,
             }
             viewer.leave(out);
             return Ok(Left::Ended);

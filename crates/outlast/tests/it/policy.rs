@@ -389,6 +389,7 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["tmux", "submit", "touch here"], "send_input"),
     (&["tmux", "read", "%0"], "read_shell"),
     (&["tmux", "watch", "%0"], "read_shell"),
+    (&["fleet", "log", "gpu1/1"], "read_output"),
 ];
 
 /// Verbs that ask nothing of jobs, serve somebody who is judged with each order, are a person's own typing, or are

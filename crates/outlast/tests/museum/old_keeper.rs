@@ -40,6 +40,9 @@ fn replay(name: &str) {
             let script = Arc::clone(&script);
             stand_between(&stage.job(), move |client, keeper| drop(stand_in(client, keeper, &script)));
         }
+        // A keeper of this version types one line when the one before it was taken, and the old answer comes at once.
+        let types_lines =
+            matches!(&action, Action::Call(words) if words.iter().any(|word| word.contains('\n')));
         assert_eq!(new.len(), answer.len(), "{name}: {action:?}: {new:#?}\nwas {answer:#?}");
         for (new, old) in new.iter().zip(&answer) {
             let missing: Vec<_> = match (serde_json::from_str(old), serde_json::from_str(new)) {
@@ -47,7 +50,10 @@ fn replay(name: &str) {
                     let missing = missing(&old, &new);
                     shown.push_str(output_of(&new));
                     let is_shown = shown.contains(output_of(&old));
-                    missing.into_iter().filter(|line| !(is_shown && line.starts_with(OUTPUT))).collect()
+                    let may_differ = |line: &str| {
+                        is_shown && line.starts_with(OUTPUT) || types_lines && line.starts_with(".output is")
+                    };
+                    missing.into_iter().filter(|line| !may_differ(line)).collect()
                 }
                 _ => missing(&old.as_str().into(), &new.as_str().into()),
             };

@@ -36,7 +36,8 @@ fn output_comes_while_the_job_runs() {
     shell.enter(&command);
     shell.wait_for("first");
     let seen = shell.tmux(&["capture-pane", "-p", "-S", "-"]);
-    let so_far: Vec<&str> = seen.lines().skip(1).take(60).collect();
+    let so_far: Vec<&str> =
+        seen.lines().skip_while(|line| !line.contains("outlast run")).skip(1).take(60).collect();
     assert_eq!(so_far, numbers, "{seen}");
     std::fs::write(&gate, "").unwrap();
     shell.comes_back();
